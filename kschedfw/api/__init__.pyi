@@ -147,7 +147,6 @@ from .requests import pod_requests as pod_requests
 from .requests import spec_limits as spec_limits
 from .requests import spec_requests as spec_requests
 from .resource import Resource as Resource
-from .resource_claims import EXTENDED_RESOURCE_ANNOTATION as EXTENDED_RESOURCE_ANNOTATION
 from .resource_claims import AllocatedDeviceStatus as AllocatedDeviceStatus
 from .resource_claims import AllocationResult as AllocationResult
 from .resource_claims import CapacityRequirements as CapacityRequirements
@@ -206,10 +205,6 @@ from .storage import VolumeBindingMode as VolumeBindingMode
 from .storage import VolumeNodeAffinity as VolumeNodeAffinity
 from .storage import VolumeNodeResources as VolumeNodeResources
 from .storage import VolumePhase as VolumePhase
-from .volume_matching import BIND_COMPLETED as BIND_COMPLETED
-from .volume_matching import BOUND_BY_CONTROLLER as BOUND_BY_CONTROLLER
-from .volume_matching import CLASS_ANNOTATION as CLASS_ANNOTATION
-from .volume_matching import SELECTED_NODE as SELECTED_NODE
 from .volume_matching import class_of_claim as class_of_claim
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource

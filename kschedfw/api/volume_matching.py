@@ -84,7 +84,7 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
 
 
 @attrs.frozen
-class Candidates:
+class VolumeCandidates:
     """The volumes that a claim may be bound to, on whatever node, best first.
 
     `prebound` volumes have the claim as their claimRef. The claim may get an `available` one only if there are none.
@@ -94,7 +94,7 @@ class Candidates:
     available: tuple[PersistentVolume, ...]
 
     @classmethod
-    def of(cls, claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> Candidates:
+    def of(cls, claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> VolumeCandidates:
         """The candidates among the volumes; the available ones by size, equally large ones in the given order."""
         spec, request, its_class = claim.spec, requested_storage(claim), class_of_claim(claim)
         selector = None if spec.selector is None else spec.selector.compile()

@@ -12,22 +12,22 @@ from kschedfw.cel.call_costs import (
     PER_PATTERN_CHARACTER,
 )
 from kschedfw.cel.sizes import MOST, Entries, Size, added, multiplied, scaled
-from kschedfw.cel.syntax import Call, Literal, Node
+from kschedfw.cel.syntax import Call, Literal, SyntaxNode
 from kschedfw.cel.types import Overload, Type
 
 
 class Sizes(Protocol):
     """What is known of the sizes of an expression's parts."""
 
-    def size(self, node: Node) -> Size: ...
+    def size(self, node: SyntaxNode) -> Size: ...
 
-    def entries(self, node: Node) -> Entries | None: ...
+    def entries(self, node: SyntaxNode) -> Entries | None: ...
 
-    def element(self, node: Node) -> tuple[Type, Size] | None:
+    def element(self, node: SyntaxNode) -> tuple[Type, Size] | None:
         """The type and the size of a list's elements; None: it is no list."""
         ...
 
-    def keep(self, node: Node, size: Size | None, entries: Entries | None) -> None: ...
+    def keep(self, node: SyntaxNode, size: Size | None, entries: Entries | None) -> None: ...
 
 
 def call_estimate(sizes: Sizes, node: Call, overload: Overload) -> tuple[int, Size | None]:
@@ -142,7 +142,7 @@ def _allocating(factor: float, size: int, result: Size) -> tuple[int, Size | Non
     return added(scaled(size, factor), LIST_COST + 1), result
 
 
-def _literal_int(node: Node, default: int) -> int:
+def _literal_int(node: SyntaxNode, default: int) -> int:
     if isinstance(node, Literal) and type(node.value) is int:
         return max(node.value, 0)
     return default

@@ -17,8 +17,8 @@ from kschedfw.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
     Visitor,
     compilation_failed,
 )
@@ -29,9 +29,9 @@ from kschedfw.cel.types import (
     ERROR,
     INT,
     STRING,
-    Bindings,
     Overload,
     Type,
+    TypeBindings,
     most_general,
 )
 from kschedfw.cel.values import EvaluationError, type_name
@@ -69,7 +69,7 @@ _TYPE_NAMES: Final = {
 """The types that have a name in expressions."""
 
 
-def check(tree: Node, source: str) -> Type:
+def check(tree: SyntaxNode, source: str) -> Type:
     """Find the type of an expression; `tree` keeps the types of its parts, and which overloads its calls may mean.
 
     Raises:
@@ -88,17 +88,17 @@ def check(tree: Node, source: str) -> Type:
 class _Checker(Visitor[Type]):
     def __init__(self) -> None:
         self.issues: list[Issue] = []
-        self._bindings = Bindings()
+        self._bindings = TypeBindings()
         self._scopes: list[dict[str, Type]] = [{"device": _DEVICE}]
-        self._nodes: list[Node] = []
+        self._nodes: list[SyntaxNode] = []
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: SyntaxNode) -> Type:
         found = self.visit(node)
         node.type = found
         self._nodes.append(node)
         return found
 
-    def finish(self, tree: Node) -> None:
+    def finish(self, tree: SyntaxNode) -> None:
         """Replace variables by types, and look at literals that functions are going to read."""
         for node in self._nodes:
             assert node.type is not None
@@ -108,7 +108,7 @@ class _Checker(Visitor[Type]):
                 self._check_literals(node)
         self._check_homogeneous(tree)
 
-    def _issue(self, node: Node, message: str) -> Type:
+    def _issue(self, node: SyntaxNode, message: str) -> Type:
         self.issues.append(Issue(node.offset, message))
         return ERROR
 
@@ -232,7 +232,7 @@ class _Checker(Visitor[Type]):
             return Type("map", (self._bindings.variable(), self._bindings.variable()))
         return Type("map", (keys, values))
 
-    def _content(self, node: Node, found: Type, is_optional: bool) -> Type:
+    def _content(self, node: SyntaxNode, found: Type, is_optional: bool) -> Type:
         if not is_optional:
             return found
         found = self._bindings.resolve(found)
@@ -279,7 +279,7 @@ class _Checker(Visitor[Type]):
             variables[node.variable2] = second
         return variables
 
-    def _expect(self, node: Node, wanted: Type) -> None:
+    def _expect(self, node: SyntaxNode, wanted: Type) -> None:
         found = self.check(node)
         if not self._bindings.assign([wanted], [found]):
             expected, found = self._bindings.resolve(wanted), self._bindings.resolve(found)
@@ -301,7 +301,7 @@ class _Checker(Visitor[Type]):
         except EvaluationError:
             self._issue(argument, f"invalid {node.function} argument")
 
-    def _check_homogeneous(self, node: Node) -> None:
+    def _check_homogeneous(self, node: SyntaxNode) -> None:
         """Find literal lists and maps of several types; the arguments of `format` may be such."""
         match node:
             case Call(function="format"):
@@ -315,7 +315,7 @@ class _Checker(Visitor[Type]):
             self._check_homogeneous(child)
 
     def _check_one_type(
-        self, nodes: list[Node], optional: frozenset[int], *, first_only: bool = False
+        self, nodes: list[SyntaxNode], optional: frozenset[int], *, first_only: bool = False
     ) -> None:
         expected: Type | None = None
         for i, node in enumerate(nodes):
@@ -374,9 +374,9 @@ _FORMATTED: Final = {
 }
 
 
-def _formatted(letter: str, element: Node) -> list[Node]:
+def _formatted(letter: str, element: SyntaxNode) -> list[SyntaxNode]:
     """Give the expressions whose types matter: of a literal list or map, those in it, too."""
-    inner: list[Node] = []
+    inner: list[SyntaxNode] = []
     if letter == "s" and isinstance(element, ListLiteral):
         inner = element.elements
     elif letter == "s" and isinstance(element, MapLiteral):
@@ -384,12 +384,12 @@ def _formatted(letter: str, element: Node) -> list[Node]:
     return [element, *(found for part in inner for found in _formatted(letter, part))]
 
 
-def _may_format(letter: str, element: Node) -> bool:
+def _may_format(letter: str, element: SyntaxNode) -> bool:
     assert element.type is not None
     return element.type == DYN or element.type.name in _FORMATTED[letter]
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: SyntaxNode) -> str | None:
     """Give the name that `a.b.c` is; None: it is no name."""
     if isinstance(node, Ident):
         return node.name

@@ -27,8 +27,8 @@ from kschedfw.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
     Visitor,
 )
 from kschedfw.cel.types import Overload, Type
@@ -36,7 +36,7 @@ from kschedfw.cel.types import Overload, Type
 __all__ = ["estimated_cost"]
 
 
-def estimated_cost(tree: Node) -> int:
+def estimated_cost(tree: SyntaxNode) -> int:
     """Give what one evaluation of a checked expression costs at most, up to 2⁶⁴ − 1."""
     return _Estimator().cost(tree)
 
@@ -50,19 +50,19 @@ class _Estimator(Visitor[int]):
 
     # --- Sizes
 
-    def shape(self, node: Node) -> Shape | None:
+    def shape(self, node: SyntaxNode) -> Shape | None:
         if isinstance(node, Ident):
             variable = self._variable(node)
             return None if variable is None else variable.shape
         return self._shapes.get(id(node))
 
-    def _variable(self, node: Node) -> Variable | None:
+    def _variable(self, node: SyntaxNode) -> Variable | None:
         if not isinstance(node, Ident):
             return None
         stack = self._variables.get(node.name.removeprefix("."))
         return stack[-1] if stack else None
 
-    def known_size(self, node: Node) -> Size | None:
+    def known_size(self, node: SyntaxNode) -> Size | None:
         if id(node) in self._sizes:
             return self._sizes[id(node)]
         match node:
@@ -80,16 +80,16 @@ class _Estimator(Visitor[int]):
         variable = self._variable(node)
         return None if variable is None else variable.size
 
-    def size(self, node: Node) -> Size:
+    def size(self, node: SyntaxNode) -> Size:
         return self.known_size(node) or UNKNOWN
 
-    def entries(self, node: Node) -> Entries | None:
+    def entries(self, node: SyntaxNode) -> Entries | None:
         if id(node) in self._entries:
             return self._entries[id(node)]
         variable = self._variable(node)
         return None if variable is None else variable.entries
 
-    def element(self, node: Node) -> tuple[Type, Size] | None:
+    def element(self, node: SyntaxNode) -> tuple[Type, Size] | None:
         """Give the type and the size of a list's elements; None: it is no list."""
         if node.type is None or not node.type.parameters:
             return None
@@ -97,7 +97,7 @@ class _Estimator(Visitor[int]):
         values = shape and shape.values
         return node.type.parameters[0], Size(0, values.most) if values else UNKNOWN
 
-    def keep(self, node: Node, size: Size | None, entries: Entries | None) -> None:
+    def keep(self, node: SyntaxNode, size: Size | None, entries: Entries | None) -> None:
         if size is not None:
             self._sizes[id(node)] = size
         if entries is not None:
@@ -105,7 +105,7 @@ class _Estimator(Visitor[int]):
 
     # --- Costs
 
-    def cost(self, node: Node) -> int:
+    def cost(self, node: SyntaxNode) -> int:
         return self.visit(node)
 
     def literal(self, node: Literal) -> int:  # noqa: ARG002  # see Visitor

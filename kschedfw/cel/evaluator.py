@@ -50,8 +50,8 @@ from kschedfw.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
 )
 from kschedfw.cel.values import (
     CompileError,
@@ -109,7 +109,7 @@ class Program:
         return frame.cost
 
 
-def plan(tree: Node) -> Program:
+def plan(tree: SyntaxNode) -> Program:
     """Make the program of a checked tree.
 
     Raises:
@@ -146,7 +146,7 @@ class _Planner:
         self.size = 0
         self._scopes: list[dict[str, tuple[int, bool]]] = [{"device": (DEVICE_SLOT, False)}]
 
-    def plan(self, node: Node) -> Step:
+    def plan(self, node: SyntaxNode) -> Step:
         match node:
             case Literal():
                 return Constant(node.value)
@@ -175,7 +175,7 @@ class _Planner:
         self._scopes.append({name: (self.size, lazy)})
         return self.size
 
-    def _attribute(self, node: Node) -> Step:
+    def _attribute(self, node: SyntaxNode) -> Step:
         """Plan a variable or a path into a value, without the cost that the whole path has."""
         if isinstance(node, Ident) and not node.is_type:
             return self._variable(node)
@@ -356,7 +356,7 @@ def _names_type(node: Select) -> bool:
     return node.operand.type is None
 
 
-def _is_conditional(node: Node) -> bool:
+def _is_conditional(node: SyntaxNode) -> bool:
     """Say whether a path starts at a `?:`, whose branches have the cost of a path then."""
     while True:
         if isinstance(node, Call) and node.function in _INDEXING:
@@ -367,7 +367,7 @@ def _is_conditional(node: Node) -> bool:
             return isinstance(node, Call) and node.function == "_?_:_"
 
 
-def _fields(node: Node) -> list[str] | None:
+def _fields(node: SyntaxNode) -> list[str] | None:
     """Give the names in `device.a["b"].c`; None: it is another path."""
     names: list[str] = []
     while True:
@@ -384,14 +384,14 @@ def _fields(node: Node) -> list[str] | None:
         node = operand
 
 
-def _dotted(node: Node) -> str:
+def _dotted(node: SyntaxNode) -> str:
     if isinstance(node, Select):
         return f"{_dotted(node.operand)}.{node.field}"
     assert isinstance(node, Ident)
     return node.name.removeprefix(".")
 
 
-def _is_accumulator(node: Node) -> bool:
+def _is_accumulator(node: SyntaxNode) -> bool:
     return isinstance(node, Ident) and node.name == ACCUMULATOR
 
 

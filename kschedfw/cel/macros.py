@@ -14,8 +14,8 @@ from kschedfw.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
 )
 
 __all__ = ["MACROS", "MacroError"]
@@ -24,23 +24,23 @@ __all__ = ["MACROS", "MacroError"]
 class MacroError(Exception):
     """A macro with arguments that it can't take."""
 
-    def __init__(self, node: Node, message: str) -> None:
+    def __init__(self, node: SyntaxNode, message: str) -> None:
         super().__init__(message)
         self.issue = Issue(node.offset, message)
 
 
-Macro = Callable[[int, Node | None, list[Node]], Node | None]
+Macro = Callable[[int, SyntaxNode | None, list[SyntaxNode]], SyntaxNode | None]
 """Takes the offset of the call, its target and arguments; gives None where it is an ordinary call after all."""
 
 
-def _has(offset: int, _: Node | None, arguments: list[Node]) -> Node:
+def _has(offset: int, _: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     selection = arguments[0]
     if not isinstance(selection, Select) or selection.optional or selection.test:
         raise MacroError(selection, "invalid argument to has() macro")
     return Select(offset, selection.operand, selection.field, test=True)
 
 
-def _variables(arguments: list[Node]) -> tuple[str, str | None]:
+def _variables(arguments: list[SyntaxNode]) -> tuple[str, str | None]:
     """Give the names of the variables, one or two, that a macro binds."""
     names = []
     for argument in arguments:
@@ -56,13 +56,13 @@ def _variables(arguments: list[Node]) -> tuple[str, str | None]:
 
 def _fold(
     offset: int,
-    target: Node | None,
-    variables: list[Node],
-    initial: Node,
-    step: Node,
-    condition: Node | None = None,
-    result: Node | None = None,
-) -> Node:
+    target: SyntaxNode | None,
+    variables: list[SyntaxNode],
+    initial: SyntaxNode,
+    step: SyntaxNode,
+    condition: SyntaxNode | None = None,
+    result: SyntaxNode | None = None,
+) -> SyntaxNode:
     assert target is not None
     first, second = _variables(variables)
     result = result or _accumulator(offset)
@@ -70,18 +70,18 @@ def _fold(
     return Comprehension(offset, target, first, second, ACCUMULATOR, initial, condition, step, result)
 
 
-def _accumulator(offset: int) -> Node:
+def _accumulator(offset: int) -> SyntaxNode:
     return Ident(offset, ACCUMULATOR)
 
 
-def _all(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _all(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     *variables, predicate = arguments
     condition = Call(offset, "@not_strictly_false", None, [_accumulator(offset)])
     step = Call(offset, "_&&_", None, [_accumulator(offset), predicate])
     return _fold(offset, target, variables, Literal(offset, True), step, condition)
 
 
-def _exists(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _exists(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     *variables, predicate = arguments
     unsettled = Call(offset, "!_", None, [_accumulator(offset)])
     condition = Call(offset, "@not_strictly_false", None, [unsettled])
@@ -89,57 +89,57 @@ def _exists(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     return _fold(offset, target, variables, Literal(offset, False), step, condition)
 
 
-def _exists_one(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _exists_one(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     *variables, predicate = arguments
     more = Call(offset, "_+_", None, [_accumulator(offset), Literal(offset, 1)])
     result = Call(offset, "_==_", None, [_accumulator(offset), Literal(offset, 1)])
     return _fold(offset, target, variables, Literal(offset, 0), _if(offset, predicate, more), None, result)
 
 
-def _if(offset: int, condition: Node | None, changed: Node) -> Node:
+def _if(offset: int, condition: SyntaxNode | None, changed: SyntaxNode) -> SyntaxNode:
     """Give the step that changes the accumulator only where the condition, if any, holds."""
     if condition is None:
         return changed
     return Call(offset, "_?_:_", None, [condition, changed, _accumulator(offset)])
 
 
-def _appending(offset: int, element: Node) -> Node:
+def _appending(offset: int, element: SyntaxNode) -> SyntaxNode:
     return Call(offset, "_+_", None, [_accumulator(offset), ListLiteral(offset, [element])])
 
 
-def _map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     variable, *conditions, element = arguments
     step = _if(offset, conditions[0] if conditions else None, _appending(offset, element))
     return _fold(offset, target, [variable], ListLiteral(offset, []), step)
 
 
-def _filter(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _filter(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     variable, predicate = arguments
     step = _if(offset, predicate, _appending(offset, copy.copy(variable)))
     return _fold(offset, target, [variable], ListLiteral(offset, []), step)
 
 
-def _transform_list(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _transform_list(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     first, second, *conditions, element = arguments
     step = _if(offset, conditions[0] if conditions else None, _appending(offset, element))
     return _fold(offset, target, [first, second], ListLiteral(offset, []), step)
 
 
-def _transform_map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _transform_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     first, second, *conditions, value = arguments
     insert = Call(offset, "cel.@mapInsert", None, [_accumulator(offset), copy.copy(first), value])
     step = _if(offset, conditions[0] if conditions else None, insert)
     return _fold(offset, target, [first, second], MapLiteral(offset, []), step)
 
 
-def _transform_map_entry(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _transform_map_entry(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     first, second, *conditions, entry = arguments
     insert = Call(offset, "cel.@mapInsert", None, [_accumulator(offset), entry])
     step = _if(offset, conditions[0] if conditions else None, insert)
     return _fold(offset, target, [first, second], MapLiteral(offset, []), step)
 
 
-def _binding(offset: int, variable: str, value: Node, result: Node) -> Node:
+def _binding(offset: int, variable: str, value: SyntaxNode, result: SyntaxNode) -> SyntaxNode:
     return Comprehension(
         offset,
         ListLiteral(offset, []),
@@ -153,7 +153,7 @@ def _binding(offset: int, variable: str, value: Node, result: Node) -> Node:
     )
 
 
-def _bind(offset: int, target: Node | None, arguments: list[Node]) -> Node | None:
+def _bind(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode | None:
     if not isinstance(target, Ident) or target.name != "cel":
         return None
     variable, value, result = arguments
@@ -162,13 +162,13 @@ def _bind(offset: int, target: Node | None, arguments: list[Node]) -> Node | Non
     return _binding(offset, variable.name, value, result)
 
 
-def _opt_map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _opt_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     return _mapped_optional(
         offset, target, arguments, "optMap", lambda value: Call(offset, "optional.of", None, [value])
     )
 
 
-def _opt_flat_map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _opt_flat_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     return _mapped_optional(offset, target, arguments, "optFlatMap", lambda value: value)
 
 
@@ -176,7 +176,7 @@ _MAX_TARGET: Final = 10_000
 """Nodes of what `optMap` is called on: each such call doubles them."""
 
 
-def _all_nodes(root: Node) -> Iterator[Node]:
+def _all_nodes(root: SyntaxNode) -> Iterator[SyntaxNode]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -185,8 +185,12 @@ def _all_nodes(root: Node) -> Iterator[Node]:
 
 
 def _mapped_optional(
-    offset: int, target: Node | None, arguments: list[Node], name: str, made: Callable[[Node], Node]
-) -> Node:
+    offset: int,
+    target: SyntaxNode | None,
+    arguments: list[SyntaxNode],
+    name: str,
+    made: Callable[[SyntaxNode], SyntaxNode],
+) -> SyntaxNode:
     variable, expression = arguments
     if not isinstance(variable, Ident):
         raise MacroError(variable, f"{name}() variable name must be a simple identifier")
@@ -199,7 +203,7 @@ def _mapped_optional(
     return Call(offset, "_?_:_", None, [present, made(bound), Call(offset, "optional.none", None, [])])
 
 
-def _sort_by(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _sort_by(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     name = "@__sortBy_input__"
     assert target is not None
     if isinstance(target, (Literal, MapLiteral)):

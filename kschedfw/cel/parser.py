@@ -12,8 +12,8 @@ from kschedfw.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
     compilation_failed,
 )
 
@@ -41,7 +41,7 @@ _NUMBERS: Final = ("int", "uint", "double")
 _T = TypeVar("_T")
 
 
-def parse(source: str) -> Node:
+def parse(source: str) -> SyntaxNode:
     """Parse an expression and expand its macros.
 
     Raises:
@@ -59,7 +59,7 @@ def parse(source: str) -> Node:
     return tree
 
 
-def _check_depth(tree: Node, source: str) -> None:
+def _check_depth(tree: SyntaxNode, source: str) -> None:
     """Refuse a tree that macros made too deep."""
     level = [tree]
     for _ in range(_MAX_DEPTH):
@@ -111,7 +111,7 @@ class _Parser:
 
     # --- Expressions, from the loosest to the tightest
 
-    def expression(self) -> Node:
+    def expression(self) -> SyntaxNode:
         condition = self._logical("||", "_||_", self._conjunction)
         question = self._accept("?")
         if question is None:
@@ -121,10 +121,10 @@ class _Parser:
         otherwise = self._deeper(self.expression)
         return Call(question.offset, "_?_:_", None, [condition, then, otherwise])
 
-    def _conjunction(self) -> Node:
+    def _conjunction(self) -> SyntaxNode:
         return self._logical("&&", "_&&_", self._binary)
 
-    def _logical(self, sign: str, function: str, operand: Callable[[], Node]) -> Node:
+    def _logical(self, sign: str, function: str, operand: Callable[[], SyntaxNode]) -> SyntaxNode:
         operands = [operand()]
         offsets = []
         while token := self._accept(sign):
@@ -132,7 +132,7 @@ class _Parser:
             operands.append(operand())
         return _balanced(function, operands, offsets)
 
-    def _binary(self, least: int = 1) -> Node:
+    def _binary(self, least: int = 1) -> SyntaxNode:
         left = self._unary()
         length = 0
         while (precedence := _PRECEDENCE.get(self._token.kind, 0)) >= least:
@@ -145,7 +145,7 @@ class _Parser:
             left = Call(token.offset, function, None, [left, right])
         return left
 
-    def _unary(self) -> Node:
+    def _unary(self) -> SyntaxNode:
         start = self._position
         sign = self._token.kind
         if sign not in ("!", "-"):
@@ -162,7 +162,7 @@ class _Parser:
             operand = self._member(self._primary())
         return Call(offset, f"{sign}_", None, [operand]) if count % 2 else operand
 
-    def _member(self, operand: Node) -> Node:
+    def _member(self, operand: SyntaxNode) -> SyntaxNode:
         length = 0
         while self._token.kind in (".", "["):
             length += 1
@@ -171,14 +171,14 @@ class _Parser:
             operand = self._index(operand) if self._token.kind == "[" else self._selection(operand)
         return operand
 
-    def _index(self, operand: Node) -> Node:
+    def _index(self, operand: SyntaxNode) -> SyntaxNode:
         offset = self._next().offset
         optional = self._accept("?") is not None
         index = self._deeper(self.expression)
         self.expect("]")
         return Call(offset, "_[?_]" if optional else "_[_]", None, [operand, index])
 
-    def _selection(self, operand: Node) -> Node:
+    def _selection(self, operand: SyntaxNode) -> SyntaxNode:
         offset = self._next().offset
         optional = self._accept("?") is not None
         if self._token.kind != "identifier":
@@ -188,7 +188,7 @@ class _Parser:
             return Select(offset, operand, name, optional=optional)
         return self._call(name, operand)
 
-    def _call(self, name: str, target: Node | None) -> Node:
+    def _call(self, name: str, target: SyntaxNode | None) -> SyntaxNode:
         offset = self.expect("(").offset
         arguments = self._deeper(lambda: self._list(")"))
         macro = MACROS.get((name, len(arguments), target is not None))
@@ -202,8 +202,8 @@ class _Parser:
                 return expanded
         return Call(offset, name, target, arguments)
 
-    def _list(self, end: str) -> list[Node]:
-        elements: list[Node] = []
+    def _list(self, end: str) -> list[SyntaxNode]:
+        elements: list[SyntaxNode] = []
         while self._token.kind != end:
             elements.append(self.expression())
             if self._accept(",") is None:
@@ -215,7 +215,7 @@ class _Parser:
 
     # --- Primaries
 
-    def _primary(self) -> Node:
+    def _primary(self) -> SyntaxNode:
         token = self._token
         match token.kind:
             case "int" | "uint" | "double" | "string" | "bytes":
@@ -238,7 +238,7 @@ class _Parser:
             "BYTES, IDENTIFIER}"
         )
 
-    def _name(self) -> Node:
+    def _name(self) -> SyntaxNode:
         root = "." if self._accept(".") else ""
         token = self.expect("identifier")
         if token.text in _RESERVED:
@@ -247,9 +247,9 @@ class _Parser:
             return self._call(root + token.text, None)
         return Ident(token.offset, root + token.text)
 
-    def _list_literal(self) -> Node:
+    def _list_literal(self) -> SyntaxNode:
         offset = self._next().offset
-        elements: list[Node] = []
+        elements: list[SyntaxNode] = []
         optional: list[int] = []
         while self._token.kind != "]":
             if self._accept("?"):
@@ -260,9 +260,9 @@ class _Parser:
         self.expect("]")
         return ListLiteral(offset, elements, frozenset(optional))
 
-    def _map_literal(self) -> Node:
+    def _map_literal(self) -> SyntaxNode:
         offset = self._next().offset
-        entries: list[tuple[Node, Node]] = []
+        entries: list[tuple[SyntaxNode, SyntaxNode]] = []
         optional: list[int] = []
         while self._token.kind != "}":
             if self._accept("?"):
@@ -276,7 +276,7 @@ class _Parser:
         return MapLiteral(offset, entries, frozenset(optional))
 
 
-def _balanced(function: str, operands: list[Node], offsets: list[int]) -> Node:
+def _balanced(function: str, operands: list[SyntaxNode], offsets: list[int]) -> SyntaxNode:
     """Make a tree of a chain of `&&` or `||`, which may be long, that is as low as can be."""
     if len(operands) == 1:
         return operands[0]

@@ -20,7 +20,7 @@ __all__ = [
     "ListLiteral",
     "Literal",
     "MapLiteral",
-    "Node",
+    "SyntaxNode",
     "Select",
     "Visitor",
     "compilation_failed",
@@ -33,7 +33,7 @@ ACCUMULATOR: Final = "@result"
 
 
 @attrs.define(eq=False)
-class Node:
+class SyntaxNode:
     """An expression; `offset` is where an error in it points to."""
 
     offset: int
@@ -41,96 +41,96 @@ class Node:
     """What the checker found."""
 
     @property
-    def children(self) -> "list[Node]":
+    def children(self) -> "list[SyntaxNode]":
         """The expressions that this one is made of."""
         return []
 
 
 @attrs.define(eq=False)
-class Literal(Node):
+class Literal(SyntaxNode):
     value: Value
 
 
 @attrs.define(eq=False)
-class Ident(Node):
+class Ident(SyntaxNode):
     name: str
     is_type: bool = attrs.field(default=False, init=False)
     """It is the name of a type, not a variable."""
 
 
 @attrs.define(eq=False)
-class Select(Node):
+class Select(SyntaxNode):
     """`operand.field`; with `test`, `has(operand.field)`; with `optional`, `operand.?field`."""
 
-    operand: Node
+    operand: SyntaxNode
     field: str
     test: bool = False
     optional: bool = False
 
     @property
-    def children(self) -> list[Node]:
+    def children(self) -> list[SyntaxNode]:
         return [self.operand]
 
 
 @attrs.define(eq=False)
-class Call(Node):
+class Call(SyntaxNode):
     """A call of a function, of a method where there is a `target`, or of an operator (`_+_`)."""
 
     function: str
-    target: Node | None
-    arguments: list[Node]
+    target: SyntaxNode | None
+    arguments: list[SyntaxNode]
     overloads: "list[Overload]" = attrs.field(factory=list, init=False)
     """Those that the checker thinks possible."""
 
     @property
-    def operands(self) -> list[Node]:
+    def operands(self) -> list[SyntaxNode]:
         return self.arguments if self.target is None else [self.target, *self.arguments]
 
     @property
-    def children(self) -> list[Node]:
+    def children(self) -> list[SyntaxNode]:
         return self.operands
 
 
 @attrs.define(eq=False)
-class ListLiteral(Node):
-    elements: list[Node]
+class ListLiteral(SyntaxNode):
+    elements: list[SyntaxNode]
     optional: frozenset[int] = frozenset()
     """The positions of elements that were written `?element`."""
 
     @property
-    def children(self) -> list[Node]:
+    def children(self) -> list[SyntaxNode]:
         return self.elements
 
 
 @attrs.define(eq=False)
-class MapLiteral(Node):
-    entries: list[tuple[Node, Node]]
+class MapLiteral(SyntaxNode):
+    entries: list[tuple[SyntaxNode, SyntaxNode]]
     optional: frozenset[int] = frozenset()
 
     @property
-    def children(self) -> list[Node]:
+    def children(self) -> list[SyntaxNode]:
         return [part for entry in self.entries for part in entry]
 
 
 @attrs.define(eq=False)
-class Comprehension(Node):
+class Comprehension(SyntaxNode):
     """A fold: what every macro over a list or a map stands for.
 
     `accumulator` starts as `initial`; for each element, as long as `condition` holds, it becomes `step`; the value is
     `result`. `cel.bind` is one over an empty list.
     """
 
-    range: Node
+    range: SyntaxNode
     variable: str
     variable2: str | None
     accumulator: str
-    initial: Node
-    condition: Node
-    step: Node
-    result: Node
+    initial: SyntaxNode
+    condition: SyntaxNode
+    step: SyntaxNode
+    result: SyntaxNode
 
     @property
-    def children(self) -> list[Node]:
+    def children(self) -> list[SyntaxNode]:
         return [self.range, self.initial, self.condition, self.step, self.result]
 
     @property
@@ -141,7 +141,7 @@ class Comprehension(Node):
 class Visitor(ABC, Generic[T]):
     """Makes something of a node, by its kind."""
 
-    def visit(self, node: Node) -> T:
+    def visit(self, node: SyntaxNode) -> T:
         match node:
             case Literal():
                 return self.literal(node)

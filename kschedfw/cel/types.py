@@ -19,7 +19,7 @@ __all__ = [
     "INT",
     "NULL",
     "STRING",
-    "Bindings",
+    "TypeBindings",
     "Overload",
     "Type",
     "read_signature",
@@ -71,7 +71,7 @@ NULL: Final = Type("null_type")
 _NULLABLE: Final = frozenset({"any", "timestamp", "duration"})
 
 
-class Bindings:
+class TypeBindings:
     """What the type variables met so far stand for."""
 
     def __init__(self, bound: dict[str, Type] | None = None) -> None:

@@ -86,7 +86,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     gates = gates_of(feature_gates, kube_version)
-    verdicts: list[Verdict] = []
+    verdicts: list[FileVerdict] = []
     unreadable = False
     for file in files:
         try:
@@ -157,7 +157,7 @@ def _print_json(content: object) -> None:
 
 
 @attrs.frozen
-class Verdict:
+class FileVerdict:
     """The verdict on a file; `configuration` is None if it was refused."""
 
     file: str
@@ -186,19 +186,19 @@ class Verdict:
         }
 
 
-def _verdict(file: Path, gates: FeatureGates) -> Verdict:
+def _verdict(file: Path, gates: FeatureGates) -> FileVerdict:
     """Raises OSError if the file can't be read."""
     try:
         configuration = load_configuration(file, gates=gates)
     except ConfigurationError as error:
-        return Verdict(error.source, None, error.errors)
+        return FileVerdict(error.source, None, error.errors)
     registry = Registry()
     refused = [
         error
         for index, profile in enumerate(profiles_of(configuration))
         for error in refused_profile(profile, registry, f"profiles[{index}]")
     ]
-    return Verdict(configuration.source, configuration, refused)
+    return FileVerdict(configuration.source, configuration, refused)
 
 
 # --- Lines ---

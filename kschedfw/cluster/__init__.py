@@ -1,6 +1,6 @@
 """Where objects live: the `Cluster` protocol, and the cluster in memory that is its embedded default."""
 
-from kschedfw.cluster.claim_controller import POD_CLAIM, ClaimController
+from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import (
     AlreadyExistsError,
     ClusterError,
@@ -9,7 +9,6 @@ from kschedfw.cluster.errors import (
     NotFoundError,
 )
 from kschedfw.cluster.freeing import (
-    MIRROR_ANNOTATION,
     Freed,
     belongs_to_its_node,
     free_pods,
@@ -23,13 +22,10 @@ from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
 from kschedfw.cluster.shared_state import FitCheck, Following, SharedState, State
 from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
-from kschedfw.cluster.volume_controller import DEFAULT_CLASS, VolumeController
+from kschedfw.cluster.volume_controller import VolumeController
 from kschedfw.cluster.watch import Journal, Subscription
 
 __all__ = [
-    "DEFAULT_CLASS",
-    "MIRROR_ANNOTATION",
-    "POD_CLAIM",
     "T",
     "TOPOLOGY_LABELS",
     "AlreadyExistsError",

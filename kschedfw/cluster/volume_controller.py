@@ -23,7 +23,7 @@ from kschedfw.api.volume_matching import (
     BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
     SELECTED_NODE,
-    Candidates,
+    VolumeCandidates,
     annotated,
     bound_to_claim,
     class_of_claim,
@@ -195,7 +195,7 @@ class VolumeController:
     def _find_volume(self, claim: PersistentVolumeClaim) -> None:
         claim = self._with_default_class(claim)
         naming = (self._cluster.get(PersistentVolume, name) for name in self._naming.get(claim.key, ()))
-        prebound = Candidates.of(claim, (volume for volume in naming if volume is not None)).prebound
+        prebound = VolumeCandidates.of(claim, (volume for volume in naming if volume is not None)).prebound
         if prebound:
             self._bind(claim, prebound[0])
             return
@@ -208,7 +208,7 @@ class VolumeController:
             of_class = (
                 each for each in self._cluster.list(PersistentVolume) if class_of_volume(each) == name
             )
-            if available := Candidates.of(claim, of_class).available:
+            if available := VolumeCandidates.of(claim, of_class).available:
                 self._bind(claim, available[0])
                 return
         elif SELECTED_NODE not in claim.annotations:

@@ -37,12 +37,10 @@ from kschedfw.config.schema import KubeSchedulerConfiguration
 from kschedfw.config.writing import written
 from kschedfw.framework.gates import (
     BOOLEANS,
-    DECLARED_GATES,
     DEFAULT_GATES,
     FEATURE_GATES,
     GENERIC_WORKLOAD,
     REFERENCE,
-    VERSIONS,
     FeatureGate,
     FeatureGateError,
     FeatureGates,
@@ -53,7 +51,6 @@ from kschedfw.framework.gates import (
 __all__ = [
     "BOOLEANS",
     "CONFIGURATION_KINDS",
-    "DECLARED_GATES",
     "DEFAULT",
     "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
@@ -61,7 +58,6 @@ __all__ = [
     "GENERIC_WORKLOAD",
     "PRESETS",
     "REFERENCE",
-    "VERSIONS",
     "WHAT_THERE_IS",
     "ConfigurationDocument",
     "ConfigurationError",

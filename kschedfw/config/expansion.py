@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 
 @attrs.frozen
-class Placement:
+class PluginPlacement:
     """A plugin at an extension point. `path` is where the profile names it; empty for a default plugin."""
 
     name: str
@@ -34,24 +34,24 @@ class Placement:
     path: str = ""
 
 
-def named(plugins: PluginSet, where: str) -> list[Placement]:
+def named(plugins: PluginSet, where: str) -> list[PluginPlacement]:
     """The plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
     origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
     return [
-        Placement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
+        PluginPlacement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
         for index, plugin in enumerate(plugins.enabled)
     ]
 
 
-def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[Placement]:
+def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[PluginPlacement]:
     """The default plugins with these gates, as the profile changes them in their places, then its other plugins."""
     own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
     disabled = plugins.disabled_names
-    merged: list[Placement] = []
+    merged: list[PluginPlacement] = []
     for default in () if ALL in disabled else default_plugins(gates):
         if default.name not in disabled:
             merged.append(
-                own.get(default.name) or Placement(default.name, Origin.DEFAULT, default.weight),
+                own.get(default.name) or PluginPlacement(default.name, Origin.DEFAULT, default.weight),
             )
     in_place = {placement.path for placement in merged}
     # A plugin that is named twice stays twice: that is reported as an error later.
@@ -60,7 +60,7 @@ def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[Placement]:
 
 def expand(
     plugins: Plugins, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
-) -> dict[ExtensionPoint, list[Placement]]:
+) -> dict[ExtensionPoint, list[PluginPlacement]]:
     """The plugins of every extension point: first those that the point itself enables, then multiPoint's, then the
     default ones.
     """
@@ -76,7 +76,9 @@ def expand(
     }
 
 
-def _at_point(plugins: PluginSet, own: list[Placement], everywhere: Iterable[Placement]) -> list[Placement]:
+def _at_point(
+    plugins: PluginSet, own: list[PluginPlacement], everywhere: Iterable[PluginPlacement]
+) -> list[PluginPlacement]:
     disabled = plugins.disabled_names
     if ALL in disabled:
         return own

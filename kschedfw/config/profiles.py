@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
-from kschedfw.config.expansion import Origin, Placement, expand, multi_point, named
+from kschedfw.config.expansion import Origin, PluginPlacement, expand, multi_point, named
 from kschedfw.config.schema import (
     ALL,
     MULTI_POINT,
@@ -25,7 +25,7 @@ from kschedfw.framework.runtime.args import ArgsError
 
 GROUP = "kubescheduler.config.k8s.io"
 
-Placed = Mapping[ExtensionPoint, Sequence[Placement]]
+Placed = Mapping[ExtensionPoint, Sequence[PluginPlacement]]
 
 
 @attrs.frozen
@@ -79,7 +79,9 @@ def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: Pl
 _WEIGHTED = (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
 
 
-def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCatalog) -> ConfiguredPlugin:
+def _configured(
+    placement: PluginPlacement, point: ExtensionPoint, catalog: PluginCatalog
+) -> ConfiguredPlugin:
     return ConfiguredPlugin(
         placement.name,
         placement.origin,
@@ -91,9 +93,9 @@ def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCata
 # --- Which plugins ---
 
 
-def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, Placement]]]:
+def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, PluginPlacement]]]:
     """Every plugin that the profile itself enables, with the places where it does."""
-    found: dict[str, list[tuple[str, Placement]]] = {}
+    found: dict[str, list[tuple[str, PluginPlacement]]] = {}
     for where in (MULTI_POINT, *POINTS):
         for placement in named(_listed(plugins, where), where):
             found.setdefault(placement.name, []).append((str(where), placement))
@@ -105,7 +107,7 @@ def _listed(plugins: Plugins, where: str) -> PluginSet:
 
 
 def _unknown(
-    mentions: Mapping[str, list[tuple[str, Placement]]], catalog: PluginCatalog, profile: str
+    mentions: Mapping[str, list[tuple[str, PluginPlacement]]], catalog: PluginCatalog, profile: str
 ) -> Iterator[FieldError]:
     for name, places in mentions.items():
         if (problem := catalog.problem(name)) is not None:

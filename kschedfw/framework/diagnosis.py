@@ -194,7 +194,7 @@ class Diagnosis:
         return min((time for time in times if time is not None), default=None)
 
     def add_plugin_status(self, status: Status) -> None:
-        """Add the plugin of a refusal."""
+        """Record the plugin behind a refusal."""
         if not status.plugin:
             return
         if status.is_rejected:
@@ -214,7 +214,7 @@ class Diagnosis:
                 self.add_plugin_status(status)
 
     def reasons(self, number_of_nodes: int) -> Mapping[str, int]:
-        """How many of `number_of_nodes` nodes gave each reason."""
+        """Reasons with their counts, for `number_of_nodes` nodes."""
         counts: Counter[str] = Counter()
         for status, nodes in self.node_to_status.distinct().items():
             for reason in status.reasons:

@@ -1,4 +1,4 @@
-"""What the scheduler tells about itself while it works (kube-scheduler `pkg/scheduler/metrics`).
+"""The interface through which the scheduler reports metrics (kube-scheduler `pkg/scheduler/metrics`).
 
 Whoever wants to know implements `MetricsRecorder`; `kschedfw_kubernetes.prometheus_metrics` does for Prometheus. The
 default recorder is a no-op, and with it nothing is measured.
@@ -83,7 +83,10 @@ class DevicePreparation(StrEnum):
 
 
 class VolumeStage(StrEnum):
-    """Where scheduling a pod's volumes can fail. Looking for them can't: it only finds that a node has none."""
+    """The stage at which scheduling a pod's volumes failed.
+
+    A search for volumes doesn't fail: it only refuses nodes.
+    """
 
     ASSUME = "assume"
     BIND = "bind"

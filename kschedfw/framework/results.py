@@ -18,7 +18,7 @@ MAX_NODE_SCORE = 100
 
 @attrs.frozen
 class PreFilterResult:
-    """The names of the only nodes that a pre_filter leaves in question. Names of unknown nodes are ignored."""
+    """The only nodes on which a pod may still fit after pre_filter, by name. Names of unknown nodes are ignored."""
 
     node_names: frozenset[str]
 
@@ -38,7 +38,7 @@ def no_nodes_left(narrowing: Collection[str]) -> Status:
 
 
 def not_left_over(narrowing: Iterable[str]) -> Status:
-    """The status of nodes that the PreFilterResults of these plugins leave out."""
+    """The status of nodes that the PreFilterResults of these plugins exclude."""
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)}")
 
 

@@ -92,7 +92,10 @@ class Status:
 
     @staticmethod
     def unschedulable(*reasons: str, retry_at: float | None = None) -> Status:
-        """Raises ValueError where `retry_at` is no finite number, as all these do."""
+        """An UNSCHEDULABLE status.
+
+        Raises ValueError where `retry_at` is no finite number, as all these constructors do.
+        """
         return Status(Code.UNSCHEDULABLE, reasons, retry_at=_moment(retry_at))
 
     @staticmethod

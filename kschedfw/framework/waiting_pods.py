@@ -22,7 +22,7 @@ MAX_PERMIT_TIMEOUT = 15 * 60.0
 
 @attrs.frozen
 class WaitState:
-    """How far a wait for permission has come: what `WaitingPods.restore` needs."""
+    """The state of a wait for permission, for `WaitingPods.restore`."""
 
     status: Status | None
     deadlines: Mapping[str, float]
@@ -205,7 +205,7 @@ class WaitingPods(PodsByUid[WaitingPod]):
         return tuple((waiting, waiting.save()) for waiting in self)
 
     def restore(self, waits: Waits) -> None:
-        """Have those wait, and only those, that waited when `save` returned this."""
+        """Restore exactly the waits that were under way when `save` returned this."""
         for waiting, state in waits:
             waiting.restore(state)
         with self._lock:

@@ -1,24 +1,19 @@
 """Pages for people: a cluster as a map, a decision as a matrix, a simulation over time.
 
-`kschedfw simulate --html` and `kschedfw explain --html` write one static file (`StaticPage`). The distribution
+`kschedfw simulate --html` and `kschedfw explain --html` write one static file. The distribution
 kschedfw-advisor serves pages to work with. All of them show columns over nodes and pods (`cluster_map`,
 `decision_matrix`, `replay`).
 """
 
-from kschedfw.pages.assets import STYLES, AssetError, asset, environment
+from kschedfw.pages.assets import STYLES, asset, environment
 from kschedfw.pages.cluster_map import ClusterMap, cluster_map
-from kschedfw.pages.decision_matrix import DecisionMatrix, decision_matrix
+from kschedfw.pages.decision_matrix import decision_matrix
 from kschedfw.pages.replay import Replay, replay
-from kschedfw.pages.static_page import PageFileError, StaticPage
 
 __all__ = [
     "STYLES",
-    "AssetError",
     "ClusterMap",
-    "DecisionMatrix",
-    "PageFileError",
     "Replay",
-    "StaticPage",
     "asset",
     "cluster_map",
     "decision_matrix",

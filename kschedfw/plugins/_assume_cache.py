@@ -1,4 +1,4 @@
-"""The cluster's objects as they will be once what was decided has been carried out (kube-scheduler `AssumeCache`)."""
+"""Cache of cluster objects with decided but not yet written changes applied (kube-scheduler `AssumeCache`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Named)
 
 
 class AssumeCache(Generic[T]):
-    """Objects of one kind: the cluster's, except where a later state is assumed.
+    """Objects of one kind: the state in the cluster, or the later state that is assumed.
 
     What is assumed was made from a state of the cluster's, whose version it still has. It counts until the cluster has
     a newer one, be that the confirmation or somebody else's change, or until it is given up. Thread-safe.
@@ -37,7 +37,10 @@ class AssumeCache(Generic[T]):
         return [self._latest(obj) for obj in present] if self._assumed else present
 
     def assume(self, obj: T) -> bool:
-        """Count with this state; False where the cluster has gone on since, and so the decision is out of date."""
+        """Assume this state.
+
+        Return False if the cluster's object has changed since, so that the decision is out of date.
+        """
         present = self.get(obj.key)
         if present is None or present.uid != obj.uid or _version(present) > _version(obj):
             return False
@@ -45,13 +48,13 @@ class AssumeCache(Generic[T]):
         return True
 
     def restore(self, obj: T) -> None:
-        """Give up what was assumed; nothing happens if somebody has assumed something else since."""
+        """Drop the assumed state; does nothing if another state was assumed since."""
         if self._assumed.get(obj.key) is obj:
             self._assumed.pop(obj.key, None)
 
     @property
     def assumed(self) -> Sequence[T]:
-        """What is assumed and the cluster doesn't have yet."""
+        """Assumed states that the cluster doesn't have yet."""
         return [obj for key, obj in tuple(self._assumed.items()) if self.get(key) is obj]
 
     def _latest(self, present: T) -> T:
@@ -65,6 +68,6 @@ class AssumeCache(Generic[T]):
 
 
 def _version(obj: Named) -> int:
-    """Versions are numbers that grow; one that is none (in a test, say) counts as the first."""
+    """The resource version as a number; 0 for a text that is none, as tests may have."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""What the volume plugins share of claims, and kube-scheduler's texts about objects that are missing."""
+"""Lookup of a pod's claims, shared by the volume plugins, with kube-scheduler's texts for missing objects."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from kschedfw.api.volumes import claim_name, is_claim_of
 
 
 class VolumeError(KschedfwError):
-    """A pod's volumes can't be told."""
+    """The volumes of a pod can't be determined."""
 
 
 class ClaimNotFoundError(VolumeError):
-    """A pod that isn't scheduled yet has a claim that doesn't exist."""
+    """A claim of a pod without a node doesn't exist."""
 
 
 def claim_of(
     cluster: ClusterClient, pod: Pod, volume: Volume, *, is_new: bool = False
 ) -> PersistentVolumeClaim | None:
-    """The claim that the pod's volume is; None if it is none, or a running pod's that doesn't exist.
+    """The claim behind the pod's volume; None if the volume has none, or for a running pod whose claim doesn't exist.
 
     Raises:
         ClaimNotFoundError: a new pod's claim doesn't exist.
@@ -45,7 +45,7 @@ def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeC
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether the pod names the claim; those of generic ephemeral volumes aren't named."""
+    """Return whether the pod names the claim in its volumes. Claims of generic ephemeral volumes have no such name."""
     return pod.namespace == claim.namespace and any(
         volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
         for volume in pod.storage

@@ -1,4 +1,4 @@
-"""Extended resources that classes of devices stand behind: nodes that have none of a device plugin's offer devices.
+"""Extended resources backed by a DeviceClass: DRA devices provide them on nodes where no device plugin does.
 
 Semantics: kube-scheduler v1.36 `DRAExtendedResource`, in NodeResourcesFit and NodeResourcesBalancedAllocation.
 """
@@ -17,7 +17,10 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 
 
 class DeviceBacked:
-    """Those of a pod's resources; a node with an allocatable amount of one offers that, and no devices."""
+    """The device-backed resources that a pod requests.
+
+    A node that has the resource as an allocatable amount provides that instead.
+    """
 
     def __init__(self, resources: Sequence[str], manager: DeviceManager) -> None:
         self._resources = frozenset(resources)
@@ -25,12 +28,12 @@ class DeviceBacked:
 
     @classmethod
     def of(cls, pod: Pod, manager: DeviceManager) -> DeviceBacked | None:
-        """The resources of the pod that a class is behind at this time; None if there are none."""
+        """The device-backed resources of the pod at this time; None if there are none."""
         resources = manager.resources_of(pod)
         return cls(resources, manager) if resources else None
 
     def without(self, demand: Resource, info: NodeInfo) -> Resource:
-        """The demand without what DynamicResources has to find on the node."""
+        """The demand without the resources that DynamicResources has to provide on the node."""
         there = info.allocatable.scalar_resources
         kept = {
             name: amount
@@ -40,7 +43,7 @@ class DeviceBacked:
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def without_any(self, demand: Resource, nodes: NodeTable, rows: IntArray) -> Resource | None:
-        """The same for nodes that offer none of the resources themselves; None if one of the nodes does."""
+        """The demand without all device-backed resources; None if one of the nodes has an allocatable amount of one."""
         kept = {
             name: amount for name, amount in demand.scalar_resources.items() if name not in self._resources
         }
@@ -50,11 +53,11 @@ class DeviceBacked:
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def counts_for(self, plan: Plan) -> bool:
-        """Whether one of the plan's resources is among them, so that scores depend on devices."""
+        """Return whether scores of the plan depend on devices: one of its resources is device-backed."""
         return any(resource.name in self._resources for resource, _ in plan)
 
     def on_node(self, resource: ScoredResource, info: NodeInfo) -> tuple[int, int]:
-        """How much of a scored resource a node has, and how much of it is taken.
+        """The total and the used amount of a scored resource on a node.
 
         These are devices if a class is behind the resource and the node doesn't offer it otherwise.
         """

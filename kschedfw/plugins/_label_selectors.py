@@ -1,4 +1,4 @@
-"""Label selectors that the API server would not have let through.
+"""Errors of label selectors that a validating API server would have refused.
 
 Texts: apimachinery `metav1.LabelSelectorAsSelector` and `labels.NewRequirement` (v1.36).
 """

@@ -18,11 +18,11 @@ _EBS_ID: Final = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(KschedfwError):
-    """An in-tree volume that no CSI driver could make anything of."""
+    """An in-tree volume can't be translated to CSI."""
 
 
 def _handle_of_ebs(volume_id: str) -> str:
-    """The volume's own id, of which Kubernetes may have made `aws://<zone>/<id>`."""
+    """The volume's own id, taken from Kubernetes' form `aws://<zone>/<id>` if it has that form."""
     if not volume_id.startswith("aws://"):
         return volume_id
     handle = urlsplit(volume_id).path.strip("/")
@@ -44,7 +44,7 @@ def _handle_of_gce(name: str, zones: str = "") -> str:
 
 
 def _region_of(zones: list[str]) -> str:
-    """The region that these zones, `<locale>-<region>-<zone>`, are all in."""
+    """The region that all of these zones, `<locale>-<region>-<zone>`, are in."""
     regions = {zone.rpartition("-")[0] for zone in zones}
     if len(regions) != 1 or any(zone.count("-") != 2 for zone in zones):
         raise TranslationError(f"failed to get region from zones: {zones}")
@@ -65,11 +65,11 @@ class InTreePlugin:
     counts: bool = True
 
     def inline_handle(self, volume: Volume) -> str:
-        """Raises TranslationError."""
+        """The CSI volume handle of a pod's own volume. Raises TranslationError."""
         return self.handle(getattr(volume, self.field))
 
     def handle_of(self, volume: PersistentVolume) -> str:
-        """Raises TranslationError."""
+        """The CSI volume handle of a persistent volume. Raises TranslationError."""
         disk = volume.spec.gce_persistent_disk
         if disk is not None:
             zones = next((volume.labels[key] for key in _ZONE_LABELS if volume.labels.get(key)), "")
@@ -77,7 +77,7 @@ class InTreePlugin:
         return self.handle(getattr(volume.spec, self.field))
 
     def is_migrated(self, csi_node: CSINode | None) -> bool:
-        """Whether the node leaves the plugin's volumes to the driver."""
+        """Return whether the in-tree plugin is migrated on the node: its CSI driver handles the volumes."""
         if csi_node is None or not self.counts:
             return False
         return self.name in csi_node.annotations.get(MIGRATED_PLUGINS, "").split(",")
@@ -129,6 +129,6 @@ def plugin_named(name: str) -> InTreePlugin | None:
 
 
 def plugin_of(volume: Volume | PersistentVolume) -> InTreePlugin | None:
-    """The in-tree plugin of a pod's own volume or of a persistent one; None if it isn't one of theirs."""
+    """The in-tree plugin of a pod's own volume or of a persistent volume; None for all other volumes."""
     sources = volume.spec if isinstance(volume, PersistentVolume) else volume
     return next((plugin for plugin in _PLUGINS if getattr(sources, plugin.field) is not None), None)

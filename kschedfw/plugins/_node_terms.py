@@ -1,4 +1,4 @@
-"""Node selector terms that the API server would not have let through.
+"""Compiled node selector terms, and the errors in terms that a validating API server would have refused.
 
 kube-scheduler compiles each term and treats one that doesn't compile as matching no node, even if taken literally it
 would: `NotIn` with a value that can't be a label matches nothing. Semantics: component-helpers
@@ -89,7 +89,7 @@ def any_mask(terms: Sequence[NodeSelectorTerm], nodes: NodeTable, rows: IntArray
 
 
 def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
-    """Which nodes a term matches, as its `matches` has it."""
+    """The nodes that a term matches, shape (k,), by the rules of its `matches`."""
     if is_empty(term):
         return np.zeros(len(rows), dtype=np.bool_)
     matched = np.ones(len(rows), dtype=np.bool_)
@@ -142,13 +142,13 @@ def is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def selector_errors(selector: NodeSelector, path: str) -> Iterator[FieldError]:
-    """What keeps terms of a node selector from being compiled; empty terms are fine, they match nothing."""
+    """Errors that keep terms of a node selector from being compiled. Empty terms are valid and match nothing."""
     for index, term in enumerate(selector.node_selector_terms):
         yield from term_errors(term, f"{path}.nodeSelectorTerms[{index}]")
 
 
 def preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> Iterator[FieldError]:
-    """The same for preferred terms; those of weight 0 count for nothing and aren't looked at."""
+    """Errors in preferred terms, as `selector_errors`. Terms of weight 0 are skipped."""
     for index, term in enumerate(terms):
         if term.weight:
             yield from term_errors(term.preference, f"{path}[{index}]")
@@ -165,7 +165,7 @@ def term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
 
 @functools.lru_cache(maxsize=4096)
 def _expression_errors(requirement: Requirement) -> tuple[FieldError, ...]:
-    """Kept, since the pods of one controller repeat the same few requirements."""
+    """Errors of requirements; cached, since the pods of one controller repeat the same few requirements."""
     return tuple(_find_expression_errors(requirement))
 
 

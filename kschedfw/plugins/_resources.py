@@ -1,4 +1,4 @@
-"""What the plugins that look at resource usage share: which resources count, and how to read them off pods and nodes.
+"""Helpers of the plugins that score resource usage: amounts on nodes, requests of pods, compiled scores.
 
 Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
 """
@@ -68,7 +68,7 @@ def amount_text(name: str, amount: int) -> str:
 
 
 def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
-    """What these nodes have of a resource, and how much of that their pods have: 0 if no node knows it.
+    """The allocatable and the requested amounts of a resource on these nodes; 0 if no node has the resource.
 
     Two arrays of shape (k,), int64, for k rows. Not to be changed.
     """
@@ -105,7 +105,7 @@ class ScoredResource:
 
     @property
     def on_every_node(self) -> bool:
-        """Whether it counts for pods that don't request it, too."""
+        """Return whether the resource counts for pods that don't request it, too."""
         return self.name in (CPU, MEMORY, EPHEMERAL_STORAGE)
 
     def request_of(self, requests: PodRequests) -> int:
@@ -118,14 +118,16 @@ class ScoredResource:
         return self._amount(info.allocatable), self._amount(taken)
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""
+        """The amounts of `on_node` for the nodes in these rows: two int64 arrays of shape (k,). Read-only."""
         if self.non_zero and self.name in _NON_ZERO:
             used = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)]
             return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
         return amount_columns(nodes, rows, self.name)
 
     def float_columns(self, nodes: NodeTable, rows: IntArray) -> tuple[FloatArray, FloatArray] | None:
-        """The same in float64; None where no node has the resource, or amounts are too large to be exact."""
+        """The amounts of `columns` in float64; None where no node has the resource, or amounts are too large to be
+        exact.
+        """
         if not 0 < nodes.largest(self.name) <= LARGEST_EXACT:
             return None
         column = nodes.columns[self.name]
@@ -161,7 +163,7 @@ class ScoredResources:
         return tuple([resource.request_of(requests) for resource in self.resources])
 
     def plan_for(self, pod: Pod) -> Plan:
-        """Those of the resources that count for the pod.
+        """The scored resources that count for the pod.
 
         An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
         """
@@ -182,7 +184,7 @@ def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple
 
 
 def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
-    """The rows to work scores out for, if those of `rows` are wanted: all where most are wanted.
+    """The rows to compute scores for when `rows` are wanted: all rows if most are wanted.
 
     It takes longer to leave a few out of each column than to leave them out of the scores.
     """
@@ -204,7 +206,7 @@ class ScoreOfTwo(Protocol):
         request_2: float,
         /,
     ) -> IntArray:
-        """From what nodes have and use of a resource, shape (k,) each, and the pod's request; then of the other one."""
+        """Scores from allocatable and used amounts, shape (k,), and the pod's request, of both resources in turn."""
         ...
 
 
@@ -220,7 +222,7 @@ class CompiledScores(Protocol):
 def compiled_scores(
     form: Callable[[CompiledScores], ScoreOfTwo], plan: Plan, nodes: NodeTable, rows: IntArray
 ) -> IntArray | None:
-    """The scores by a compiled form; None if there is none installed, or it isn't worth while or exact here."""
+    """Scores by a compiled form; None if none is installed, it would be slower, or it isn't exact for these amounts."""
     if len(plan) != 2 or len(rows) < _FEWEST_COMPILED:
         return None
     (first, request), (second, request_2) = plan

@@ -1,4 +1,4 @@
-"""What plugins have in common whose answers depend on a pod's volumes, which are looked up in the cluster."""
+"""Base class of plugins whose answers depend on a pod's volumes in the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FoundT = TypeVar("FoundT")
 
 
 class StoragePlugin(Plugin, Generic[FoundT]):
-    """Signs a pod by what is found of its volumes in the cluster, since claims and volumes may change at any time.
+    """Signs a pod by the state of its volumes in the cluster, since claims and volumes may change at any time.
 
     All pods without storage are alike. What `sign` finds serves the pre_filter of the same cycle, too.
     """
@@ -27,7 +27,7 @@ class StoragePlugin(Plugin, Generic[FoundT]):
 
     @abstractmethod
     def signature(self, found: FoundT) -> Hashable:
-        """What filter and score depend on, of a pod with storage."""
+        """The signature of a pod with storage: all inputs of filter and score."""
 
     def sign(self, pod: Pod) -> Hashable | None:
         if not pod.spec.volumes or not pod.storage:
@@ -37,6 +37,8 @@ class StoragePlugin(Plugin, Generic[FoundT]):
         return None if isinstance(found, Status) else self.signature(found)
 
     def found(self, pod: Pod) -> FoundT | Status:
-        """What `sign` has found for the pod in this cycle, or what is found now; each time an object of its own."""
+        """The result of `find` that `sign` has kept for this pod, handed out once; otherwise the volumes are looked up
+        now.
+        """
         latest, self._latest = self._latest, None
         return latest[1] if latest is not None and latest[0] is pod else self.find(pod)

@@ -78,7 +78,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         self._evaluator = PreemptionEvaluator(self.name, handle, rules)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
-        """What `post_filter` would do, without doing it; for explanations."""
+        """The preemption that `post_filter` would carry out, without effects; for explanations."""
         plan = self._evaluator.plan(state, pod, node_to_status)
         return attrs.evolve(plan, status=self._introduced(plan.status))
 
@@ -114,7 +114,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return "" if group is None else group.uid
 
     def _objection_to_member(self, key: str) -> str:
-        """Why a member of the group doesn't preempt by itself; empty if it does."""
+        """The reason why a group's member doesn't preempt by itself; empty if it does."""
         group = self.handle.cluster.get(PodGroup, key)
         if group is None:
             return "pod group for pod not found"

@@ -44,7 +44,7 @@ class ImageLocality(Plugin):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """Pods whose images are on no node all have the same; they get 0 everywhere."""
+        """Pods whose images are on no node share one signature: every node scores 0 for them."""
         known = self._index.names
         present = [name for name in _images(pod) if name in known] if known else []
         return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
@@ -120,7 +120,7 @@ _NOWHERE: Mapping[ImageStateSummary, Set[int]] = MappingProxyType({})
 
 
 class ImageIndex:
-    """For each image the rows that have it, by what their nodes say of it. There is no entry for any other image.
+    """Rows of the nodes with each image, by image name and the state that the nodes report.
 
     Sizes and counts are mostly the same on all nodes, so that the rows of an image are in few sets.
     """

@@ -230,7 +230,7 @@ def _weighted(terms: Sequence[PreferredSchedulingTerm]) -> WeightedTerms:
 
 
 def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:
-    """The nodes that the terms' `metadata.name` fields leave over; None where some term doesn't limit them."""
+    """The node names that `metadata.name` fields of the terms allow; None where a term has no such field."""
     allowed: frozenset[str] | None = None
     for term in selector.node_selector_terms:
         names = term.only_names
@@ -248,7 +248,7 @@ def unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[E
 
 
 def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
-    """What the node lacks of each of the terms, none of which it matches; one of them would do."""
+    """Evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
     if not terms:
         yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
     for index, term in enumerate(terms):

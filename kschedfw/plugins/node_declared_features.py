@@ -114,7 +114,7 @@ class NodeDeclaredFeatures(Plugin):
 
 
 def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """A node came, or declares other features than before; whether those that the pod needs isn't asked."""
+    """Queue when a node was added, or changed its declared features, whether or not the pod needs these."""
     if not isinstance(new, Node):
         return QueueingHint.SKIP
     return queue_if(not isinstance(old, Node) or old.status.declared_features != new.status.declared_features)

@@ -136,7 +136,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
-        """None for a pod that requests nothing that counts."""
+        """The resources to balance; None for a pod that requests none of them."""
         plan = state.find(_PLAN)
         if plan is None:  # this plugin isn't enabled at pre_score
             plan = self._resources.plan_for(pod)

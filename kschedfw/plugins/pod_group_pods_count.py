@@ -12,7 +12,7 @@ from kschedfw import MAX_NODE_SCORE, MEMBER_STATES, CycleState, PlacedGroup, Plu
 
 
 class PodGroupPodsCount(Plugin):
-    """Counts the members that would be scheduled, those that are included."""
+    """Scores a placement by the number of members on nodes, scheduled earlier or by this placement."""
 
     name: ClassVar[str] = "PodGroupPodsCount"
 

@@ -86,7 +86,7 @@ class TaintToleration(Plugin):
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        """How many PreferNoSchedule taints the pod doesn't tolerate; fewer are better."""
+        """The number of PreferNoSchedule taints that the pod doesn't tolerate; `normalize_score` makes fewer better."""
         tolerations = state.read(_SOFT_TOLERATIONS)
         return _untolerated_soft(node_info.node.spec.taints, tolerations)
 

@@ -49,7 +49,7 @@ Disk: TypeAlias = GCEPersistentDiskSource | AWSElasticBlockStoreSource | ISCSISo
 
 @attrs.define
 class ExclusiveClaims:
-    """The pod's claims that only one pod may use, and how many uses of them by other pods are in the way."""
+    """The pod's ReadWriteOncePod claims, and the number of their uses by other pods."""
 
     names: frozenset[str] = frozenset()
     uses: int = 0
@@ -58,7 +58,7 @@ class ExclusiveClaims:
         return ExclusiveClaims(self.names, self.uses)
 
     def uses_by(self, pod: Pod) -> int:
-        """How often the pod uses them, going by their names alone, as kube-scheduler does."""
+        """The number of uses of these claims by the pod, by name alone as in kube-scheduler."""
         return sum(
             volume.persistent_volume_claim is not None
             and volume.persistent_volume_claim.claim_name in self.names
@@ -182,7 +182,7 @@ def _conflict(disks: Iterable[Disk], others: Iterable[Disk]) -> bool:
 
 
 def _exclude(disk: Disk, other: Disk) -> bool:
-    """Whether two pods on a node can't mount these: it is the same disk, and not both of them only read it."""
+    """Return whether two pods can't mount both volumes on one node: the same disk, and one of them writes."""
     match disk, other:
         case GCEPersistentDiskSource(), GCEPersistentDiskSource():
             same = disk.pd_name == other.pd_name

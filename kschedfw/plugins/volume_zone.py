@@ -133,7 +133,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return found
 
     def find(self, pod: Pod) -> Topologies | Status:
-        """Where the bound volumes of the pod's claims are; a refusal if that can't be said of one of them."""
+        """The topologies of the pod's bound volumes; a refusal if a volume can't be looked up."""
         found: list[VolumeTopology] = []
         for volume in pod.storage:
             source = volume.persistent_volume_claim
@@ -157,7 +157,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return tuple(found)
 
     def _refuse_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
-        """None where the volume is chosen only after the node."""
+        """The refusal of an unbound claim; None for a claim that is bound only once the pod has a node."""
         name = class_of_claim(claim)
         if not name:
             return _NO_CLASS
@@ -169,7 +169,7 @@ class VolumeZone(StoragePlugin[Topologies]):
 
 
 def topologies_of(volume: PersistentVolume) -> Topologies:
-    """What the volume's labels demand. Values may be lists, `a__b`; a list with an empty item says nothing."""
+    """The topologies in a volume's labels. A value may be a list `a__b`; a list with an empty item is ignored."""
     found = []
     for key in _LABELS:
         value = volume.labels.get(key)

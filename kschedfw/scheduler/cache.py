@@ -44,7 +44,7 @@ class CacheDump:
 
 @attrs.define
 class _Seen:
-    """How far a snapshot has followed the cache."""
+    """The change counters up to which a snapshot has followed the cache."""
 
     generation: int = 0
     order_version: int = -1
@@ -53,7 +53,7 @@ class _Seen:
 
 @attrs.define(eq=False)
 class RestorePoint:
-    """What the nodes that have changed since `Cache.restore_point` were like; None for a node that didn't exist."""
+    """Copies of the nodes that have changed since `Cache.restore_point`; None for a node that didn't exist."""
 
     nodes: dict[str, NodeInfo | None] = attrs.field(factory=dict)
     tree: NodeTree | None = None
@@ -281,13 +281,13 @@ class Cache:
     # Going back
 
     def restore_point(self) -> RestorePoint:
-        """Begin to keep what nodes were like before their first change. Points are nested."""
+        """Begin to keep each node's state before its first change. Restore points are nested."""
         with self._lock:
             self._points.append(point := RestorePoint())
             return point
 
     def drop(self, point: RestorePoint) -> None:
-        """End the innermost point; the one around it goes on with what was kept."""
+        """End the innermost restore point. The enclosing one takes over the kept states."""
         with self._lock:
             self._end(point)
             if self._points:
@@ -296,7 +296,9 @@ class Cache:
                 outer.tree = point.tree if outer.tree is None else outer.tree
 
     def restore(self, point: RestorePoint) -> None:
-        """End the innermost point, after all changes since then were undone: restore the orders of nodes and pods.
+        """Restore the orders of nodes and pods as at the innermost point, and end it.
+
+        All later changes must be undone already.
 
         Raises:
             CacheError: a node isn't there again, or has other pods than before.
@@ -321,7 +323,7 @@ class Cache:
         self._points.pop()
 
     def _keep(self, node_name: str, *, moves: bool = False) -> None:
-        """Keep what a node is like, before it changes, for the innermost restore point."""
+        """Keep a node's state before a change, for the innermost restore point."""
         if not self._points:
             return
         point = self._points[-1]

@@ -21,7 +21,7 @@ from kschedfw.scheduler.cache import Cache
 _log = logging.getLogger(__name__)
 
 
-class PendingPods(Protocol):
+class PendingPodsSource(Protocol):
     """The part of a queue that the debugger calls."""
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
@@ -53,7 +53,7 @@ class Discrepancies:
 class CacheDebugger:
     """Inspects the cache and the queue of a running scheduler."""
 
-    def __init__(self, cluster: ClusterClient, cache: Cache, queue: PendingPods) -> None:
+    def __init__(self, cluster: ClusterClient, cache: Cache, queue: PendingPodsSource) -> None:
         self._cluster = cluster
         self._cache = cache
         self._queue = queue

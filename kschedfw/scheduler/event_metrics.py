@@ -45,7 +45,7 @@ def measured(
 
 
 def happened(event: WatchEvent, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
-    """The cluster events that the event amounts to; none if neither queue nor cache use it."""
+    """The cluster events that a change of an object amounts to; none if neither queue nor cache use it."""
     obj, old = event.object, event.old
     if isinstance(obj, Pod):
         return _happened_to_pod(event, obj, scheduler_names)

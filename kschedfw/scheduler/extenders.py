@@ -20,7 +20,7 @@ ExtenderT = TypeVar("ExtenderT", bound=Extender)
 
 @attrs.frozen
 class ExtenderClient:
-    """Makes what calls an extender of a configuration; an entry point of `kschedfw.extender_clients` refers to one."""
+    """Factory of an extender's client; entry points of `kschedfw.extender_clients` refer to such functions."""
 
     make: Callable[[ExtenderConfig, Clock | None], Extender]
 

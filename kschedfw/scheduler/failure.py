@@ -171,7 +171,7 @@ class FailedGates:
             self._failed[pod.uid] = pod, status
 
     def tell(self) -> None:
-        """Report the collected failures of pods that still exist, unless they were reported before."""
+        """Report the collected failures of pods that still exist. Each failure is reported once."""
         if not self._failed:
             return
         with self._lock:
@@ -227,12 +227,12 @@ def bug_behind(error: BaseException | None) -> BaseException | None:
 
 
 def _lost_race(error: BaseException | None) -> bool:
-    """Whether another scheduler has bound something in the meantime."""
+    """Return whether another scheduler has bound a pod to the node in the meantime."""
     return any(isinstance(each, LostRaceError) for each in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and what caused it."""
+    """Yield the error, then its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__

@@ -35,7 +35,7 @@ MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
 
 
 class SnapshotSource(Protocol):
-    """Whoever knows the nodes and pods; `Cache` does."""
+    """A source of snapshots of nodes and pods, such as `Cache`."""
 
     def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
         """Bring the snapshot up to date, for the cycle of that pod."""
@@ -68,7 +68,7 @@ class DecisionObserver(Protocol):
 
 @attrs.frozen
 class ScheduleResult:
-    """Where the pod should go, out of how many nodes looked at and how many that would do."""
+    """The suggested node, the number of nodes evaluated, and the number of feasible nodes."""
 
     suggested_host: str
     evaluated_nodes: int
@@ -76,7 +76,7 @@ class ScheduleResult:
 
 
 def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
-    """How many feasible nodes end the search: all below 100 nodes, else the percentage, but at least 100.
+    """The number of feasible nodes that ends a search: all below 100 nodes, else the percentage, at least 100.
 
     Percentage 0 adapts to the size: 50 − n/125, at least 5.
     """
@@ -148,7 +148,7 @@ class GenericScheduler:
         *,
         observer: DecisionObserver | None = None,
     ) -> ScheduleResult:
-        """The best of these nodes of the snapshot, which isn't brought up to date: for trials that change it.
+        """The best of these nodes of the present snapshot, which isn't updated: for trials that change the snapshot.
 
         Raises what `schedule` does.
         """
@@ -213,7 +213,9 @@ class GenericScheduler:
             raise NoNodesAvailableError
 
     def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
-        """The result for a pod of a known shape, if nobody wants to know how it comes about; None for any other."""
+        """The result of the compiled one-pass search for a pod of a known shape; None if the pod or an observer rules
+        it out.
+        """
         if (
             not isinstance(self._selector, ReservoirSelector)
             or self._observer is not None
@@ -228,6 +230,8 @@ class GenericScheduler:
         best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, len(table)))
         if best is None:
             return None
+        # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
+        # fill the first nodes of the order and never look at the last ones.
         self._next_start_node_index = (self._next_start_node_index + best.looked_at) % len(table)
         row = best.rows[pick_of(len(best.rows), self._random)]
         return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)
@@ -342,7 +346,7 @@ class GenericScheduler:
     def score_nodes(
         framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> NodeScores:
-        """What each score plugin says of each node.
+        """The scores of all nodes by each score plugin.
 
         Raises:
             SchedulingError: a plugin failed.

@@ -88,7 +88,7 @@ class NodeTree:
         return list(self._names)
 
     def _position(self, zone: Zone, number: int) -> int:
-        """Where the node with this number in its zone comes in the whole order."""
+        """The position in the visiting order of the node with this number in its zone."""
         position, is_before = 0, True
         for each, names in self._zones.items():
             is_before &= each != zone

@@ -243,6 +243,6 @@ def commit_together(
 
 
 def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:
-    """The exception for an attempt that ended with this status."""
+    """The exception for a status that ended an attempt."""
     error = status.error
     return error if isinstance(error, FitError | NoNodesAvailableError) else SchedulingError(status)

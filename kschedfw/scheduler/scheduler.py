@@ -384,7 +384,7 @@ class Scheduler:
         return info
 
     def tick(self) -> None:
-        """Do what is due with time: end waits for permission that have timed out, expire assumed pods.
+        """Do what is due at this time: end permit waits that have timed out, and expire assumed pods.
 
         Also give up binding cycles that the executor has cancelled, and report pods that a failed plugin keeps
         gated.
@@ -471,7 +471,7 @@ class Scheduler:
                 raise
 
     def _take_back(self, attempt: Attempt, error: BaseException) -> None:
-        """Undo a failed attempt: no error of a pod may end the loop, or leave the pod assumed."""
+        """Undo a failed attempt. No error of a single pod may end the loop, or leave the pod assumed."""
         if attempt.assumed is not None:
             self.waiting_pods.remove(attempt.pod.uid)
             release(attempt, self.cache)

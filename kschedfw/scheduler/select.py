@@ -38,7 +38,7 @@ def select_host(totals: Totals, random: Random) -> Selection:
 
 
 def pick_of(count: int, random: Random) -> int:
-    """The place of the one that `select_host` picks out of so many best nodes."""
+    """The index of `select_host`'s pick among this many best nodes."""
     draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so this is finite.

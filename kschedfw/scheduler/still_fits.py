@@ -1,4 +1,4 @@
-"""Whether a pod still fits a node of the truth: the filters of its profile, asked when it is committed."""
+"""A commit check: whether a pod still passes the filters of its profile on a node of the shared state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kschedfw.scheduler.cache import Cache, CacheError
 
 
 class Journalled(ClusterClient, Protocol):
-    """A cluster that writes its changes down as they are made."""
+    """A cluster with a journal of its changes."""
 
     def journal(self, write: Handler) -> Callable[[], None]:
         """See `InMemoryCluster.journal`."""
@@ -29,7 +29,7 @@ class Journalled(ClusterClient, Protocol):
 
 
 class StillFits:
-    """The `FitCheck` that asks all filters of the pod's profile about the one node, as the truth is now.
+    """Runs all filters of the pod's profile on one node of the shared state, as a `FitCheck`.
 
     So a claim conflicts where resources, host ports or volumes are taken, where pods have come that its affinity or
     spreading can't stand, and where the node has changed. Pods whose scheduler name has no profile here are checked by
@@ -56,7 +56,7 @@ class StillFits:
         self._unfollow = truth.journal(self._follow)
 
     def close(self) -> None:
-        """Stop following the truth."""
+        """Stop following the shared state."""
         self._unfollow()
         for framework in self._frameworks.values():
             framework.close()

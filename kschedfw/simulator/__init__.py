@@ -1,11 +1,7 @@
 """Replays a cluster: schedules its pending pods in virtual time and reports how it went."""
 
 from kschedfw.simulator.arrivals import (
-    DURATION,
     LONGEST,
-    OPENB_CREATION,
-    OPENB_DELETION,
-    OPENB_SCHEDULED,
     SHORTEST,
     Arrivals,
     ArrivalsError,
@@ -14,9 +10,6 @@ from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.openb import (
     GPU,
-    GPU_COUNT,
-    GPU_MILLI,
-    GPU_MODEL,
     NAMESPACE,
     PODS_PER_NODE,
     OpenbError,
@@ -25,21 +18,15 @@ from kschedfw.simulator.openb import (
     read_openb_pods,
 )
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
-from kschedfw.simulator.simulation import LONGEST_ATTEMPT, Simulation
+from kschedfw.simulator.simulation import ANNOTATIONS, LONGEST_ATTEMPT, Simulation
 from kschedfw.simulator.timeline import Timeline
 
 __all__ = [
-    "DURATION",
+    "ANNOTATIONS",
     "GPU",
-    "GPU_COUNT",
-    "GPU_MILLI",
-    "GPU_MODEL",
     "LONGEST",
     "LONGEST_ATTEMPT",
     "NAMESPACE",
-    "OPENB_CREATION",
-    "OPENB_DELETION",
-    "OPENB_SCHEDULED",
     "PODS_PER_NODE",
     "SHORTEST",
     "Arrivals",

@@ -21,7 +21,7 @@ def test_it_rests_and_goes_on_whatever_happens() -> None:
     assert gc.isenabled()
 
 
-def test_it_stays_off_where_it_was_off() -> None:
+def test_garbage_collection_stays_off_where_it_was_off() -> None:
     gc.disable()
     try:
         with without_collections():

@@ -98,7 +98,7 @@ class TestMisspelt:
             ),
         ]
 
-    def test_what_resembles_nothing(self) -> None:
+    def test_unknown_field_without_a_similar_name_gets_no_suggestion(self) -> None:
         assert problems(pod(foo=1)) == [
             'strict decoding error: unknown field "spec.foo"; PodSpec has nothing like it'
         ]
@@ -188,7 +188,7 @@ class TestKnown:
         }
         assert problems(live) == []
 
-    def test_what_older_versions_had(self) -> None:
+    def test_fields_of_older_api_versions_are_accepted(self) -> None:
         old = {
             "apiVersion": "extensions/v1beta1",
             "kind": "DaemonSet",

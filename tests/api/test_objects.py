@@ -67,7 +67,7 @@ class TestMetadata:
 
 
 class TestPods:
-    def test_what_they_tell(self) -> None:
+    def test_pod_properties_are_read_from_spec_status_and_metadata(self) -> None:
         pod = Pod(spec=PodSpec(priority=7))
         assert (pod.priority, Pod().priority) == (7, 0)
         assert not pod.is_terminal

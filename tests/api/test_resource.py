@@ -81,7 +81,7 @@ def test_more_may_be_taken_than_there_is(first: Resource, second: Resource) -> N
         assert resource.get(name) == first.scalar_resources.get(name, 0) - second.scalar_resources[name]
 
 
-def test_it_is_a_value() -> None:
+def test_resource_is_immutable() -> None:
     resource = Resource(4000, scalar_resources=FrozenDict({"nvidia.com/gpu": 8}))
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         resource.milli_cpu = 0  # type: ignore[misc]  # what a plugin may try

@@ -244,7 +244,7 @@ class TestTypes:
             ("(true", "Syntax error"),
         ],
     )
-    def test_what_does_not_go_together(self, expression: str, why: str) -> None:
+    def test_expression_with_mismatched_types_is_refused(self, expression: str, why: str) -> None:
         assert why in compile_error(expression)
 
     def test_errors_point_into_the_source(self) -> None:
@@ -303,7 +303,7 @@ class TestPatterns:
         assert matches("'a1b22'.find('[0-9]+') == '1' && 'a1b22'.findAll('[0-9]+') == ['1', '22']")
         assert matches("'aaa'.findAll('a', 2) == ['a', 'a'] && 'x'.find('y') == ''")
 
-    def test_they_are_re2s(self) -> None:
+    def test_patterns_that_re2_lacks_are_refused(self) -> None:
         assert "invalid matches argument" in compile_error(f"{OWN}.model.matches('a(?=b)')")
         assert "invalid matches argument" in compile_error(r"'a'.matches('(a)\\1')")
         assert compile_error("'a'.find('[') == ''").startswith(

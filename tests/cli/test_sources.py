@@ -24,7 +24,6 @@ from kschedfw.cli import (
     SourceCluster,
     SourceOption,
     UsageError,
-    input_options,
     read_input,
     with_input_options,
 )
@@ -73,7 +72,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     """The sources of this module, by the names in the parameter, and no others."""
     offers = [EntryPoint(name, f"{__name__}:{name}", "kschedfw.sources") for name in request.param]
     monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: offers)
-    monkeypatch.setattr(input_options, "SOURCES", attrs.evolve(input_options.SOURCES))  # which looks again
+    monkeypatch.setattr("kschedfw.cli.input_options.SOURCES", attrs.evolve(SOURCES))  # which looks again
 
 
 def asking() -> tuple[typer.Typer, list[Live]]:

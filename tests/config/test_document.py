@@ -20,7 +20,7 @@ def refused(text: str) -> list[str]:
     return [str(error) for error in caught.value.errors]
 
 
-def test_it_says_what_it_is() -> None:
+def test_parsed_document_has_api_version_kind_and_content() -> None:
     document = parse_document(HEAD + "a: [1, x]\n", "c.yaml")
     assert (document.api_version, document.kind) == ("v1", "Thing")
     assert document.content == {"apiVersion": "v1", "kind": "Thing", "a": [1, "x"]}

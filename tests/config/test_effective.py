@@ -47,7 +47,7 @@ def test_read_again_it_means_the_same() -> None:
     assert loaded({**document(), **again, "profiles": [{"pluginConfig": args}]}) == configuration
 
 
-def test_it_is_json() -> None:
+def test_effective_configuration_can_be_written_as_json() -> None:
     shown = json.loads(json.dumps(effective(loaded(document()))))
     assert shown["profiles"][0]["plugins"]["queueSort"][0]["origin"] == "default"
     assert "permit" not in shown["profiles"][0]["plugins"]

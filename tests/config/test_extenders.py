@@ -121,7 +121,7 @@ class TestOne:
             ("", ""),
         ],
     )
-    def test_what_is_shown_of_a_url(self, url: str, shown: str) -> None:
+    def test_url_is_shown_without_its_password(self, url: str, shown: str) -> None:
         assert without_password(url) == shown
 
     def test_keys_are_not_shown(self) -> None:

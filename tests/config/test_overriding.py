@@ -19,7 +19,7 @@ def test_it_takes_the_place_of_the_configuration_s() -> None:
     assert changed == attrs.evolve(DEFAULT, leader_election=election, client_connection=connection)
 
 
-def test_it_is_checked() -> None:
+def test_invalid_overrides_are_refused_with_their_paths() -> None:
     election = attrs.evolve(DEFAULT.leader_election, lease_duration=5.0, retry_period=-1.0)
     connection = attrs.evolve(DEFAULT.client_connection, burst=-1)
     with pytest.raises(ConfigurationError) as caught:

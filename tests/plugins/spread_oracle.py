@@ -13,22 +13,22 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 HOST = "kubernetes.io/hostname"
 
 
-def has_all_labels(node: Node, constraints: Iterable[Constraint]) -> bool:
+def has_all_labels(node: Node, constraints: Iterable[SpreadConstraint]) -> bool:
     return all(constraint.topology_key in node.labels for constraint in constraints)
 
 
-def is_included(node: Node, constraint: Constraint, pod: Pod) -> bool:
+def is_included(node: Node, constraint: SpreadConstraint, pod: Pod) -> bool:
     if constraint.honors_affinity and not RequiredNodeAffinity.of(pod).allows(node):
         return False
     return not (constraint.honors_taints and has_untolerated_taint(node.spec.taints, pod.spec.tolerations))
 
 
-def matching(constraint: Constraint, pod: Pod, others: Iterable[PodInfo]) -> int:
+def matching(constraint: SpreadConstraint, pod: Pod, others: Iterable[PodInfo]) -> int:
     """How many of the others are counted."""
     selector = constraint.siblings.selector
     return sum(
@@ -45,11 +45,11 @@ class Hard:
     """The hard constraints of a pod, each with its counts by domain."""
 
     pod: Pod
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[SpreadConstraint, ...]
     counts: list[dict[str, int]]
 
     @classmethod
-    def of(cls, pod: Pod, constraints: tuple[Constraint, ...], nodes: Iterable[NodeInfo]) -> Hard:
+    def of(cls, pod: Pod, constraints: tuple[SpreadConstraint, ...], nodes: Iterable[NodeInfo]) -> Hard:
         counts: list[dict[str, int]] = [{} for _ in constraints]
         for info in nodes:
             if not has_all_labels(info.node, constraints):
@@ -87,7 +87,7 @@ class Hard:
 
 def scores(
     pod: Pod,
-    constraints: tuple[Constraint, ...],
+    constraints: tuple[SpreadConstraint, ...],
     feasible: Sequence[NodeInfo],
     all_nodes: Sequence[NodeInfo],
     *,

@@ -19,7 +19,7 @@ from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
-from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
@@ -411,7 +411,7 @@ class TestHints:
     def hint(
         self, cluster: InMemoryCluster, old: ResourceClaim | None, new: ResourceClaim | None
     ) -> QueueingHint:
-        events = {str(each.resource): each for each in claim_events(Claims(cluster))}
+        events = {str(each.resource): each for each in claim_events(ResourceClaims(cluster))}
         hint = events["resource.k8s.io/ResourceClaim"].hint
         assert hint is not None
         return hint(pod("p", "c"), old, new)
@@ -469,7 +469,7 @@ STEPS = st.lists(
 @settings(max_examples=examples(60), deadline=None)
 def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, str, str, bool]]) -> None:
     cluster = InMemoryCluster([claim(name) for name in "abc"])
-    claims = Claims(cluster)
+    claims = ResourceClaims(cluster)
     in_flight: dict[str, AllocationResult] = {}
     for name, device, pool, flies in steps:
         present = cluster.get(ResourceClaim, f"default/{name}")

@@ -337,7 +337,7 @@ POINTS = ["pre_filter", "filter", "pre_score", "score", "reserve", "permit", "pr
 class TestSystemExitInAPlugin:
     @pytest.mark.parametrize("threads", [0, 1])
     @pytest.mark.parametrize("point", POINTS)
-    def test_it_costs_one_attempt_of_one_pod(self, point: str, threads: int) -> None:
+    def test_exit_of_a_plugin_fails_one_attempt_of_one_pod(self, point: str, threads: int) -> None:
         pool = ThreadPoolExecutor(threads) if threads else None
         stage = Stage(broken(point, SystemExit(3)), nodes=[node("a"), node("b")], executor=pool)
         assert stage.run(pod("unlucky"), pod("lucky")) == 2
@@ -364,7 +364,9 @@ class Stopping(BaseException):
 class TestInterruptions:
     @pytest.mark.parametrize("error", [KeyboardInterrupt, Stopping])
     @pytest.mark.parametrize("point", POINTS)
-    def test_they_go_on_and_nothing_stays_assumed(self, point: str, error: type[BaseException]) -> None:
+    def test_interruption_propagates_and_no_pod_stays_assumed(
+        self, point: str, error: type[BaseException]
+    ) -> None:
         journal: list[str] = []
         stage = Stage(broken(point, error()), witness("A", journal), nodes=[node("a"), node("b")])
         stage.add(pod("unlucky"))

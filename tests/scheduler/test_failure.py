@@ -165,7 +165,7 @@ class TestWhetherItComesBack:
         cluster.lost = ""
         assert stage.place() is place
 
-    def test_it_comes_back_as_it_is_by_now(self) -> None:
+    def test_failed_pod_is_requeued_in_its_present_state(self) -> None:
         cluster = InMemoryCluster()
 
         def relabel(pod: Pod) -> Status:
@@ -195,13 +195,13 @@ class TestNomination:
         assert stage.nominated("a") == ["pod"]
         assert stage.pod().status.nominated_node_name == "a"
 
-    def test_it_replaces_an_earlier_one(self) -> None:
+    def test_new_nomination_replaces_the_earlier_one(self) -> None:
         stage = self.stage((PostFilterResult.nominate("a"), Status.success()), nominated="b")
         assert stage.nominated("a") == ["pod"]
         assert stage.nominated("b") == []
         assert stage.pod().status.nominated_node_name == "a"
 
-    def test_it_is_taken_back_where_no_room_can_be_made(self) -> None:
+    def test_nomination_is_cleared_where_no_room_can_be_made(self) -> None:
         stage = self.stage((PostFilterResult.nominate(""), Status.unschedulable("no")), nominated="b")
         assert stage.nominated("b") == []
         assert stage.pod().status.nominated_node_name == ""

@@ -620,7 +620,7 @@ def test_no_node_is_overcommitted_and_no_pod_forgotten(
     assert all(used[f"n{i}"] <= capacity for i, capacity in enumerate(capacities))
 
 
-def test_it_is_run_once() -> None:
+def test_second_run_of_a_simulation_is_refused() -> None:
     simulation = Simulation(InMemoryCluster([node("n1", cpu="1", pods="9")]))
     simulation.run()
     with pytest.raises(RuntimeError, match="run once"):

@@ -42,7 +42,7 @@ def test_the_moves_lead_from_the_start_to_the_end(given: Cluster) -> None:
 
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=4, most_bound=4, most_pending=5))
-def test_it_changes_no_decision(given: Cluster) -> None:
+def test_timeline_changes_no_decision(given: Cluster) -> None:
     objects = [*given.nodes, *given.bound, *given.pending]
     plain, watched = (
         Simulation(InMemoryCluster(objects)),

@@ -205,7 +205,9 @@ class TestTimesThatPluginsName:
         assert simulation.scheduler.queue.next_deadline() is None
 
     @pytest.mark.parametrize("plugin", [OfficeHours, Gate, Caller])
-    def test_the_same_in_a_scheduler(self, plugin: type[AnyPlugin]) -> None:
+    def test_scheduler_binds_a_pod_at_the_time_that_its_plugin_asked_for(
+        self, plugin: type[AnyPlugin]
+    ) -> None:
         clock = FakeClock(EIGHT.timestamp())
         cluster = InMemoryCluster([HERE])
         registry, profile = with_plugin(plugin)

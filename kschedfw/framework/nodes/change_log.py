@@ -31,14 +31,14 @@ class ChangeLog:
         self.version += 1
 
     def since(self, version: int) -> Sequence[int] | None:
-        """The rows that have changed after `version` and are still there; None if that isn't known any more."""
+        """Rows changed after `version` that still exist; None if the log no longer goes back that far."""
         if version == self.version:
             return []
         start = version - self._dropped
         return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
 
     def trim(self, size: int) -> None:
-        """Drop what is too old to be worth following, in a table of so many rows."""
+        """Drop entries that are too old to be worth following, in a table of `size` rows."""
         if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
             self._keep(max(size, _FEWEST_KEPT))
 

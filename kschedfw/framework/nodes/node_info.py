@@ -43,13 +43,13 @@ class HostPortInfo:
         return cls().plus(ports)
 
     def taken(self) -> frozenset[HostPort]:
-        """All of them in one set."""
+        """All taken (address, protocol, port) triples in one set."""
         return frozenset(
             (ip, protocol, port) for ip, ports in self._taken.items() for protocol, port in ports
         )
 
     def plus(self, ports: Iterable[HostPort]) -> HostPortInfo:
-        """With these ports taken, too; those that aren't above 0 are none."""
+        """A copy in which these ports are taken, too. Ports of 0 or below are ignored."""
         taken = dict(self._taken)
         for ip, protocol, port in ports:
             if port > 0:
@@ -58,7 +58,7 @@ class HostPortInfo:
         return HostPortInfo(taken)
 
     def minus(self, ports: Iterable[HostPort]) -> HostPortInfo:
-        """Without these ports."""
+        """A copy in which these ports are free."""
         taken = dict(self._taken)
         for ip, protocol, port in ports:
             ip = ip or ANY_IP
@@ -87,7 +87,7 @@ _NOTHING = Resource()
 
 @attrs.define(eq=False)
 class NodeInfo:
-    """A node and its pods, with sums over them. What it is made of are values: they never change, they are replaced.
+    """A node and its pods, with sums over them. Its parts are immutable values, which are replaced and never changed.
 
     Those of a snapshot are read-only; hooks that want to change one take a `clone`.
     """
@@ -139,7 +139,7 @@ class NodeInfo:
         return False
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Take the new state of a pod, whose old one is here."""
+        """Replace a pod of this node by its new state."""
         position = self.pods.index(old)
         self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
         if _count_the_same(old, new):
@@ -199,7 +199,7 @@ class NodeInfo:
             self.__class__ = _SealedNodeInfo
 
     def clone(self) -> NodeInfo:
-        """A copy that may be changed; all that it is made of is shared."""
+        """A copy that may be changed; it shares the immutable parts with the original."""
         return NodeInfo(
             self.node,
             self.pods,
@@ -230,7 +230,7 @@ class _SealedNodeInfo(NodeInfo):
 
 
 def _count_the_same(old: PodInfo, new: PodInfo) -> bool:
-    """Whether two states of a pod surely add the same to the sums, as those before and after its binding do."""
+    """Return whether two states of a pod surely add the same to the sums, as before and after its binding."""
     return (
         old.requests is new.requests
         and not (old.has_affinity or new.has_affinity)

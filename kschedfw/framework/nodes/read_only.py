@@ -1,4 +1,4 @@
-"""What plugins are handed and only its owner may change.
+"""Lists and arrays that are handed to plugins and that only their owner may change.
 
 Numbers and lists are read in the innermost loops of a cycle, so nothing here stands between them and their reader.
 """
@@ -47,7 +47,7 @@ class ReadOnlyList(list[ItemT]):
 
 
 def read_only_view(array: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
-    """The same numbers, in step with `array`, into which its owner writes; writing into the view raises ValueError."""
+    """A view of `array` that raises ValueError when written to. Writes of the owner to `array` show in it."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""How far a plugin looks."""
+"""The scope of what a plugin reads: a node object, the pods on it, or the whole cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Reads(Enum):
-    """How far a plugin's filter or score looks, and so which changes can change its answer."""
+    """The scope of what a plugin's filter or score reads, and so which changes can change its answer."""
 
     NODE = "node"
     """The node object alone: labels, taints, spec, allocatable, images."""

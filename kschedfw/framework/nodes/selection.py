@@ -38,7 +38,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @classmethod
     def of(cls, table: NodeTable, node_infos: Sequence[NodeInfo]) -> NodeSelection | None:
-        """These nodes, if they are the table's; None if any isn't, or is in another state there."""
+        """A selection of these NodeInfos; None if one of them isn't in the table, or is there in another state."""
         if isinstance(node_infos, NodeSelection):
             return node_infos if node_infos.table is table else None
         rows = [table.rows.get(info.name, -1) for info in node_infos]
@@ -49,7 +49,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @classmethod
     def named(cls, table: NodeTable, names: Iterable[str]) -> NodeSelection:
-        """The nodes of these names, each of which is one of the table's and comes once.
+        """A selection by node names; each must be in the table, and be given once.
 
         Raises:
             KeyError: the table has no such node.
@@ -87,7 +87,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @property
     def is_whole_table(self) -> bool:
-        """Whether this is all nodes, in the table's order."""
+        """Return whether the selection has all nodes, in the table's order."""
         return self.start == 0
 
     @property

@@ -65,7 +65,7 @@ class Snapshot:
         )
 
     def rearrange(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
-        """Take this order of nodes; those in `changed` are new, or in a new state, the others as they are.
+        """Set this order of nodes. Nodes named in `changed` are new or have a new state; all others keep theirs.
 
         It costs a comparison of the names, and beyond that what has moved.
         """
@@ -200,7 +200,7 @@ class Snapshot:
 
 
 def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
-    """Those of the nodes that don't know yet on how many of them each of their images is, and now do: copies."""
+    """Copies of those nodes whose image states are out of date, with the number of nodes that have each image."""
     spread: Counter[str] = Counter()
     for info in node_infos:
         spread.update({name for image in info.node.status.images for name in image.names})
@@ -217,7 +217,7 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many names at the beginning of two lists are the same."""
+    """The length of the longest common prefix of two lists of names."""
     same, different = 0, min(len(before), len(after))  # so many are, and no more than so many
     while same < different:
         middle = (same + different + 1) // 2

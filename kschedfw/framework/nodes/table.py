@@ -122,7 +122,7 @@ class NodeTable:
         return rows
 
     def is_all(self, rows: IntArray) -> bool:
-        """Whether these are `all_rows`; an array that is only equal to it doesn't count."""
+        """Return whether `rows` is `all_rows` itself; an array that is only equal to it doesn't count."""
         return rows is self.all_rows
 
     def take(self, column: npt.NDArray[ScalarT], rows: IntArray) -> npt.NDArray[ScalarT]:
@@ -138,7 +138,7 @@ class NodeTable:
         return column.take(rows)
 
     def is_range(self, rows: IntArray) -> bool:
-        """Whether these are a slice of `all_rows`, of rows that follow each other."""
+        """Return whether `rows` is a slice of `all_rows`: consecutive rows."""
         everything = self.all_rows
         return rows.base is everything and rows.strides == everything.strides and len(rows) > 0
 
@@ -400,7 +400,7 @@ class NodeTable:
         self._show()
 
     def _show(self) -> None:
-        """Show the arrays that there are now, which only this table writes into."""
+        """Expose the current arrays as read-only views; only this table writes to them."""
         self.allocatable: IntArray = read_only_view(self._allocatable).T
         self.requested: IntArray = read_only_view(self._requested).T
         self.free: IntArray = read_only_view(self._free).T

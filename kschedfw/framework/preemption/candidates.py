@@ -1,4 +1,4 @@
-"""Nodes where preemption would help, and where it hurts least (kube-scheduler `pickOneNodeForPreemption`)."""
+"""Candidate nodes for preemption, and the choice among them (kube-scheduler `pickOneNodeForPreemption`)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ ScoreFunction = Callable[[Candidate], float]
 
 
 def start_time(pod: Pod) -> float:
-    """When the pod started, in seconds since the epoch; a pod that hasn't yet counts as later than all that have."""
+    """The pod's start time, in seconds since the epoch; infinity for a pod that hasn't started."""
     started = pod.status.start_time
     return math.inf if started is None else started.timestamp()
 
@@ -122,7 +122,7 @@ LEAST_HARM: tuple[ScoreFunction, ...] = (
 def best_candidates(
     candidates: Sequence[Candidate], score_functions: Sequence[ScoreFunction] = LEAST_HARM
 ) -> Sequence[Candidate]:
-    """The candidates that are best by the first function, of those the best by the second, and so on.
+    """The candidates that are best by the first criterion; ties are broken by the second, and so on.
 
     What is left is equally good by all of them and in its original order; by convention the first is taken.
     """

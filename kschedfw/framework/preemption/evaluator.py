@@ -95,7 +95,9 @@ class PreemptionEvaluator:
         return plan.result, plan.status
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
-        """What `preempt` would do, given why each node refused the pod. Changes nothing but the random generator.
+        """The preemption that `preempt` would carry out, given why each node refused the pod.
+
+        Changes nothing but the random generator.
 
         Exceptions of the rules and of the cluster come through; the framework makes an ERROR of them.
         """
@@ -193,7 +195,7 @@ class NoVictimsError(KschedfwError):
 def ask_extenders(
     extenders: Iterable[Extender], pod: Pod, candidates: Sequence[Candidate], snapshot: Snapshot
 ) -> Sequence[Candidate]:
-    """The candidates that are left, with the victims that extenders chose.
+    """The candidates that all extenders accept, with the victims that they chose.
 
     Extenders are asked one after the other, each about what the one before left, until nothing is. One that is
     ignorable is passed over when it fails, and so are nodes for which it names no victims.

@@ -44,7 +44,9 @@ class PreemptionRules:
 
     @property
     def are_default(self) -> bool:
-        """Whether a node's victims are chosen as DefaultPreemption does, so that what came of it can be kept."""
+        """Return whether victims are selected by DefaultPreemption's own rules, so that outcomes of dry runs can be
+        reused.
+        """
         return all(
             getattr(type(self), name) is getattr(PreemptionRules, name)
             for name in ("may_preempt", "more_important", "potential_victims", "select_victims")
@@ -75,7 +77,7 @@ class PreemptionRules:
         return victim.pod.priority < pod.priority
 
     def more_important(self, first: Pod, second: Pod) -> bool:
-        """Whether the first is more important: it has the higher priority or, if equal, has run longer.
+        """Return whether `first` is more important: it has the higher priority or, if equal, has run longer.
 
         Must be a strict weak order. Victims are listed by it, and score functions rely on a first one that has the
         highest priority.
@@ -91,6 +93,8 @@ class PreemptionRules:
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
         """The index of the first node to try, which is random, and the number of candidates that are enough."""
         wanted = max(num_nodes * self._percentage // 100, self._absolute)
+        # The random start is kube-scheduler's: a dry run stops at enough candidates, and would otherwise evict from the
+        # first nodes again and again.
         return self.handle.random.randrange(num_nodes), min(wanted, num_nodes)
 
     def select_victims(

@@ -56,7 +56,7 @@ class _Trial:
         )
 
     def not_spared(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
-        """Add the pods again one by one. Returns those with which the pod no longer fits; they stay removed."""
+        """Reprieve pods one by one. Return the pods with which the preemptor no longer fits; they stay removed."""
         evicted = []
         for info in infos:
             self.put_back(info)

@@ -26,8 +26,8 @@ from kschedfw.plugins.dynamic_resources.inventory import (
     PoolId,
     PublishedDevice,
     PublishedSlice,
-    Reach,
-    Refusal,
+    ReachablePools,
+    SelectorFailure,
 )
 from kschedfw.plugins.dynamic_resources.pruning import Pruning
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
@@ -50,7 +50,7 @@ class InvalidPoolsError(KschedfwError):
 
 
 class _Place(NamedTuple):
-    """How far the search has come: so many devices of this option of this request of this claim are found.
+    """A place in the search: the next device to find, by claim, request and option.
 
     `option` is None while no alternative is chosen. The next device comes behind `after` in the node's order.
     """
@@ -70,7 +70,9 @@ _Moves: TypeAlias = Generator[_Place, bool, bool]
 class Search:
     """One search among the devices that a node can use."""
 
-    def __init__(self, claims: Sequence[WantedClaim], reach: Reach, usage: Usage, budget: Budget) -> None:
+    def __init__(
+        self, claims: Sequence[WantedClaim], reach: ReachablePools, usage: Usage, budget: Budget
+    ) -> None:
         self._claims = claims
         self._reach = reach
         self._usage = usage
@@ -148,12 +150,12 @@ class Search:
         try:
             if not slice_.matches(position, option.selectors[0], self._budget):
                 return False
-        except Refusal as refusal:
+        except SelectorFailure as refusal:
             raise _selector_error(f"class {option.device_class.name}", refusal) from None
         try:
             if not slice_.matches(position, option.selectors[1], self._budget):
                 return False
-        except Refusal as refusal:
+        except SelectorFailure as refusal:
             raise _selector_error(f"claim {wanted.claim.key}", refusal) from None
         return slice_.devices[position].is_reached_by(self._reach.node)
 
@@ -181,7 +183,7 @@ class Search:
         return False
 
     def _moves(self, place: _Place) -> _Moves:
-        """The places that the search can come to from here, each with what was taken on the way."""
+        """The next places of the search, each with the devices taken on the way."""
         if place.claim == len(self._claims):
             yield _DONE
             return False
@@ -251,12 +253,14 @@ class Search:
         return Pruning(self._claims, self._reach, self._usage, self._all, self._budget)
 
     def _likeness(self, device: PublishedDevice) -> Hashable:
-        """What a device has in common with those that do as well at this place of the search."""
+        """The equivalence class of a device: devices of the same class succeed or fail alike at this place of the
+        search.
+        """
         taken = frozenset(self._taken.get(device.id, ()))
         return self._pruning.likeness(device), self._consumed(device), taken
 
     def _is_in_use(self, number: int, option: Option, published: PublishedDevice) -> bool:
-        """Whether a device is taken as a whole; for admin access only what the same claim has taken counts."""
+        """Return whether a device is taken as a whole. For admin access, only devices of the same claim count."""
         taken = self._taken.get(published.id, ())
         if option.admin_access:
             return number in taken
@@ -270,7 +274,10 @@ class Search:
     def _take(
         self, number: int, wanted: WantedClaim, option: Option, published: PublishedDevice
     ) -> Callable[[], None] | None:
-        """Take a device that isn't in use for a request, if it is to be had; gives what gives it back."""
+        """Take a free device for a request, if its capacities and the claim's constraints allow.
+
+        Return the undo function.
+        """
         device = published.device
         is_shared = device.allow_multiple_allocations
         counters = self._counters_of(published) if device.consumes_counters else None
@@ -318,7 +325,7 @@ class Search:
         return give_back
 
     def _concerning(self, number: int, option: Option) -> Sequence[Constraint]:
-        """The claim's constraints that are about the option."""
+        """The claim's constraints that apply to the option."""
         return [each for each in self._constraints[number] if each.concerns(option.request, option.full_name)]
 
     def _has_shares(self, published: PublishedDevice) -> bool:
@@ -341,5 +348,5 @@ class Search:
         return counters
 
 
-def _selector_error(whose: str, refusal: Refusal) -> AllocationError:
+def _selector_error(whose: str, refusal: SelectorFailure) -> AllocationError:
     return AllocationError(f"{whose}: selector #{refusal.index}: {refusal.why}")

@@ -1,4 +1,4 @@
-"""What searches came to, kept for the pods that ask for the same, until devices are taken or given back.
+"""Cache of allocation searches, shared by pods with equal claims, until devices are allocated or freed.
 
 Which devices were found isn't kept: a pod gets them on one node alone, where they are searched for again.
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kschedfw import IntArray
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, InvalidPoolsError, Search
-from kschedfw.plugins.dynamic_resources.inventory import Inventory, Reach
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
@@ -63,8 +63,8 @@ class Answer:
         return PROBLEMS[self.code]
 
 
-class Answers:
-    """All answers that are kept, for one state of all slices."""
+class AllocationAnswers:
+    """All cached answers for one state of all slices."""
 
     def __init__(self, inventory: Inventory, book: UsageBook) -> None:
         self._inventory = inventory
@@ -72,7 +72,9 @@ class Answers:
         self._kept: dict[object, KeptAnswers] = {}
 
     def about(self, wanted: Sequence[WantedClaim], usage: Usage, timeout: float) -> Question:
-        """The question what nodes have for these claims, while so much is taken; `timeout` is `filterTimeout`."""
+        """The question which nodes have devices for these claims, given the present usage; `timeout` is
+        `filterTimeout`.
+        """
         asked = timeout, tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
         kept = self._kept.pop(asked, None)
         # What is known of a later picture is of no use to an earlier one.
@@ -86,7 +88,7 @@ class Answers:
 
 
 class KeptAnswers:
-    """The answers to one question, by the numbers of what nodes can use."""
+    """The cached answers to one question, by the number of the reach."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -94,7 +96,7 @@ class KeptAnswers:
         self.scores: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     def follow(self, inventory: Inventory, book: UsageBook, version: int) -> None:
-        """Forget the answers that depend on what was taken or given back since."""
+        """Drop the answers that depend on pools whose usage has changed since."""
         pools = book.changed_since(self.version)
         if pools is None:
             self.codes.fill(_UNKNOWN)
@@ -112,7 +114,7 @@ class KeptAnswers:
 
 @attrs.frozen(eq=False)
 class Question:
-    """What nodes have for these claims of a pod."""
+    """The allocation problem of a pod: its claims, and the usage of devices."""
 
     wanted: Sequence[WantedClaim]
     _usage: Usage
@@ -120,7 +122,7 @@ class Question:
     _inventory: Inventory
     _kept: KeptAnswers
 
-    def answer(self, reach: Reach) -> Answer:
+    def answer(self, reach: ReachablePools) -> Answer:
         """Whether there are devices.
 
         Raises:
@@ -166,8 +168,8 @@ class Question:
         reaches = map(self._inventory.reach, numbers.tolist())
         return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
 
-    def solve(self, reach: Reach) -> tuple[Answer, Solution]:
-        """The same with the devices themselves, searched for anew."""
+    def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
+        """The devices for the claims, searched for without the cache."""
         budget = Budget.of_seconds(self._timeout)
         search = Search(self.wanted, reach, self._usage, budget)
         try:

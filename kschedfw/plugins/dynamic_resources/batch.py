@@ -1,4 +1,4 @@
-"""What many nodes have for a pod, at once; agrees with `PodDevices`, which asks about one."""
+"""The decisions of `PodDevices` for many nodes at once; both agree."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntAr
 
 
 def _can_group(devices: PodDevices) -> bool:
-    """Whether columns say all about the extended resources: not whether a node knows one that no class is behind."""
+    """Return whether columns say all about the pod's extended resources; they don't say which nodes know a resource."""
     return devices.special is None or all(name in devices.classes for name in devices.extended_resources)
 
 
 def _by_resources(
     devices: PodDevices, nodes: NodeTable, rows: IntArray
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """The positions in `rows` by which of the pod's extended resources have to come from devices there."""
+    """Positions in `rows`, grouped by the pod's extended resources that have to come from devices there."""
     everywhere = np.arange(len(rows))
     names: Sequence[str] = () if devices.special is None else devices.extended_resources
     lacking = [amount_columns(nodes, rows, name)[0] == 0 for name in names]
@@ -104,7 +104,7 @@ def _by_resources(
 
 
 def _usable(devices: PodDevices, nodes: NodeTable, rows: IntArray) -> _Mask | None:
-    """Where all allocated claims can be used; None for everywhere."""
+    """The nodes, as a mask, where all allocated claims can be used; None for all nodes."""
     usable: _Mask | None = None
     for claim in devices.claims:
         terms = terms_of(claim)

@@ -1,4 +1,4 @@
-"""Takes the devices that were found, and writes them into the claims' status (kube-scheduler `bindClaim`)."""
+"""Reserves allocated devices in memory, then writes them into the claims' status (kube-scheduler `bindClaim`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kschedfw.api.field_errors import quoted
 from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.handle import record_event
 from kschedfw.framework.waiting_pods import PodInPreBind
-from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import (
     NodeDevices,
     PodDevices,
@@ -40,7 +40,7 @@ _POLL_INTERVAL: Final = 5.0
 
 
 class ClaimBindingError(KschedfwError):
-    """The claims of a pod couldn't be made its own; it has to be scheduled anew."""
+    """The claims of a pod couldn't be reserved for it; it has to be scheduled again."""
 
 
 class DeviceBindingTimeoutError(ClaimBindingError):
@@ -60,8 +60,8 @@ class DeviceBindingFailedError(ClaimBindingError):
 
 
 @attrs.define(eq=False)
-class Reservation:
-    """What a pod gets on its node: its claims, with what is new for some of them, by uid.
+class DeviceReservation:
+    """The claims of a pod on its node, and by uid the new allocations among them.
 
     `special` is the claim for extended resources, which `extended` describes; `made` that claim once it is in the
     cluster. `shared` is what other members of the pod's group were given and isn't written yet: who is bound first
@@ -77,17 +77,17 @@ class Reservation:
 
 
 class ClaimBinder:
-    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+    """Reserves devices for a pod in memory, then writes the allocations to the cluster."""
 
-    def __init__(self, claims: Claims, handle: Handle, timeout: float) -> None:
+    def __init__(self, claims: ResourceClaims, handle: Handle, timeout: float) -> None:
         self._claims = claims
         self._handle = handle
         self._timeout = timeout
 
     def reserve(
         self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None
-    ) -> Reservation:
-        """Take the devices, so that no other pod gets them but members of the group on trial that share the claim."""
+    ) -> DeviceReservation:
+        """Reserve the devices in memory. Only members of the same group, while it is on trial, may share the claim."""
         allocations = {
             wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
             for wanted, found in decided.found
@@ -100,13 +100,13 @@ class ClaimBinder:
             for claim in devices.claims
             if claim.uid not in allocations and (given := self._claims.book.in_flight(claim.uid)) is not None
         }
-        return Reservation(tuple(devices.claims), allocations, special, decided.extended, shared=shared)
+        return DeviceReservation(tuple(devices.claims), allocations, special, decided.extended, shared=shared)
 
     def _share_id(self) -> str:
         return str(uuid.UUID(int=self._handle.random.getrandbits(128), version=4))
 
-    def give_up(self, reservation: Reservation, pod: Pod) -> None:
-        """Give back what was taken; what is in the cluster by now isn't the pod's any more."""
+    def give_up(self, reservation: DeviceReservation, pod: Pod) -> None:
+        """Release the devices, and withdraw the pod's reservations of claims in the cluster."""
         for uid in reservation.allocations:
             self._claims.landed(uid)
         if reservation.made is not None:
@@ -119,9 +119,13 @@ class ClaimBinder:
                 self._update(attrs.evolve(present, status=attrs.evolve(present.status, reserved_for=others)))
 
     def bind(
-        self, reservation: Reservation, pod: Pod, node_name: str, in_pre_bind: PodInPreBind | None = None
+        self,
+        reservation: DeviceReservation,
+        pod: Pod,
+        node_name: str,
+        in_pre_bind: PodInPreBind | None = None,
     ) -> None:
-        """Write what was decided, and wait until devices that have to be prepared are, or the pod is cancelled.
+        """Write the allocations, and wait until devices that need preparation are ready, or the pod is cancelled.
 
         Raises:
             ClaimBindingError: a claim is gone or somebody else's by now, or its devices aren't ready in time.
@@ -135,7 +139,7 @@ class ClaimBinder:
             record_event(self._handle.cluster, pod, "Normal", "BindingConditionsPending", message)
         self._wait(reservation, pod, in_pre_bind, drivers)
 
-    def write(self, reservation: Reservation, pod: Pod) -> None:
+    def write(self, reservation: DeviceReservation, pod: Pod) -> None:
         """Write allocations and reservations into the pod's claims."""
         for claim in reservation.claims:
             shared = reservation.shared.get(claim.uid)
@@ -191,8 +195,8 @@ class ClaimBinder:
         status = attrs.evolve(claim.status, allocation=allocation)
         return attrs.evolve(claim, metadata=metadata, status=status)
 
-    def _make(self, reservation: Reservation, special: ResourceClaim, pod: Pod) -> None:
-        """Put the claim for extended resources into the cluster, and tell the pod of it."""
+    def _make(self, reservation: DeviceReservation, special: ResourceClaim, pod: Pod) -> None:
+        """Create the claim for extended resources, and name it in the pod's status."""
         suffix = uuid.UUID(int=self._handle.random.getrandbits(128), version=4).hex[:5]
         metadata = attrs.evolve(special.metadata, name=f"{pod.name}-extended-resources-{suffix}", uid="")
         spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))
@@ -221,7 +225,7 @@ class ClaimBinder:
 
     def _wait(
         self,
-        reservation: Reservation,
+        reservation: DeviceReservation,
         pod: Pod,
         in_pre_bind: PodInPreBind | None,
         drivers: Sequence[str],
@@ -244,7 +248,7 @@ class ClaimBinder:
                 self._handle.metrics.devices_prepared(profile, driver, result, seconds)
 
     def _wait_until_ready(
-        self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None, deadline: float
+        self, reservation: DeviceReservation, pod: Pod, in_pre_bind: PodInPreBind | None, deadline: float
     ) -> None:
         condition = threading.Condition()
         clock = self._handle.clock
@@ -257,7 +261,7 @@ class ClaimBinder:
             with condition:
                 clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
 
-    def _preparing(self, reservation: Reservation) -> Sequence[str]:
+    def _preparing(self, reservation: DeviceReservation) -> Sequence[str]:
         """The drivers that prepare devices of the pod before it is bound."""
         written = (claim.status.allocation for claim in reservation.claims)
         drivers = {
@@ -269,7 +273,7 @@ class ClaimBinder:
         }
         return sorted(drivers)
 
-    def _are_ready(self, reservation: Reservation, pod: Pod) -> bool:
+    def _are_ready(self, reservation: DeviceReservation, pod: Pod) -> bool:
         claims = [*reservation.claims, *([reservation.made] if reservation.made is not None else ())]
         for claim in claims:
             present = self._claims.cache.get(claim.key)

@@ -16,7 +16,7 @@ Amounts: TypeAlias = Mapping[str, Quantity]
 
 
 def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> FrozenDict[str, Quantity] | None:
-    """What a device with these capacities gives for a request; None where it lacks one, or its policy forbids it.
+    """The capacities that a request consumes of a device; None where the device lacks one, or its policy forbids it.
 
     What isn't asked for takes the policy's default, or else everything.
     """

@@ -1,4 +1,4 @@
-"""The claims of pods, and what is taken by claims: as the cluster has it, and as it is decided already.
+"""The claims of pods: the cluster's state with decided but unwritten allocations.
 
 What a pod was given in its scheduling cycle is in flight until it is written into the claim's status: its devices
 are taken, and no other pod can use the claim yet (kube-scheduler `DRAManager`).
@@ -17,12 +17,12 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
 
 
-class ClaimProblem(Exception):
-    """A pod can't be scheduled because of one of its claims."""
+class ResourceClaimProblem(Exception):
+    """A claim of the pod keeps it from being scheduled; the text says why."""
 
 
-class Claims:
-    """All claims, with what is in flight. Thread-safe as far as the cluster is, and dicts are."""
+class ResourceClaims:
+    """All claims of the cluster, with allocations in flight. As thread-safe as the cluster."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cache = AssumeCache(ResourceClaim, cluster)
@@ -31,7 +31,7 @@ class Claims:
         """The trial of a group in which a claim was put in flight, by the claim's uid."""
 
     def of(self, pod: Pod) -> Iterator[ResourceClaim]:
-        """The pod's claims in its order; those that turned out not to be needed are left out.
+        """The pod's claims in its order. Claims that the pod turned out not to need are left out.
 
         Raises:
             ClaimProblem: one isn't there, isn't the pod's, or is being deleted.
@@ -43,17 +43,17 @@ class Claims:
             key = f"{pod.namespace}/{name}"
             claim = self.cache.get(key)
             if claim is None:
-                raise ClaimProblem(f'could not find ResourceClaim "{key}"')
+                raise ResourceClaimProblem(f'could not find ResourceClaim "{key}"')
             if claim.metadata.deletion_timestamp is not None:
-                raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
+                raise ResourceClaimProblem(f'resourceclaim "{name}" is being deleted')
             if reference.resource_claim_name is None and not claim.is_owned_by(pod):
-                raise ClaimProblem(
+                raise ResourceClaimProblem(
                     f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
                 )
             yield claim
 
     def extended_of(self, pod: Pod) -> ResourceClaim | None:
-        """The claim for the pod's extended resources that an earlier attempt has left."""
+        """The claim for the pod's extended resources that an earlier attempt created."""
         self.book.follow(self.cache.list())
         return next((each for each in self.book.extended_of(pod.uid) if each.is_owned_by(pod)), None)
 
@@ -63,31 +63,34 @@ class Claims:
     def put_in_flight(
         self, uid: str, allocation: AllocationResult, trial: MemberStates | None = None
     ) -> None:
-        """Take what a claim was given; in the trial of a group, its other members may use the claim."""
+        """Record the allocation of a claim before it is written.
+
+        While a group is on trial, its members may share the claim.
+        """
         self.book.put_in_flight(uid, allocation)
         if trial is not None:
             self._trials[uid] = trial
 
     def as_shared(self, claim: ResourceClaim, trial: MemberStates | None) -> ResourceClaim:
-        """The claim with what another member of the group was given in this trial; else as it is."""
+        """The claim with the allocation that another group member got in this trial; unchanged if there is none."""
         given = self.book.in_flight(claim.uid)
         if given is None or trial is None or self._trials.get(claim.uid) is not trial:
             return claim
         return attrs.evolve(claim, status=attrs.evolve(claim.status, allocation=given))
 
     def landed(self, uid: str) -> None:
-        """What was in flight is in the cluster now, or has been given up."""
+        """Drop the allocation in flight: it was written to the cluster, or given up."""
         self.book.landed(uid)
         self._trials.pop(uid, None)
 
     def usage(self) -> Usage:
-        """What is taken at the moment; doesn't change afterwards."""
+        """The devices in use now; the result doesn't change afterwards."""
         self.book.follow(self.cache.list())
         return self.book.usage()
 
 
 def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
-    """The name of the claim that a pod means; None if it needs none.
+    """The name of the claim behind an entry of the pod; None if the entry needs none.
 
     Raises:
         ClaimProblem: it is to be made from a template, and isn't yet.
@@ -97,14 +100,14 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name
-    raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    raise ResourceClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def reserved_for_others(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether somebody else than the pod may use the claim."""
+    """Return whether the claim is reserved for another consumer than the pod."""
     return any(each.uid != pod.uid for each in claim.status.reserved_for)
 
 
 def without_allocation(claim: ResourceClaim) -> ResourceClaim:
-    """The claim as if it had never been given anything."""
+    """The claim without its allocation and reservations."""
     return attrs.evolve(claim, status=attrs.evolve(claim.status, allocation=None, reserved_for=()))

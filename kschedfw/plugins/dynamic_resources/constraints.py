@@ -1,4 +1,4 @@
-"""What the devices of a claim must have in common, or must not (KEP-4381, KEP-5075)."""
+"""Constraints on the devices of one claim, such as equal or distinct attributes (KEP-4381, KEP-5075)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Constraint(Protocol):
     """Is told of each device that is taken, and of each that is given back, in reverse order."""
 
     def concerns(self, request: str, full: str) -> bool:
-        """Whether it is about a request; the names differ where it is an alternative (`name/alternative`)."""
+        """Return whether the constraint applies to a request; an alternative is named `name/alternative`."""
         ...
 
     def allows(self, device: PublishedDevice) -> bool:
-        """Whether the device may be taken beside those that it knows of."""
+        """Return whether the device may be added to the devices taken so far."""
         ...
 
     def add(self, request: str, device: PublishedDevice) -> None: ...
@@ -25,7 +25,7 @@ class Constraint(Protocol):
 
 
 def constraint_of(constraint: DeviceConstraint) -> Constraint:
-    """A fresh one that knows of no device yet."""
+    """The constraint without any devices taken."""
     if constraint.match_attribute:
         return _Match(constraint)
     return _Distinct(constraint)
@@ -40,7 +40,7 @@ class _OfRequests:
 
 
 class _Match(_OfRequests):
-    """All devices have the attribute, with the same value."""
+    """Requires all devices to have the attribute with the same value."""
 
     def __init__(self, constraint: DeviceConstraint) -> None:
         super().__init__(constraint)

@@ -1,4 +1,4 @@
-"""What a pod's claims need, and what each node has for them."""
+"""The device requirements of a pod, and the devices that each node has for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw.api import (
     ResourceClaimSpec,
 )
 from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.answers import AllocationTimeoutError, Answers, Question
+from kschedfw.plugins.dynamic_resources.answers import AllocationAnswers, AllocationTimeoutError, Question
 from kschedfw.plugins.dynamic_resources.extended import (
     NO_REQUESTS,
     ExtendedRequests,
@@ -62,7 +62,7 @@ class Demand:
 
 @attrs.define(eq=False, slots=False)
 class PodDevices:
-    """A pod's claims and extended resources, with what there is in this cycle.
+    """A pod's claims and extended resources, and the devices available in this cycle.
 
     `claims` are all that it names; `wanted` those of them without an allocation. `special` is the claim for the
     extended resources that classes stand behind, `left_over` that of an earlier attempt. `classes` has the class behind
@@ -80,12 +80,12 @@ class PodDevices:
     now: float
     binding_timeout: float
     filter_timeout: float
-    answers: Answers
+    answers: AllocationAnswers
     requests: RequestBook
     _demands: dict[tuple[str, ...], Demand] = attrs.field(factory=dict)
 
     def problem_on(self, info: NodeInfo) -> str:
-        """Why the pod can't run on the node; empty if it can.
+        """The reason why the pod can't run on the node; empty if it can.
 
         Raises:
             AllocationError: the attempt has to end.
@@ -121,7 +121,9 @@ class PodDevices:
         return NodeDevices(found=found, extended=demand.extended)
 
     def score(self, info: NodeInfo) -> int:
-        """By the alternatives that are taken: the earlier, the better. Without anything to allocate it is 0."""
+        """The score of a node's devices: higher for alternatives named earlier in the request; 0 if nothing is to be
+        allocated.
+        """
         resources, problem = self.resources_on(info.allocatable)
         question = None if problem else self.demand(resources).question
         if question is None:
@@ -136,11 +138,11 @@ class PodDevices:
 
     @cached_property
     def score_of_allocated(self) -> int:
-        """What the claims that are allocated already add to the score of every node."""
+        """The part of the score from claims that are allocated already; equal on every node."""
         return sum(map(_score_of_allocation, self.claims))
 
     def demand(self, resources: tuple[str, ...]) -> Demand:
-        """What is asked of nodes on which these of the pod's extended resources have to come from devices."""
+        """The demand on nodes where these of the pod's extended resources have to come from devices."""
         known = self._demands.get(resources)
         if known is None:
             known = self._demands[resources] = self._demand(resources)
@@ -162,19 +164,19 @@ class PodDevices:
         return [claim for claim in self.claims if not self._is_usable(claim, node)]
 
     def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
-        """Whether an allocated claim can be used on the node; one that isn't allocated doesn't stand in the way."""
+        """Return whether an allocated claim can be used on the node; True for a claim without allocation."""
         terms = terms_of(claim)
         return (terms is None or any_matches(terms, node)) and self.may_be_ready(claim)
 
     def may_be_ready(self, claim: ResourceClaim) -> bool:
-        """Whether the devices of a claim, if it has any, are ready to be used, or may be so in time."""
+        """Return whether the claim's devices are or may become ready in time; True for a claim without devices."""
         readiness = binding_readiness(claim)
         if isinstance(readiness, DeviceCondition):
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
     def resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
-        """Those of the pod's extended resources that have to come from devices, or why it can't run there."""
+        """The extended resources that have to come from the node's devices, or why the pod can't run there."""
         if self.left_over is not None:
             return (), LEFT_OVER
         if self.special is None:
@@ -191,7 +193,7 @@ class PodDevices:
 
     @cached_property
     def extended_resources(self) -> Sequence[str]:
-        """Those that the pod asks for, whoever offers them."""
+        """The extended resources that the pod requests."""
         requested = self.pod.requests.amounts.scalar_resources
         return [name for name, amount in requested.items() if amount and may_come_from_devices(name)]
 
@@ -201,7 +203,7 @@ class PodDevices:
 
 
 def terms_of(claim: ResourceClaim) -> Sequence[NodeSelectorTerm] | None:
-    """Of the nodes on which an allocated claim can be used; None where that is all of them."""
+    """The terms of the nodes where an allocated claim can be used; None for all nodes."""
     allocation = claim.status.allocation
     if allocation is None or allocation.node_selector is None:
         return None

@@ -1,4 +1,4 @@
-"""Why a request can't have one device or another of a node, for explanations."""
+"""Reasons why a device of a node doesn't satisfy a request, for explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw.plugins.dynamic_resources.inventory import (
     Expressions,
     NodePool,
     PublishedDevice,
-    Reach,
+    ReachablePools,
     failing,
 )
 from kschedfw.plugins.dynamic_resources.requests import Option
@@ -34,8 +34,8 @@ def _nothing(_: PublishedDevice) -> str:
 
 
 @attrs.frozen
-class Reason:
-    """What a request asks of devices, and what is to be said of those that don't have it.
+class DeviceReason:
+    """A requirement of a request, and the text about devices that fail it.
 
     `found` goes before their number. `of_device` says more about a single one. `values` are for programs.
     """
@@ -46,7 +46,7 @@ class Reason:
     of_device: Callable[[PublishedDevice], str] = attrs.field(default=_nothing, eq=False)
 
 
-WOULD_DO: Final = Reason("", "")
+WOULD_DO: Final = DeviceReason("", "")
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -56,14 +56,14 @@ class Viewer:
     Raises OutOfStepsError where selectors take more than the `budget`.
     """
 
-    reach: Reach
+    reach: ReachablePools
     usage: Usage
     holder_of: Callable[[DeviceId], str]
     budget: Budget
 
-    def reasons(self, option: Option) -> dict[Reason, list[PublishedDevice]]:
-        """All devices by why the request can't have them; with `WOULD_DO` it can."""
-        found: dict[Reason, list[PublishedDevice]] = {}
+    def reasons(self, option: Option) -> dict[DeviceReason, list[PublishedDevice]]:
+        """Devices by the reason why the request can't have them; usable ones are under `WOULD_DO`."""
+        found: dict[DeviceReason, list[PublishedDevice]] = {}
         for pool in self.reach.pools:
             for slice_ in pool.slices:
                 for device in slice_.devices:
@@ -71,8 +71,8 @@ class Viewer:
                     found.setdefault(reason, []).append(device)
         return found
 
-    def _reasons(self, option: Option, pool: NodePool, published: PublishedDevice) -> Iterator[Reason]:
-        """All that is wrong with a device; what it is comes before who has it."""
+    def _reasons(self, option: Option, pool: NodePool, published: PublishedDevice) -> Iterator[DeviceReason]:
+        """All reasons against a device: first its properties, then its present use."""
         device = published.device
         for whose, key, expressions in (
             (f"class {option.device_class.name}", "class", option.selectors[0]),
@@ -81,26 +81,26 @@ class Viewer:
             if reason := _selector_reason(whose, key, published, expressions, self.budget):
                 yield reason
         if not published.is_reached_by(self.reach.node):
-            yield Reason("a device that the node reaches", "not so")
+            yield DeviceReason("a device that the node reaches", "not so")
         if not pool.can_be_used:
             state = "being updated" if pool.is_incomplete else "invalid"
-            yield Reason(f"a pool that isn't {state}", f"{pool.pool} is, with")
+            yield DeviceReason(f"a pool that isn't {state}", f"{pool.pool} is, with")
         used = self.usage.of(pool.pool.id)
         if not option.admin_access and device.name in used.taken:
-            yield Reason("a device that is free", "already allocated:", of_device=self._held)
+            yield DeviceReason("a device that is free", "already allocated:", of_device=self._held)
         amounts = consumed(device.capacity, option.capacity)
         if amounts is None:
             wanted = ", ".join(f"{name} {amount}" for name, amount in option.capacity.items())
-            yield Reason(f"capacity {wanted}", "not to be had of")
+            yield DeviceReason(f"capacity {wanted}", "not to be had of")
         elif not is_left(
             device.capacity,
             amounts,
             used.consumed(device.name) if device.allow_multiple_allocations else EMPTY,
         ):
-            yield Reason("capacity that is free", "too little left of")
+            yield DeviceReason("capacity that is free", "too little left of")
         if device.consumes_counters and not self._counters(pool).suffice_for(device):
             names = ", ".join(each.counter_set for each in device.consumes_counters)
-            yield Reason(
+            yield DeviceReason(
                 f"counters of {names} that are free",
                 "too little left for",
                 {"counterSets": names},
@@ -109,7 +109,7 @@ class Viewer:
         for taint in device.taints:
             if not option.tolerates((taint,)):
                 text = _taint_text(taint)
-                yield Reason(f"no taint {text}", "tainted so:", {"taint": text})
+                yield DeviceReason(f"no taint {text}", "tainted so:", {"taint": text})
 
     @cached_property
     def _known_counters(self) -> dict[NodePool, PoolCounters]:
@@ -133,13 +133,13 @@ class Viewer:
 
 def _selector_reason(
     whose: str, key: str, published: PublishedDevice, expressions: Expressions, budget: Budget
-) -> Reason | None:
+) -> DeviceReason | None:
     found = failing(published, expressions, budget)
     if found is None:
         return None
     index, problem = found
     text = printable(" ".join(expressions[index].split()), _LONGEST)
-    return Reason(
+    return DeviceReason(
         f"selector #{index} of {whose}: {text}",
         f"fails ({problem}) for" if problem else "false for",
         {"selectorOf": key, "selector": index, "expression": text},

@@ -1,4 +1,4 @@
-"""Which devices of a node a pod can't have, and why, for explanations.
+"""Evidence of refusals by DynamicResources: devices of the node, and why the pod can't have them.
 
 Devices are looked at one by one, as if nothing else was taken for the pod; those with the same reason are counted
 together. What constraints say of the devices that would do comes last.
@@ -16,7 +16,7 @@ from kschedfw.api import DeviceAttribute, DeviceConstraint
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.framework.evidence import Evidence, EvidenceValue
 from kschedfw.plugins.dynamic_resources.decision import CANNOT_FIT, LEFT_OVER, PodDevices
-from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, Reason, Viewer
+from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, DeviceReason, Viewer
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM, ExtendedRequests
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PublishedDevice
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
@@ -100,9 +100,9 @@ def _name(wanted: WantedClaim, option: Option, extended: ExtendedRequests) -> st
 
 
 def _of_option(
-    name: str, option: Option, groups: Mapping[Reason, Sequence[PublishedDevice]], would_do: int
+    name: str, option: Option, groups: Mapping[DeviceReason, Sequence[PublishedDevice]], would_do: int
 ) -> Iterator[Evidence]:
-    """How many devices would do, and what is wrong with the others."""
+    """The number of usable devices for an option, and the reasons against the others."""
     total = would_do + sum(map(len, groups.values()))
     count = total if option.wants_all else option.count
     what = "all devices" if option.wants_all else f"{count} device{'' if count == 1 else 's'}"
@@ -138,14 +138,14 @@ def _of_option(
         yield Evidence(f"{name}: other reasons", f"{others} of {total} devices", gap=0.0)
 
 
-def _examples(reason: Reason, devices: Sequence[PublishedDevice]) -> str:
+def _examples(reason: DeviceReason, devices: Sequence[PublishedDevice]) -> str:
     named = [f"{each.id[2]}{reason.of_device(each)}" for each in devices[:MOST_NAMED]]
     more = len(devices) - MOST_NAMED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[PublishedDevice]) -> Evidence:
-    """How many of the devices that would do have which value."""
+    """The number of usable devices by the value of the constraint's attribute."""
     kind, name = "matchAttribute", constraint.match_attribute
     if not name:
         kind, name = "distinctAttribute", constraint.distinct_attribute

@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand behind (KEP-5004).
+"""Extended resources backed by device classes (KEP-5004).
 
 A pod requests them as it does those of device plugins. On nodes that have none of a device plugin's, a special claim is
 made for the pod, with a request per container and resource.
@@ -32,9 +32,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """The class behind each extended resource: by the name that the class gives it, and by the class's own name.
+    """The device class of each extended resource, by explicit name and by the implicit name made of the class's own.
 
-    Of two classes with one name for it the newer has it; the older one, if it comes later, is left out altogether.
+    Of two classes that give the same explicit name, the newer one gets it. An older class that comes later in the order
+    of names loses its implicit name, too.
     """
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name):
@@ -132,5 +133,5 @@ def _request(held: _Held, device_class: str) -> DeviceRequest:
 
 
 def may_come_from_devices(name: str) -> bool:
-    """Whether it is a name that device plugins or device classes may offer."""
+    """Return whether the resource's name is one that device plugins or device classes may provide."""
     return is_extended(name) or name.startswith(IMPLICIT_RESOURCE_PREFIX)

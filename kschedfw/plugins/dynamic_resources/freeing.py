@@ -1,4 +1,4 @@
-"""What post_filter can do for a pod: free a claim that nobody else uses, so that it can be allocated elsewhere."""
+"""Frees a claim that only the pending pod uses, so that it can be allocated on another node (post_filter)."""
 
 from __future__ import annotations
 

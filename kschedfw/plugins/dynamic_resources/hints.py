@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from kschedfw import ActionType, ClusterEvent, EventResource, Pod, QueueingHint
 from kschedfw.api import ResourceClaim
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins.dynamic_resources.claims import ClaimProblem, Claims
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem, ResourceClaims
 
 
-def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
+def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
     """The events that the plugin subscribes to, with its judgement of each."""
 
     def after_pod_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
@@ -26,7 +26,7 @@ def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
         before = old if isinstance(old, ResourceClaim) else None
         try:
             own = any(claim.uid == new.uid for claim in claims.of(pod))
-        except ClaimProblem:
+        except ResourceClaimProblem:
             return QueueingHint.SKIP  # it has to wait for another one in any case
         if before is not None and before.status.allocation is not None and new.status.allocation is None:
             return QueueingHint.QUEUE
@@ -47,10 +47,10 @@ def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
     )
 
 
-def _has_claims(claims: Claims, pod: Pod) -> bool:
+def _has_claims(claims: ResourceClaims, pod: Pod) -> bool:
     try:
         for _ in claims.of(pod):
             pass
-    except ClaimProblem:
+    except ResourceClaimProblem:
         return False
     return True

@@ -40,8 +40,8 @@ _MOST_CANDIDATES: Final = 32
 """Of so many pairs of them what a node can use is remembered in order."""
 
 
-class Refusal(Exception):
-    """A selector can't be evaluated for a device; whoever asked knows whose selector it is."""
+class SelectorFailure(Exception):
+    """A selector fails to evaluate for a device. The caller adds whose selector it is."""
 
     def __init__(self, index: int, why: str) -> None:
         super().__init__(index, why)
@@ -63,7 +63,10 @@ class PublishedDevice:
         return _input(self.device, self.id[0])
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """By its full name; attributes of the driver's own domain may be published without it."""
+        """The attribute by its qualified name.
+
+        Attributes in the driver's own domain may be published without domain.
+        """
         found = self.device.attributes.get(name)
         if found is None:
             domain, slash, bare = name.partition("/")
@@ -72,7 +75,7 @@ class PublishedDevice:
         return found
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether it can be used on the node, if its slice leaves that to its devices."""
+        """Return whether the device can be used on the node, if its slice has nodes per device."""
         device = self.device
         return not self.slice.spec.per_device_node_selection or reaches(
             node, device.node_name, device.node_selector, device.all_nodes
@@ -80,7 +83,7 @@ class PublishedDevice:
 
 
 class PublishedSlice:
-    """The devices of one state of a slice, and what is known of which selectors match them."""
+    """One state of a ResourceSlice, with cached matches of selectors."""
 
     def __init__(self, published: ResourceSlice) -> None:
         spec = published.spec
@@ -89,17 +92,17 @@ class PublishedSlice:
         self.devices: Sequence[PublishedDevice] = tuple(
             PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
         )
-        self._matches: BoundedDict[tuple[str, ...], list[bool | Refusal | None]] = BoundedDict(
+        self._matches: BoundedDict[tuple[str, ...], list[bool | SelectorFailure | None]] = BoundedDict(
             _MOST_SELECTORS
         )
 
     @property
     def counter_sets(self) -> Sequence[CounterSet]:
-        """Counters for devices of the pool's other slices. All nodes see them, as in v1.36."""
+        """Counter sets for devices in other slices of the pool. As in v1.36, every node sees them."""
         return self.slice.spec.shared_counters
 
     def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
-        """Whether all of the selectors are true for a device; the first that is false ends it.
+        """Return whether all selectors are true for a device; evaluation stops at the first that is false.
 
         Raises:
             Refusal: one before that can't be evaluated.
@@ -114,18 +117,18 @@ class PublishedSlice:
         if answer is None:
             answer = known[position] = _evaluated(self.devices[position], expressions, budget)
             budget.gets_further = True
-        if isinstance(answer, Refusal):
+        if isinstance(answer, SelectorFailure):
             raise answer
         return answer
 
     def devices_for(self, node: Node) -> Sequence[PublishedDevice]:
-        """The devices that the node can use, if the slice leaves that to its devices."""
+        """The slice's devices that the node can use, if the slice has nodes per device."""
         if not self.slice.spec.per_device_node_selection:
             return ()
         return [device for device in self.devices if device.is_reached_by(node)]
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether the node can use the slice, or any of its devices."""
+        """Return whether the node can use the whole slice, or any of its devices."""
         spec = self.slice.spec
         if spec.per_device_node_selection:
             return bool(self.devices_for(node))
@@ -139,21 +142,23 @@ Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
 """A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
 
 
-def _evaluated(device: PublishedDevice, expressions: tuple[str, ...], budget: Budget) -> bool | Refusal:
+def _evaluated(
+    device: PublishedDevice, expressions: tuple[str, ...], budget: Budget
+) -> bool | SelectorFailure:
     for index, expression in enumerate(expressions):
         selector = compile_selector(expression)
         if selector.compile_error is not None:
-            return Refusal(index, f"CEL compile error: {selector.compile_error}")
+            return SelectorFailure(index, f"CEL compile error: {selector.compile_error}")
         try:
             if not selector.matches(device.input, budget):
                 return False
         except (SelectorError, ValueError) as error:
-            return Refusal(index, f"CEL runtime error: {error}")
+            return SelectorFailure(index, f"CEL runtime error: {error}")
     return True
 
 
 def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -> tuple[int, str] | None:
-    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match.
+    """The first selector that a device fails, with the error if it can't be evaluated; None if all match.
 
     Raises:
         OutOfStepsError: the budget is spent.
@@ -161,12 +166,12 @@ def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -
     for index, expression in enumerate(expressions):
         answer = _evaluated(device, (expression,), budget)
         if answer is not True:
-            return index, answer.why if isinstance(answer, Refusal) else ""
+            return index, answer.why if isinstance(answer, SelectorFailure) else ""
     return None
 
 
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
-    """Whether what is for one node, for those that a selector matches, or for all, is for this node."""
+    """Return whether a node name, node selector or "all nodes" includes the node."""
     if node_name:
         return node_name == node.name
     return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
@@ -198,7 +203,7 @@ class NodePool:
 
     @classmethod
     def of(cls, pool: Pool, seen: Sequence[PublishedSlice], *, is_superseded: bool) -> NodePool | None:
-        """Judge a pool by the slices that the node sees, as v1.36 does: by the others only if those aren't all.
+        """Validate a pool by the slices that the node sees, as v1.36 does; by the others only if some are missing.
 
         None where the node sees a part of a generation that isn't the latest.
         """
@@ -228,7 +233,7 @@ class NodePool:
 
 
 def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSlice]) -> bool:
-    """Whether devices consume counters that the slices which are seen don't have, or those have a set twice."""
+    """Return whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
     sets = [each for slice_ in seen for each in slice_.counter_sets]
     there = {(each.name, counter) for each in sets for counter in each.counters} | {
         (each.name, "") for each in sets
@@ -244,8 +249,8 @@ def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSl
 
 
 @attrs.frozen(eq=False, slots=False)
-class Reach:
-    """What nodes can use, in the order in which it is tried; all nodes that can use the same have the same.
+class ReachablePools:
+    """The pools that a node can use, in the order of the search. Nodes with the same pools share one reach.
 
     `number` counts those of an inventory, from 0. `node` is one of the nodes, and stands for all of them.
     """
@@ -256,7 +261,7 @@ class Reach:
     _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
 
     def candidates(self, selectors: Selectors, budget: Budget) -> Sequence[Candidate]:
-        """The devices that can be taken at all and that the selectors of class and request match, in order.
+        """Usable devices that match the selectors of class and request, in the order of the search.
 
         Raises:
             OutOfStepsError: the budget is spent.
@@ -282,7 +287,7 @@ class Reach:
                             position, own, budget
                         ):
                             continue
-                    except Refusal:
+                    except SelectorFailure:
                         yield slice_, position, True
                     else:
                         if device.is_reached_by(self.node):
@@ -299,7 +304,7 @@ class Reach:
 
 
 class Inventory:
-    """All slices, in one state of the cluster."""
+    """All ResourceSlices, in one state of the cluster."""
 
     def __init__(self, slices: Sequence[PublishedSlice]) -> None:
         generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
@@ -325,9 +330,9 @@ class Inventory:
         everywhere = (self._pool_of(id_, ()) for id_ in self._counters)
         # Without devices they are only in the way, of all nodes.
         self._in_the_way = [each for each in everywhere if each is not None and not each.can_be_used]
-        self._on_node: dict[str, tuple[Node, Reach]] = {}
-        self._reaches: dict[tuple[object, ...], Reach] = {}
-        self._by_number: list[Reach] = []
+        self._on_node: dict[str, tuple[Node, ReachablePools]] = {}
+        self._reaches: dict[tuple[object, ...], ReachablePools] = {}
+        self._by_number: list[ReachablePools] = []
         self._reaching: dict[PoolId, list[int]] = defaultdict(list)
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
@@ -339,32 +344,32 @@ class Inventory:
             if reaches(node, "", selector, all_nodes):
                 yield from slices
 
-    def on(self, node: Node) -> Reach:
-        """What the node can use."""
+    def on(self, node: Node) -> ReachablePools:
+        """The reach of the node."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
             known = self._on_node[node.name] = node, self._find(node)
         return known[1]
 
     def reaching(self, pool: PoolId) -> Sequence[int]:
-        """The numbers of what nodes can use, where that has devices of the pool; as far as it was asked for yet."""
+        """The numbers of the reaches with devices of the pool, among those made so far."""
         return self._reaching.get(pool, ())
 
     @property
     def size(self) -> int:
-        """How many different reaches there are so far."""
+        """The number of distinct reaches so far."""
         return len(self._by_number)
 
-    def reach(self, number: int) -> Reach:
+    def reach(self, number: int) -> ReachablePools:
         return self._by_number[number]
 
-    def _find(self, node: Node) -> Reach:
+    def _find(self, node: Node) -> ReachablePools:
         slices = tuple(self.slices_on(node))
         # Slices hash by identity; of those whose devices say themselves who reaches them it has to be the same devices.
         key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
         known = self._reaches.get(key)
         if known is None:
-            known = self._reaches[key] = Reach(len(self._reaches), node, self._pools_of(slices))
+            known = self._reaches[key] = ReachablePools(len(self._reaches), node, self._pools_of(slices))
             self._by_number.append(known)
             for id_ in {each.pool for each in slices}:
                 self._reaching[id_].append(known.number)

@@ -1,4 +1,4 @@
-"""What all profiles of a scheduler know about devices (kube-scheduler `SharedDRAManager`)."""
+"""The state of devices and claims that all profiles of a scheduler share (kube-scheduler `SharedDRAManager`)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from weakref import WeakValueDictionary
 from kschedfw import ClusterClient, Node, Pod
 from kschedfw.api import DeviceClass, ResourceSlice
 from kschedfw.cel import STEPS_PER_SECOND, Budget, OutOfStepsError
-from kschedfw.plugins.dynamic_resources.answers import Answers
-from kschedfw.plugins.dynamic_resources.claims import Claims
+from kschedfw.plugins.dynamic_resources.answers import AllocationAnswers
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaims
 from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
-from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, SelectorFailure
 from kschedfw.plugins.dynamic_resources.requests import RequestBook
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -22,10 +22,10 @@ _STEPS_PER_DEVICE: Final = 100
 
 
 class DeviceManager:
-    """Classes, slices and claims of one cluster. What is in flight for one profile is so for all."""
+    """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles."""
 
     def __init__(self, cluster: ClusterClient) -> None:
-        self.claims = Claims(cluster)
+        self.claims = ResourceClaims(cluster)
         self._cluster = cluster
         self._slices: dict[str, PublishedSlice] = {}
         self._listed_slices: object = None
@@ -34,11 +34,11 @@ class DeviceManager:
         self._listed_classes: object = None
         self._classes: Mapping[str, DeviceClass] = {}
         self.requests = RequestBook(self.device_class)
-        self.answers = Answers(self._inventory, self.claims.book)
+        self.answers = AllocationAnswers(self._inventory, self.claims.book)
 
     @classmethod
     def of(cls, cluster: ClusterClient) -> DeviceManager:
-        """The one for this cluster."""
+        """The manager of this cluster."""
         known = _MANAGERS.get(id(cluster))
         if known is None:
             known = _MANAGERS[id(cluster)] = cls(cluster)
@@ -74,13 +74,13 @@ class DeviceManager:
                 )
             self._slices, self._listed_slices = slices, listed
             self._inventory = Inventory(tuple(slices.values()))
-            self.answers = Answers(self._inventory, self.claims.book)
+            self.answers = AllocationAnswers(self._inventory, self.claims.book)
             count = sum(len(each.devices) for each in slices.values())
             self._counting = Budget(_STEPS_TO_COUNT + count * _STEPS_PER_DEVICE)
         return self._inventory
 
     def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
-        """How many devices of the class behind a resource the node has, and how many of them are taken.
+        """The number of devices on the node that back the extended resource, and of those in use.
 
         As in v1.36, devices of stale slices and incomplete pools are counted, too. Where a selector of the class can't
         be evaluated, or all of them together take too long, there are none.
@@ -102,7 +102,7 @@ def _counted(
             try:
                 if not device.is_reached_by(node) or not slice_.matches(position, expressions, budget):
                     continue
-            except (Refusal, OutOfStepsError):
+            except (SelectorFailure, OutOfStepsError):
                 return 0, 0
             there += 1
             taken += device.device.name in used.taken or device.device.name in used.shares

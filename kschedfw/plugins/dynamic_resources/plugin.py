@@ -31,13 +31,14 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, OwnerReference, ResourceClaim
+from kschedfw.api import OwnerReference, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts
-from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
-from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
+from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, DeviceReservation
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
 from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
@@ -48,11 +49,11 @@ from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClai
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
 """None where pre_filter refused the pod, or it has no claims."""
-RESERVATION = StateKey[Reservation]("DynamicResources.reservation")
+RESERVATION = StateKey[DeviceReservation]("DynamicResources.reservation")
 
 
 class DynamicResources(Plugin[DynamicResourcesArgs]):
-    """Lets a pod run where the devices of its claims are or can be had, and allocates what isn't yet.
+    """Lets a pod run where its claims' devices are or can be allocated, and allocates them.
 
     Devices are taken in the scheduling cycle, and written into the claims' status before the pod is bound.
     """
@@ -81,7 +82,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         try:
             for _ in self._manager.claims.of(pod):
                 pass
-        except ClaimProblem as problem:
+        except ResourceClaimProblem as problem:
             return Status.unresolvable(str(problem))
         return None
 
@@ -91,7 +92,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         state.write(DEVICES, None)
         try:
             devices = self._devices(state, pod)
-        except (ClaimProblem, MissingClass) as problem:
+        except (ResourceClaimProblem, MissingClass) as problem:
             return Status.unresolvable(str(problem))
         if devices is None:
             return Status.skip()
@@ -115,7 +116,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         for claim in claims:
             if claim.status.allocation is None:
                 if self._manager.claims.is_in_flight(claim):
-                    raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
+                    raise ResourceClaimProblem(
+                        f"resource claim {claim.key} is in the process of being allocated"
+                    )
                 to_allocate.append(self._manager.requests.wanted(claim))
         return PodDevices(
             pod=pod,
@@ -159,7 +162,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return column.numbers(nodes, rows)
 
     def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
-        """What post_filter could free for the pod; nothing is freed yet.
+        """The claims that post_filter could free for the pod; without effects.
 
         Raises:
             StateKeyError: pre_filter hasn't been called.
@@ -182,7 +185,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None, Status.unschedulable(freeing.message)
 
     def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:
-        """What `post_filter` would say, and nothing is freed."""
+        """The status that `post_filter` would return; without effects."""
         if DEVICES not in state:
             return Status.from_error("not found")
         return Status.unschedulable(self.plan_freeing(state, pod, node_to_status).message)

@@ -1,4 +1,4 @@
-"""Branches of a search that can't lead to a solution, so that it needn't try them.
+"""Proofs that branches of a device search have no solution, so that the search can skip them.
 
 kube-scheduler tries alike devices one after the other, and so works for an exponential time on a claim for 32 devices
 where there are 31. Only what is proven to fail is left out: the first solution stays the first, and an error that the
@@ -15,7 +15,7 @@ import attrs
 from kschedfw.api import EMPTY, DeviceConstraint
 from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
-from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, Reach
+from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim, WantedRequest
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -31,12 +31,12 @@ class _Choice:
 
 
 class Pruning:
-    """What is known beforehand about the devices of one search; computed when it is first asked for."""
+    """Facts about the devices of one search; each is computed on first use."""
 
     def __init__(
         self,
         claims: Sequence[WantedClaim],
-        reach: Reach,
+        reach: ReachablePools,
         usage: Usage,
         all_devices: Mapping[Option, Sequence[PublishedDevice]],
         budget: Budget,
@@ -80,7 +80,7 @@ class Pruning:
 
     @cached_property
     def knows_likeness(self) -> bool:
-        """Whether a device fails at a place of the search if one fails there that is like it.
+        """Return whether devices of equal likeness fail alike at a place of the search.
 
         That takes a search that finds everything as it was after going back. kube-scheduler's doesn't where it forgets
         something: the values of `distinctAttribute`, and counters. Nor may it end with an error at one device and not
@@ -102,7 +102,7 @@ class Pruning:
         return True
 
     def likeness(self, published: PublishedDevice) -> Hashable:
-        """Return what a device has in common with those that do as well for all requests at the start of a search."""
+        """The equivalence class of a device at the start of a search: its members do equally well for all requests."""
         known = self._likeness.get(published)
         if known is None:
             self._budget.spend(len(self._choices))
@@ -184,7 +184,7 @@ class Pruning:
 
 
 def _may_overlap(request: WantedRequest, devices: frozenset[PublishedDevice]) -> bool:
-    """Whether other requests may get devices that this one gets."""
+    """Return whether another request may get the same devices."""
     return any(each.admin_access for each in request.options) or any(
         each.device.allow_multiple_allocations for each in devices
     )

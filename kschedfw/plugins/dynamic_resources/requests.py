@@ -1,4 +1,4 @@
-"""The requests of a pod's claims, made ready for the allocator."""
+"""The requests of a pod's claims, resolved to device classes and selectors, for the allocator."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class WantedClaim:
 
 
 class RequestBook:
-    """Makes requests ready, once for all claims that ask for the same of the same classes."""
+    """Resolves requests, once for all claims with equal requests."""
 
     def __init__(self, class_of: ClassLookup) -> None:
         self._class_of = class_of
         self._known: dict[Hashable, tuple[WantedRequest, ...]] = {}
 
     def wanted(self, claim: ResourceClaim) -> WantedClaim:
-        """What a claim asks for; the very same requests as long as classes don't change.
+        """The resolved requests of a claim; the same object until device classes change.
 
         Raises:
             MissingClass: a class isn't there.

@@ -1,4 +1,4 @@
-"""From the devices that were found for a claim to its AllocationResult."""
+"""Makes a claim's AllocationResult from the devices found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 
 @attrs.frozen(eq=False)
 class Found:
-    """A device for a request; `consumed` says how much of it, if it is shared."""
+    """A device found for a request, with the consumed capacity if the device is shared."""
 
     option: Option
     device: PublishedDevice
@@ -35,7 +35,7 @@ class Found:
 def allocation_result(
     wanted: WantedClaim, found: Sequence[Found], node: Node, share_id: Callable[[], str]
 ) -> AllocationResult:
-    """What is written into the claim's status, but for the time."""
+    """The AllocationResult for the claim's status, without its timestamp."""
     options = list(dict.fromkeys(each.option for each in found))
     return AllocationResult(
         DeviceAllocationResult(
@@ -62,7 +62,7 @@ def _result(found: Found, share_id: Callable[[], str]) -> DeviceRequestAllocatio
 
 
 def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
-    """What the classes have to say, and then the claim."""
+    """The device configurations: first those of the classes, then the claim's own."""
     by_class: dict[str, list[Option]] = {}
     for option in options:
         by_class.setdefault(option.device_class.name, []).append(option)

@@ -1,4 +1,4 @@
-"""Which devices are taken, by allocated claims and by those that are about to be (kube-scheduler `AllocatedState`).
+"""The devices in use by allocated claims and by allocations in flight (kube-scheduler `AllocatedState`).
 
 Kept by pool, in values that never change, so that a pod's cycle has its own picture at the cost of copying a dict.
 """
@@ -18,7 +18,7 @@ from kschedfw.plugins.dynamic_resources.inventory import PoolId
 
 @attrs.frozen(eq=False)
 class PoolUsage:
-    """What is taken of a pool: devices as a whole, and shares of devices with what they consume, all by name.
+    """The use of a pool by name: whole devices, and the consumed capacities of shared devices.
 
     `shares` has every share: its device, and how much of it.
     """
@@ -47,7 +47,7 @@ _NONE: Final[Mapping[PoolId, PoolUsage]] = {}
 
 @attrs.frozen(eq=False)
 class Usage:
-    """What is taken at one time, by pool. `version` counts the changes up to then."""
+    """Device usage at one moment, by pool. `version` counts the changes up to then."""
 
     by_pool: Mapping[PoolId, PoolUsage] = _NONE
     version: int = 0
@@ -57,7 +57,7 @@ class Usage:
 
 
 def counting_results(allocation: AllocationResult | None) -> Iterator[DeviceRequestAllocationResult]:
-    """The devices that an allocation takes; admin access takes none."""
+    """The results of an allocation that take a device; results with admin access take none."""
     if allocation is not None:
         for result in allocation.devices.results:
             if not result.admin_access:

@@ -1,4 +1,4 @@
-"""Keeps what is taken of each pool in step with the claims, at the cost of those that have changed."""
+"""Device usage by pool, updated incrementally from the claims that have changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from itertools import compress
 from operator import is_not
 from typing import Final
 
-from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, AllocationResult, ResourceClaim
+from kschedfw.api import AllocationResult, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
 from kschedfw.plugins.dynamic_resources.usage import (
     NOTHING_USED,
@@ -22,7 +23,7 @@ _FEWEST_CHANGES: Final = 4096
 
 
 class UsageBook:
-    """What claims have, by pool: by their status, unless something else is in flight for them.
+    """Device usage by pool, from the claims' statuses or, where there is one, the allocation in flight.
 
     What is in flight may be told from any thread; it counts from the next `follow` on.
     """
@@ -46,7 +47,7 @@ class UsageBook:
         return uid in self._in_flight
 
     def in_flight(self, uid: str) -> AllocationResult | None:
-        """What the claim was given and isn't written yet; None if nothing."""
+        """The allocation of a claim that isn't written yet; None if there is none."""
         return self._in_flight.get(uid)
 
     def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
@@ -71,16 +72,16 @@ class UsageBook:
         return ""
 
     def usage(self) -> Usage:
-        """The present picture; it doesn't change afterwards."""
+        """The present usage; the result doesn't change afterwards."""
         return Usage(dict(self._by_pool), self._dropped + len(self._changed))
 
     def changed_since(self, version: int) -> Sequence[PoolId] | None:
-        """The pools of which something was taken or given back since then; None if that isn't known any more."""
+        """The pools whose usage has changed since `version`; None if the log no longer goes back that far."""
         start = version - self._dropped
         return None if start < 0 else self._changed[start:]
 
     def follow(self, claims: Sequence[ResourceClaim]) -> None:
-        """Take note of all claims as they are now, and of what is in flight."""
+        """Update to the present claims and the allocations in flight."""
         with self._lock:
             told, self._told = self._told, set()
         if claims is not self._listed:

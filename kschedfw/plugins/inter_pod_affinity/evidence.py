@@ -33,7 +33,7 @@ class Neighbours:
     def of(
         self, node_info: NodeInfo, topology_key: str, what: object, matches: Callable[[PodInfo], bool]
     ) -> list[str]:
-        """The pods that match, in the node's domain; first those of the node itself, as they are there now.
+        """The matching pods in the node's domain; pods of the node itself come first, in their present state.
 
         `what` tells questions apart.
         """
@@ -56,7 +56,7 @@ class Neighbours:
 
 
 def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbours) -> Iterator[Evidence]:
-    """What lies behind the refusal of the node, of every term that it breaks."""
+    """Evidence for the refusal of the node: one entry for each term that it breaks."""
     labels = node_info.node.labels
     yield from _without_company(state, labels)
     for term in state.terms.anti_affinity:
@@ -124,7 +124,7 @@ def _minds(state: RequiredState, key: str, existing: PodInfo) -> bool:
 
 
 def _text(term: AffinityTerm) -> str:
-    """Which pods the term is about."""
+    """The term's selector and namespaces in words."""
     spaces = sorted(term.namespaces)
     if term.namespace_selector.everything:
         where = "any namespace"

@@ -1,4 +1,4 @@
-"""Required terms: in which domains they are met or broken, and which nodes that rules out."""
+"""Required affinity and anti-affinity terms: counts of matching pods by domain, and the nodes that they rule out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNWELCOME_CODE, _BAD_COMPANY_CODE, _NO_COMPANY_CODE = range(1, len(_STATUSES))
 _Codes: TypeAlias = npt.NDArray[np.int8]
 
 
-class DomainCounts:
+class MatchCounts:
     """How many matches of terms with pods there are, by topology key and domain.
 
     These are the counts of an index, which are shared, and changes to them for the sake of argument, which aren't.
@@ -46,8 +46,8 @@ class DomainCounts:
         self._changes = changes or {}
 
     @classmethod
-    def of(cls, sums: Iterable[DomainSums]) -> DomainCounts:
-        """The sum of these."""
+    def of(cls, sums: Iterable[DomainSums]) -> MatchCounts:
+        """Counts of matches, summed over all parts."""
         by_key: dict[str, tuple[DomainSums, ...]] = {}
         for each in sums:
             by_key[each.domains.key] = (*by_key.get(each.domains.key, ()), each)
@@ -69,7 +69,7 @@ class DomainCounts:
         return count > 0
 
     def any_around(self, node_labels: Mapping[str, str]) -> bool:
-        """Whether there is a match in any of the node's domains."""
+        """Return whether any of the node's domains has a match."""
         return any(key in node_labels and self.any_at(key, node_labels[key]) for key in self.keys)
 
     @property
@@ -96,22 +96,24 @@ class DomainCounts:
         counted = sum(each.count for sums in self._sums.values() for each in sums)
         return counted + sum(self._changes.values()) > 0
 
-    def clone(self) -> DomainCounts:
-        return DomainCounts(self._sums, dict(self._changes))
+    def clone(self) -> MatchCounts:
+        return MatchCounts(self._sums, dict(self._changes))
 
 
 @attrs.frozen(eq=False)
 class RequiredState:
-    """What pre_filter writes: the pod's required terms, and where pods are that matter to them, or mind the pod."""
+    """State written by pre_filter: the pod's required terms, and the domains with pods that match them or that repel
+    the pod.
+    """
 
     pod: Pod
     namespace_labels: FrozenDict[str, str]
     terms: OwnTerms
-    wanted: DomainCounts
+    wanted: MatchCounts
     """Pods that match all affinity terms, by the terms' keys."""
-    avoided: DomainCounts
+    avoided: MatchCounts
     """Pods that match an anti-affinity term."""
-    averse: DomainCounts
+    averse: MatchCounts
     """Existing pods' anti-affinity terms that match the pod."""
 
     @classmethod
@@ -136,9 +138,9 @@ class RequiredState:
             pod,
             namespace_labels,
             terms,
-            DomainCounts.of(wanted),
-            DomainCounts.of(avoided),
-            DomainCounts.of(averse),
+            MatchCounts.of(wanted),
+            MatchCounts.of(avoided),
+            MatchCounts.of(averse),
         )
 
     def change(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:
@@ -155,7 +157,7 @@ class RequiredState:
                 self.avoided.add(term.topology_key, node_labels, by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Why the pod can't go to a node with these labels, if it can't."""
+        """The refusal of a node with these labels; None if it passes."""
         if self.terms.company is not None and not self._has_company(node_labels):
             return _NO_COMPANY
         if self.avoided.any_around(node_labels):
@@ -199,7 +201,9 @@ class RequiredState:
 
     @property
     def _may_be_first(self) -> bool:
-        """The first of a group of pods that want to be together has nobody to join, wherever it goes."""
+        """Return whether the pod may be the first of its group: no pod matches its affinity terms yet, but it matches
+        them itself.
+        """
         company = self.terms.company
         return company is not None and not self.wanted and company.matches(self.pod)
 

@@ -80,13 +80,15 @@ class AffinityHints:
         return queue_if(entered or left)
 
     def _minds(self, existing: Pod, pod: Pod) -> bool:
-        """Whether a required anti-affinity term of the existing pod is about the other one."""
+        """Return whether a required anti-affinity term of the existing pod selects the other pod."""
         terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
         labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in terms)
 
     def _may_be_first_after(self, gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
-        """Whether the pod may go anywhere if the one that is gone was the last of the group that both belong to."""
+        """Return whether a removed pod was the last that the pod's affinity terms select, so that the pod may go
+        anywhere.
+        """
         return self.complete and _is_company(terms, gone) and _is_company(terms, pod)
 
 

@@ -47,7 +47,7 @@ from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, name
 
 @attrs.frozen(eq=False)
 class Company:
-    """What is known of a pod in a cycle: its terms, and those of existing pods that are about it, if there are any."""
+    """The terms of a pod in a cycle, and the terms of existing pods that select it."""
 
     own: OwnTerms
     namespace_labels: FrozenDict[str, str]
@@ -66,7 +66,8 @@ NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity.neighbours")
 
 
 class InterPodAffinity(Plugin[InterPodAffinityArgs]):
-    """Places a pod in domains with pods that it wants near, and without pods that it avoids or that avoid it.
+    """Places a pod in domains with pods that its affinity terms select, and away from pods that anti-affinity terms
+    select.
 
     Required terms filter, preferred ones score. Terms of existing pods count, too: their required anti-affinity
     filters, and all their other terms score.

@@ -1,4 +1,4 @@
-"""Preferred terms, the pod's own and existing pods': how strongly each domain draws the pod."""
+"""Scores of preferred terms, the pod's own and existing pods', by domain."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class DomainWeights:
 
 @attrs.frozen(eq=False)
 class Attraction:
-    """What pre_score writes: how strongly each domain of each topology key draws the pod."""
+    """State written by pre_score: the weight of each domain of each topology key."""
 
     by_key: Mapping[str, DomainWeights]
 
     @classmethod
     def of(cls, parts: Iterator[tuple[DomainSums, int]]) -> Attraction:
-        """The sum of all parts, each with its weight.
+        """The weights of all parts, summed by domain.
 
         Parts without anything in a domain don't count. A domain whose weights cancel each other out still is one that
         was found, as in kube-scheduler.
@@ -66,7 +66,7 @@ class Attraction:
 
 
 def parts_of_own_terms(terms: tuple[OwnTerm, ...], index: TopologyIndex) -> Iterator[tuple[DomainSums, int]]:
-    """Pods that the pod's own terms are about, with the terms' weights."""
+    """Domains with pods that the pod's own preferred terms select, with the terms' weights."""
     for term in terms:
         yield index.counter(term.query).in_domains(term.topology_key), term.weight
 
@@ -78,7 +78,7 @@ _ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFIN
 def parts_of_existing_terms(
     tally: TermTally, hard_weight: int, *, unlisted: bool
 ) -> Iterator[tuple[DomainSums, int]]:
-    """Existing pods' terms that are about the pod; those that they require weigh `hard_weight`.
+    """Terms of existing pods that select the pod. Required terms have the weight `hard_weight`.
 
     With `unlisted`, also those of pods on trial on nodes that aren't known to have pods with affinity.
     """

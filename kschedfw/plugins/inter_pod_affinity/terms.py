@@ -1,4 +1,4 @@
-"""The terms of the pod to be scheduled, and the namespaces they mean."""
+"""The affinity terms of the pod to be scheduled, with their namespace selectors resolved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
 
 @attrs.frozen(cache_hash=True)
 class TermQuery:
-    """Asks for pods that are what all of these terms ask for; there is at least one, and all are resolved."""
+    """Selects the pods that match all of these terms: one or more, all of them resolved."""
 
     terms: tuple[AffinityTerm, ...]
 
@@ -94,7 +94,7 @@ class OwnTerms:
 
     @property
     def look_at_namespaces(self) -> bool:
-        """Whether it takes the labels of all namespaces to know which pods they are about."""
+        """Return whether a term has a namespace selector, so that the labels of all namespaces are needed."""
         company = () if self.company is None else self.company.terms
         others = (each.term for each in (*self.anti_affinity, *self.preferred))
         return any(_looks_at_namespaces(term) for term in (*company, *others))
@@ -169,7 +169,7 @@ class TermReader:
 
 
 def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
-    """What is wrong with the selectors in a pod's terms, if something is."""
+    """The error in the selectors of a pod's terms; None if all are valid."""
     lists = {
         "requiredAffinityTerms": near.required,
         "requiredAntiAffinityTerms": far.required,

@@ -163,6 +163,6 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
 
 def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
-    """What the node must have left itself."""
+    """The amounts that must be free on the node, without those that devices provide."""
     demand, backed = state.read(_DEMAND), state.find(_BACKED)
     return demand if backed is None else backed.without(demand, node_info)

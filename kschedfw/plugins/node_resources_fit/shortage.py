@@ -25,7 +25,9 @@ _MOST_COUNTED = 256
 
 
 def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) -> Resource:
-    """The amounts without the extended resources that are named or in a named group (what stands before the slash)."""
+    """Requested amounts without the ignored extended resources, which are named or whose group (before the slash) is
+    named.
+    """
     kept = {
         name: amount
         for name, amount in amounts.scalar_resources.items()
@@ -53,7 +55,7 @@ class Shortage:
 
     @property
     def evidence(self) -> Evidence:
-        """The numbers. What is free may be less than nothing, where a node is overcommitted."""
+        """Evidence with the numbers. The free amount is negative on an overcommitted node."""
         free = self.capacity - self.used
         short = self.requested - free
         requested, left, all_, missing = (
@@ -76,12 +78,12 @@ class Shortage:
 
     @property
     def unresolvable(self) -> bool:
-        """Whether even the empty node would be too small. The number of pods is always something to be freed."""
+        """Return whether even the empty node would be too small. Preemption can always reduce the number of pods."""
         return self.resource != PODS and self.requested > self.capacity
 
 
 def fits(demand: Resource, info: NodeInfo) -> bool:
-    """The question alone, for the many nodes on which the answer is yes."""
+    """Return whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
         return False
@@ -160,7 +162,7 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
 
 
 def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArray]:
-    """The numbers that occur, but for 0, and which of them each one is, from 1 on; 0 is 0.
+    """The distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0.
 
     `refused` are the places where there is no 0, each once or more: in most cases a small part.
     """
@@ -183,7 +185,7 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
-    """What a node must have left, in the order of reasons."""
+    """The amounts that must be free on a node, in the order of reasons."""
     wanted = [(PODS, 1)]
     if demand.milli_cpu:
         wanted.append((CPU, demand.milli_cpu))

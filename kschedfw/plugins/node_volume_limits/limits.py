@@ -1,4 +1,4 @@
-"""What CSINodes and VolumeAttachments say of the nodes, put together again only when there are others."""
+"""Volume limits and attachments of nodes, from CSINodes and VolumeAttachments, cached until these change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_LIMIT: Final = 1 << 62
 
 
 def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
-    """How many volumes of a driver the node can attach; drivers without a limit are left out."""
+    """The node's limit on attached volumes, by driver; drivers without a limit are left out."""
     if csi_node is None:
         return {}
     return {
@@ -67,7 +67,10 @@ class AttachmentsByNode:
 
 
 class StorageOfNodes:
-    """Asks the cluster every time. It hands the same objects out until they change, so comparing them is quick."""
+    """Reads CSINodes and VolumeAttachments.
+
+    Returns the same objects until these change, which makes comparisons cheap.
+    """
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster

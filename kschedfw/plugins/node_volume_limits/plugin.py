@@ -70,7 +70,9 @@ class NodeVolumeLimits(Plugin):
         self._storage = StorageOfNodes(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """Nothing for pods that this plugin skips; others depend on objects whose changes nobody counts."""
+        """None for pods with volumes that count, since their answers depend on objects whose changes aren't tracked;
+        else ().
+        """
         return None if pod.spec.volumes and can_count(pod) else ()
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
@@ -156,7 +158,7 @@ class NodeVolumeLimits(Plugin):
         return may_be
 
     def _attached_to(self, state: CycleState, node_name: str) -> set[Attachment]:
-        """What is attached to the node, or about to be, going by VolumeAttachments."""
+        """Volumes attached to the node, or about to be, according to its VolumeAttachments."""
         found = set()
         for each in _listed(state, self._storage).get(node_name, ()):
             volume = self.handle.cluster.get(PersistentVolume, each.spec.source.persistent_volume_name or "")
@@ -173,7 +175,7 @@ def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:
 
 
 def _most_attachments(node_info: NodeInfo) -> int | None:
-    """How many volumes the node's pods have attached at most; as good as infinite if that can't be said."""
+    """An upper bound of the volumes that the node's pods have attached; a huge number where there is no bound."""
     volumes = [volume for each in node_info.pods_with_volumes for volume in each.pod.storage]
     return _UNCLEAR if any(map(may_fail, volumes)) else len(volumes) or None
 

@@ -19,7 +19,7 @@ _NOT_BOUND: Final = "not bound: "
 
 
 def can_count(pod: Pod) -> bool:
-    """Whether the pod may have volumes that count: a claim, or one that a CSI driver may have taken over."""
+    """Return whether the pod may have volumes that count: a claim, or an inline volume that a CSI driver may handle."""
     return any(
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -29,7 +29,7 @@ def can_count(pod: Pod) -> bool:
 
 
 def may_fail(volume: Volume) -> bool:
-    """Whether there are circumstances in which `attachments` can't tell this volume of a pod that runs already."""
+    """Return whether `attachments` could fail for this volume of a running pod."""
     claim, ebs = volume.persistent_volume_claim, volume.aws_elastic_block_store
     return (
         volume.ephemeral is not None
@@ -90,7 +90,7 @@ def _claimed(
 def _to_be_made(
     cluster: ClusterClient, claim: PersistentVolumeClaim, csi_node: CSINode | None
 ) -> Attachment | None:
-    """The volume that the claim's storage class stands for; without a class the claim must be bound before."""
+    """The volume that will be provisioned for the claim by its storage class; None without a class."""
     name = class_of_claim(claim)
     storage_class = cluster.get(StorageClass, name) if name else None
     if storage_class is None or not storage_class.provisioner:

@@ -26,7 +26,7 @@ class MalformedSelectorError(KschedfwError, ValueError):
 
 @attrs.frozen(cache_hash=True)
 class SiblingQuery:
-    """Which pods count towards a constraint: those of a namespace that a selector selects and that will stay.
+    """Selects the pods that count towards a constraint: in the namespace, matching the selector, and not terminating.
 
     An empty selector, although it selects every pod, counts none: so does kube-scheduler.
     """
@@ -44,7 +44,7 @@ class SiblingQuery:
         return self.matches_regardless(pod)
 
     def matches_regardless(self, pod: Pod) -> bool:
-        """The same without the two exceptions, pods on their way out and empty selectors."""
+        """Return whether labels and namespace match, for terminating pods and empty selectors, too."""
         meta = pod.metadata
         return meta.namespace == self.namespace and self.selector.matches(meta.labels)
 
@@ -54,7 +54,7 @@ class SiblingQuery:
 
 
 @attrs.frozen(cache_hash=True)
-class Constraint:
+class SpreadConstraint:
     """A spread constraint with its selector compiled and its optional fields filled in.
 
     `self_match` tells whether the pod to be scheduled is itself one of those that are counted.
@@ -69,7 +69,7 @@ class Constraint:
     honors_taints: bool = False
 
 
-def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[Constraint, ...]:
+def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
     """The constraints that the pod itself carries, of one kind.
 
     Raises:
@@ -85,8 +85,8 @@ def _own(
     namespace: str,
     labels: FrozenDict[str, str],
     action: UnsatisfiableAction,
-) -> tuple[Constraint, ...]:
-    """Kept, since the pods of one controller are alike, and their constraints are asked for several times."""
+) -> tuple[SpreadConstraint, ...]:
+    """The pod's own constraints; cached, since pods of one controller have equal ones."""
     return tuple(
         _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
         for constraint in constraints
@@ -99,18 +99,18 @@ def default_constraints(
     defaults: tuple[TopologySpreadConstraint, ...],
     siblings: SiblingQuery,
     labels: FrozenDict[str, str],
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """The defaults for a pod with these labels and siblings."""
     return tuple(_compile(constraint, siblings, labels) for constraint in defaults)
 
 
-def has_topologies(labels: Mapping[str, str], constraints: Iterable[Constraint]) -> bool:
+def has_topologies(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
     """Whether a node with these labels lies in some domain of every constraint."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
 
 def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so."""
+    """The selector with `match_label_keys` merged in; the merge changes nothing if the API server has done it."""
     if (error := selector_error(constraint.label_selector)) is not None:
         raise MalformedSelectorError(error)
     narrowed_to = {key: labels[key] for key in constraint.match_label_keys if key in labels}
@@ -119,8 +119,8 @@ def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -
 
 def _compile(
     constraint: TopologySpreadConstraint, siblings: SiblingQuery, labels: Mapping[str, str]
-) -> Constraint:
-    return Constraint(
+) -> SpreadConstraint:
+    return SpreadConstraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         siblings=siblings,

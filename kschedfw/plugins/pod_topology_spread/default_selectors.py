@@ -1,4 +1,4 @@
-"""Which pods are a pod's siblings, going by the Services and the controller that it belongs to."""
+"""Selectors for default constraints, derived from the Services and the controller of a pod."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Services:
     )
 
     def equalities(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
-        """The selectors of all services that select these labels, in one; they can't contradict each other."""
+        """The union of the requirements of all services that select these labels, which can't contradict each other."""
         known = self.selected_by.get(labels)
         if known is None:
             known = self.selected_by[labels] = FrozenDict(
@@ -46,7 +46,7 @@ class _Services:
 
 
 class DefaultSelectors:
-    """Deduces the selector of default constraints, pod by pod.
+    """Derives the selector of default constraints from a pod's Services and controller.
 
     The cluster is asked for its services every time, but they are only looked at when they are others than before.
     """
@@ -56,7 +56,7 @@ class DefaultSelectors:
         self._services: BoundedDict[str, _Services] = BoundedDict(_MOST_KEPT)
 
     def of(self, pod: Pod) -> Selector:
-        """What the Services that select the pod and its controller say about its siblings; everything if nothing."""
+        """The selector made of the pod's Services and controller; selects everything if the pod has neither."""
         namespace = pod.metadata.namespace
         services = self._cluster.list(Service, namespace)
         labels = self._equalities(services, namespace, pod.metadata.labels) if services else EMPTY

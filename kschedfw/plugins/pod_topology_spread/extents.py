@@ -14,7 +14,7 @@ from kschedfw.api import BoundedDict
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint, SiblingQuery
+from kschedfw.plugins.pod_topology_spread.constraints import SiblingQuery, SpreadConstraint
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
@@ -34,13 +34,13 @@ class NodeInclusion:
     def affinity(self) -> RequiredNodeAffinity:
         return RequiredNodeAffinity.of(self.pod)
 
-    def includes(self, node: Node, constraint: Constraint) -> bool:
+    def includes(self, node: Node, constraint: SpreadConstraint) -> bool:
         if constraint.honors_affinity and not self.affinity.allows(node):
             return False
         tolerations = self.pod.spec.tolerations
         return not (constraint.honors_taints and has_untolerated_taint(node.spec.taints, tolerations))
 
-    def mask(self, nodes: NodeTable, constraint: Constraint) -> Mask:
+    def mask(self, nodes: NodeTable, constraint: SpreadConstraint) -> Mask:
         """`includes` for all nodes."""
         rows = nodes.all_rows
         included = np.ones(len(nodes), dtype=np.bool_)
@@ -50,8 +50,8 @@ class NodeInclusion:
             included &= ~untolerated_mask(nodes, rows, self.pod.spec.tolerations)
         return included
 
-    def signature(self, constraint: Constraint) -> Hashable:
-        """What of the pod the answers depend on."""
+    def signature(self, constraint: SpreadConstraint) -> Hashable:
+        """The part of the pod that the answers depend on."""
         spec = self.pod.spec
         node_affinity = spec.affinity.node_affinity if constraint.honors_affinity else None
         return (
@@ -89,7 +89,7 @@ class Extent:
 
     @classmethod
     def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
-        """That of a topology key, if these nodes are included and these labels required."""
+        """The extent of a topology key, given the included nodes and the required labels."""
         column = nodes.label(key)
         places = column.codes.astype(np.intp)
         complete = np.ones(len(nodes), dtype=np.bool_)
@@ -152,7 +152,7 @@ class Extent:
         return known
 
     def domains_of(self, rows: IntArray) -> int:
-        """In how many domains these nodes lie, whether they count or not; having no label is one of them."""
+        """The number of domains of these nodes, whether they count or not; nodes without the label form one."""
         if self.nodes.is_all(rows):
             return self._domains_of_all
         return int(np.count_nonzero(np.bincount(self.nodes.take(self._lie_in, rows))))
@@ -171,9 +171,13 @@ class Extents:
         self._state = (-1, -1)
 
     def of(
-        self, nodes: NodeTable, inclusion: NodeInclusion, constraint: Constraint, required: tuple[str, ...]
+        self,
+        nodes: NodeTable,
+        inclusion: NodeInclusion,
+        constraint: SpreadConstraint,
+        required: tuple[str, ...],
     ) -> Extent:
-        """That of one constraint of a pod, which requires labels of nodes."""
+        """The extent of one constraint of a pod; only nodes with all required labels count."""
         state = (nodes.layout, nodes.node_changes.version)
         if nodes is not self._nodes or state != self._state:
             self._known.clear()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kschedfw import FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
@@ -30,7 +30,7 @@ _NO_MINIMUM = (1 << 31) - 1
 
 
 @attrs.frozen(eq=False)
-class DomainCounts:
+class ConstraintCounts:
     """Matching pods per domain of one constraint.
 
     What pre_filter counted, `counts` by code and their minimum `least`, is shared by all clones and never changes.
@@ -38,18 +38,18 @@ class DomainCounts:
     be domains that no node of the snapshot lies in.
     """
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     extent: Extent
     counts: IntArray
     least: int
     changed: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, constraint: Constraint, extent: Extent, counts: IntArray) -> DomainCounts:
+    def of(cls, constraint: SpreadConstraint, extent: Extent, counts: IntArray) -> ConstraintCounts:
         return cls(constraint, extent, counts, _least(counts, extent.occupied, extent.domains))
 
-    def clone(self) -> DomainCounts:
-        return DomainCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
+    def clone(self) -> ConstraintCounts:
+        return ConstraintCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
 
     def change(self, domain: str, by: int) -> None:
         """Note that this many matching pods came to the domain, or left it."""
@@ -73,7 +73,10 @@ class DomainCounts:
         return constraint.max_skew - constraint.self_match + least
 
     def evidence(self, domain: str | None) -> Evidence | None:
-        """The counts that keep the pod out of a domain, if they do; None as the domain: the node has no such label."""
+        """Evidence of the counts that keep the pod out of a domain; None if it may go there.
+
+        Domain None: a node without label.
+        """
         constraint = self.constraint
         key, max_skew = constraint.topology_key, constraint.max_skew
         asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector_text(constraint.siblings.selector)}"
@@ -130,23 +133,25 @@ class DomainCounts:
 
 @attrs.frozen(eq=False)
 class HardSpread:
-    """What pre_filter writes: the domains of each hard constraint of a pod."""
+    """State written by pre_filter: the pod counts by domain of each hard constraint."""
 
     inclusion: NodeInclusion
-    constraints: tuple[Constraint, ...]
-    domains: tuple[DomainCounts, ...]
+    constraints: tuple[SpreadConstraint, ...]
+    domains: tuple[ConstraintCounts, ...]
 
     @classmethod
     def of(
-        cls, pod: Pod, constraints: tuple[Constraint, ...], snapshot: Snapshot, extents: Extents
+        cls, pod: Pod, constraints: tuple[SpreadConstraint, ...], snapshot: Snapshot, extents: Extents
     ) -> HardSpread:
-        """Count over all nodes; only nodes that have all the topology labels take part."""
+        """The state with pods counted on all nodes; only nodes that have all topology labels take part."""
         inclusion = NodeInclusion(pod)
         required = tuple(constraint.topology_key for constraint in constraints)
         domains = []
         for constraint in constraints:
             extent = extents.of(snapshot.table, inclusion, constraint, required)
-            domains.append(DomainCounts.of(constraint, extent, extent.count(constraint.siblings, snapshot)))
+            domains.append(
+                ConstraintCounts.of(constraint, extent, extent.count(constraint.siblings, snapshot))
+            )
         return cls(inclusion, constraints, tuple(domains))
 
     def clone(self) -> HardSpread:
@@ -168,7 +173,7 @@ class HardSpread:
                 domains.change(labels[constraint.topology_key], by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Why the pod can't go to a node with these labels, if it can't."""
+        """The refusal of a node with these labels; None if it passes."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             domain = node_labels.get(constraint.topology_key)
             if domain is None:
@@ -178,14 +183,14 @@ class HardSpread:
         return None
 
     def evidence(self, node_labels: Mapping[str, str]) -> Iterator[Evidence]:
-        """What lies behind the refusal of such a node, of every constraint that it breaks."""
+        """Evidence for the refusal of a node: one entry for each constraint that it breaks."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             found = domains.evidence(node_labels.get(constraint.topology_key))
             if found is not None:
                 yield found
 
     def verdicts(self, rows: IntArray) -> Verdicts:
-        """The same for many nodes of the snapshot."""
+        """The refusals of many nodes of the snapshot."""
         deciding = []
         for domains in self.domains:
             by_domain = domains.verdicts()

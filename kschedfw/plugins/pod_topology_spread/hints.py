@@ -8,7 +8,7 @@ import attrs
 
 from kschedfw import ActionType, ClusterEvent, EventResource, Node, Pod, QueueingHint
 from kschedfw.plugins._hints import queue_if, takes_a_place
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 
 
 @attrs.frozen
@@ -20,7 +20,7 @@ class SpreadHints:
     to. `complete` brings these back, too.
     """
 
-    hard_constraints: Callable[[Pod], tuple[Constraint, ...]]
+    hard_constraints: Callable[[Pod], tuple[SpreadConstraint, ...]]
     complete: bool = False
 
     def events(self) -> tuple[ClusterEvent, ...]:
@@ -80,11 +80,11 @@ class SpreadHints:
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
-    """Whether it is the rejected pod itself, or one on a node that might be counted."""
+    """Return whether the pod is the rejected one itself, or on a node so that it may be counted."""
     return other.uid == pod.uid or (takes_a_place(other) and other.namespace == pod.namespace)
 
 
-def _tolerates_otherwise(pod: Pod, old: Pod, new: Pod, constraints: tuple[Constraint, ...]) -> bool:
+def _tolerates_otherwise(pod: Pod, old: Pod, new: Pod, constraints: tuple[SpreadConstraint, ...]) -> bool:
     return (
         new.uid == pod.uid
         and old.spec.tolerations != new.spec.tolerations

@@ -33,9 +33,9 @@ from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
-    Constraint,
     MalformedSelectorError,
     SiblingQuery,
+    SpreadConstraint,
     default_constraints,
     own_constraints,
 )
@@ -71,7 +71,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         self._default_selectors = DefaultSelectors(handle.cluster)
         self._extents = Extents()
 
-    def constraints(self, pod: Pod, action: UnsatisfiableAction) -> tuple[Constraint, ...]:
+    def constraints(self, pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
         """The pod's constraints of one kind; the defaults count only where it has none of either kind.
 
         Raises:
@@ -87,7 +87,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return ()
         return default_constraints(defaults, SiblingQuery(pod.namespace, selector), pod.labels)
 
-    def hard_constraints(self, pod: Pod) -> tuple[Constraint, ...]:
+    def hard_constraints(self, pod: Pod) -> tuple[SpreadConstraint, ...]:
         return self.constraints(pod, UnsatisfiableAction.DO_NOT_SCHEDULE)
 
     def sign(self, pod: Pod) -> Hashable | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kschedfw import MAX_NODE_SCORE, IntArray, Pod, Snapshot
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
 
 FloatArray = npt.NDArray[np.float64]
@@ -18,15 +18,17 @@ FloatArray = npt.NDArray[np.float64]
 
 @attrs.frozen(eq=False)
 class Penalties:
-    """What one constraint adds to the score of a node: by domain, the last for nodes without one; or by row."""
+    """The penalty of one constraint by domain, the last for nodes in no domain; by row for the hostname key."""
 
     extent: Extent
     amounts: FloatArray
     per_node: bool
 
     @classmethod
-    def of(cls, constraint: Constraint, extent: Extent, snapshot: Snapshot, scored: IntArray) -> Penalties:
-        """Pods on all nodes count, but the domains are those of the nodes to be scored.
+    def of(
+        cls, constraint: SpreadConstraint, extent: Extent, snapshot: Snapshot, scored: IntArray
+    ) -> Penalties:
+        """The penalties from pods on all nodes, weighted by the number of domains of the scored nodes.
 
         The hostname's domains are single nodes, and each is counted by itself, whether it is included or not.
         """
@@ -47,7 +49,7 @@ class Penalties:
         return cls(extent, amounts, per_node)
 
     def on(self, rows: IntArray) -> FloatArray:
-        """Shape (k,) for `rows` of shape (k,). Not to be changed."""
+        """The penalties in these rows, shape (k,). Read-only."""
         if self.per_node:
             return self.extent.nodes.take(self.amounts, rows)
         return self.amounts.take(self.extent.places_of(rows))
@@ -58,7 +60,7 @@ class Penalties:
 
 @attrs.frozen(eq=False)
 class SoftSpread:
-    """What pre_score writes. `complete` are the nodes that have all labels, where all are required (None: all nodes).
+    """State written by pre_score. `complete` are the nodes with all labels, where all are required (None: all nodes).
 
     Those that aren't are ignored, and get the lowest score.
     """
@@ -70,7 +72,7 @@ class SoftSpread:
     def of(
         cls,
         pod: Pod,
-        constraints: tuple[Constraint, ...],
+        constraints: tuple[SpreadConstraint, ...],
         feasible: IntArray,
         snapshot: Snapshot,
         extents: Extents,
@@ -128,7 +130,7 @@ class SoftSpread:
 
 
 def _weight(domains: int) -> float:
-    """Counts shrink as domains multiply; the logarithm makes up for it. The 2 keeps it above 1."""
+    """The weight of counts among this many domains: counts shrink as domains multiply. The 2 keeps it above 1."""
     return math.log(domains + 2)
 
 

@@ -31,7 +31,7 @@ class VolumeBindingArgs:
 
     @property
     def scoring_shape(self) -> tuple[UtilizationShapePoint, ...] | None:
-        """By what nodes are scored, if they are."""
+        """The utilization function to score nodes by; None if nodes aren't scored."""
         return (self.shape or DEFAULT_SHAPE) if self.storage_capacity_scoring else None
 
     def validate(self) -> Iterator[FieldError]:

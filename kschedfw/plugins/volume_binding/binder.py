@@ -7,10 +7,10 @@ import threading
 import attrs
 
 from kschedfw import Clock, ClusterClient, KschedfwError, Node, Pod
-from kschedfw.api import SELECTED_NODE, Named, PersistentVolume, PersistentVolumeClaim
-from kschedfw.api.volume_matching import annotated, bound_to_claim, is_fully_bound
+from kschedfw.api import Named, PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
 from kschedfw.framework.waiting_pods import PodInPreBind
-from kschedfw.plugins.volume_binding.claims import Claims
+from kschedfw.plugins.volume_binding.claims import VolumeClaims
 from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
 from kschedfw.plugins.volume_binding.reach import BoundReach
 
@@ -23,8 +23,8 @@ class VolumeBindingError(KschedfwError):
 
 
 @attrs.define(eq=False)
-class Reservation:
-    """Volumes and claims as they are to be for a pod on its node.
+class VolumeReservation:
+    """A pod's volumes and claims with the changes that bind them on its node.
 
     `bindings` have volumes that name the claim, `claims` are those that name the node their volume is to be made for.
     Another pod with the same claim may have assumed some of that already; `own_volumes` and `own_claims` are those that
@@ -38,21 +38,21 @@ class Reservation:
 
 
 class VolumeBinder:
-    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+    """Assumes a pod's volume bindings in memory, then writes them to the cluster."""
 
-    def __init__(self, claims: Claims, clock: Clock, timeout: float) -> None:
+    def __init__(self, claims: VolumeClaims, clock: Clock, timeout: float) -> None:
         self._claims = claims
         self._cluster: ClusterClient = claims.cluster
         self._clock = clock
         self._timeout = timeout
 
-    def reserve(self, decided: NodeVolumes, node_name: str) -> Reservation:
+    def reserve(self, decided: NodeVolumes, node_name: str) -> VolumeReservation:
         """Assume that the bindings are there, so that no other pod gets the volumes.
 
         Raises:
             VolumeBindingError: a volume or claim has changed since the decision; nothing is assumed then.
         """
-        reservation = Reservation()
+        reservation = VolumeReservation()
         try:
             for volume, claim in decided.bindings:
                 if self._claims.claims.get(claim.key) != claim:
@@ -76,15 +76,19 @@ class VolumeBinder:
             raise
         return reservation
 
-    def give_up(self, reservation: Reservation) -> None:
-        """Assume no longer what was assumed for the pod; what is in the cluster by now stays there."""
+    def give_up(self, reservation: VolumeReservation) -> None:
+        """Drop the assumed state of the pod's volumes; bindings that are written to the cluster stay."""
         for volume in reservation.own_volumes:
             self._claims.volumes.restore(volume)
         for claim in reservation.own_claims:
             self._claims.claims.restore(claim)
 
     def bind(
-        self, reservation: Reservation, pod: Pod, node_name: str, in_pre_bind: PodInPreBind | None = None
+        self,
+        reservation: VolumeReservation,
+        pod: Pod,
+        node_name: str,
+        in_pre_bind: PodInPreBind | None = None,
     ) -> None:
         """Write the reservation to the cluster, and wait until all claims are bound, or the pod is cancelled.
 
@@ -98,7 +102,7 @@ class VolumeBinder:
         except VolumeBindingError as error:
             raise VolumeBindingError(f"binding volumes: {error}") from error
 
-    def _write(self, reservation: Reservation, node_name: str) -> dict[str, Named]:
+    def _write(self, reservation: VolumeReservation, node_name: str) -> dict[str, Named]:
         """The objects as they were written, by kind and key. What is in the cluster already isn't written again."""
         written: dict[str, Named] = {}
         for volume, claim in reservation.bindings:
@@ -116,7 +120,7 @@ class VolumeBinder:
 
     def _wait(
         self,
-        reservation: Reservation,
+        reservation: VolumeReservation,
         written: dict[str, Named],
         pod: Pod,
         node_name: str,
@@ -133,7 +137,9 @@ class VolumeBinder:
             with condition:
                 self._clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
 
-    def _is_done(self, reservation: Reservation, written: dict[str, Named], pod: Pod, node_name: str) -> bool:
+    def _is_done(
+        self, reservation: VolumeReservation, written: dict[str, Named], pod: Pod, node_name: str
+    ) -> bool:
         """Whether all claims are bound.
 
         Raises:
@@ -201,7 +207,7 @@ def _lacking(volume: PersistentVolume, there: PersistentVolume | None, claim: Pe
 
 
 def _is_older(there: Named, written: Named | None) -> bool:
-    """Whether the cluster doesn't show yet what was written: its reads may lag behind."""
+    """Return whether the cluster's copy is older than the written object, since reads may lag."""
     if written is None:
         return False
     old, new = there.metadata.resource_version, written.metadata.resource_version

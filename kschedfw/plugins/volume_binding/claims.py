@@ -8,14 +8,19 @@ import attrs
 
 from kschedfw import ClusterClient, KschedfwError, Pod
 from kschedfw.api import (
-    SELECTED_NODE,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     Volume,
     VolumeBindingMode,
 )
-from kschedfw.api.volume_matching import Candidates, class_of_claim, class_of_volume, is_fully_bound
+from kschedfw.api.volume_matching import (
+    SELECTED_NODE,
+    VolumeCandidates,
+    class_of_claim,
+    class_of_volume,
+    is_fully_bound,
+)
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
@@ -23,26 +28,26 @@ from kschedfw.plugins.volume_binding.provisioning import Provisioning
 from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
 
 
-class ClaimProblem(KschedfwError):
-    """The pod can't be scheduled before something is done about one of its claims; the text is for people."""
+class VolumeClaimProblem(KschedfwError):
+    """A claim keeps the pod from being scheduled; the text says which and why."""
 
 
 @attrs.frozen(eq=False)
-class Claims:
-    """Claims and volumes, with what is assumed of them."""
+class VolumeClaims:
+    """Claims and volumes of the cluster, with the assumed bindings."""
 
     cluster: ClusterClient
     claims: AssumeCache[PersistentVolumeClaim]
     volumes: AssumeCache[PersistentVolume]
 
     @classmethod
-    def of(cls, cluster: ClusterClient) -> Claims:
+    def of(cls, cluster: ClusterClient) -> VolumeClaims:
         return cls(
             cluster, AssumeCache(PersistentVolumeClaim, cluster), AssumeCache(PersistentVolume, cluster)
         )
 
     def needs(self, pod: Pod) -> PodVolumes | None:
-        """What the pod's claims need; None if it has none.
+        """The requirements of the pod's claims; None if it has no claims.
 
         Raises:
             ClaimProblem: one isn't there, or in no state to be used.
@@ -57,19 +62,21 @@ class Claims:
         for name in names:
             claim = self.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                raise ClaimProblem(f'persistentvolumeclaim "{name}" not found')
+                raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" not found')
             if is_fully_bound(claim):
                 its_volume = self.volumes.get(claim.spec.volume_name)
                 bound.append(None if its_volume is None else BoundReach.of(its_volume))
                 continue
             storage_class = self._delaying_class(claim)
             if storage_class is None or claim.spec.volume_name:
-                raise ClaimProblem("pod has unbound immediate PersistentVolumeClaims")
+                raise VolumeClaimProblem("pod has unbound immediate PersistentVolumeClaims")
             delayed.append((claim, storage_class))
         return self._with_delayed(bound, delayed) if delayed else PodVolumes(tuple(bound))
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
-        """What limits the pod's choice of nodes if its claims are all bound, once and for all; None if they aren't."""
+        """The node restrictions of the pod's volumes; None unless all claims are bound and no volume was migrated to
+        CSI.
+        """
         reaches = []
         for name, _ in _claims_of(pod):
             claim = self.claims.get(f"{pod.namespace}/{name}")
@@ -91,21 +98,21 @@ class Claims:
         claim = self.cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
         if claim is None:
             if volume.ephemeral is not None:
-                raise ClaimProblem(
+                raise VolumeClaimProblem(
                     f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
                 )
-            raise ClaimProblem(f'persistentvolumeclaim "{name}" not found')
+            raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" not found')
         if claim.status.phase == "Lost":
-            raise ClaimProblem(
+            raise VolumeClaimProblem(
                 f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
             )
         if claim.metadata.deletion_timestamp is not None:
-            raise ClaimProblem(f'persistentvolumeclaim "{name}" is being deleted')
+            raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" is being deleted')
         if volume.ephemeral is not None and not is_claim_of(pod, claim):
-            raise ClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
+            raise VolumeClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
 
     def _delaying_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
-        """The claim's class if that has claims wait for a pod."""
+        """The claim's storage class if it has WaitForFirstConsumer binding; else None."""
         name = class_of_claim(claim)
         storage_class = self.cluster.get(StorageClass, name) if name else None
         if storage_class is None:
@@ -128,7 +135,7 @@ class Claims:
             of_class = (
                 volume for volume in self.volumes.list() if class_of_volume(volume) == storage_class.name
             )
-            unbound.append(Unbound(claim, Candidates.of(claim, of_class), provisioning))
+            unbound.append(Unbound(claim, VolumeCandidates.of(claim, of_class), provisioning))
         return PodVolumes(tuple(bound), tuple(selected), by_size(unbound))
 
 

@@ -38,21 +38,21 @@ def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> Qu
 
 
 def _after_storage_class_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when it is new, or its volumes may be provisioned elsewhere; nothing else of it can change."""
+    """Queue when the class is new, or its allowed topologies have changed; nothing else in it is mutable."""
     if not (isinstance(old, StorageClass) and isinstance(new, StorageClass)):
         return QueueingHint.QUEUE
     return queue_if(old.allowed_topologies != new.allowed_topologies)
 
 
 def _after_csi_node_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when other in-tree plugins are migrated on the node, which changes what its zone is called."""
+    """Queue when the migrated in-tree plugins of a node have changed, since that changes its zone label."""
     if not (isinstance(old, CSINode) and isinstance(new, CSINode)):
         return QueueingHint.QUEUE
     return queue_if(old.annotations.get(MIGRATED_PLUGINS, "") != new.annotations.get(MIGRATED_PLUGINS, ""))
 
 
 def _after_driver_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when a driver of the pod's own volumes no longer says how much room it has."""
+    """Queue when a driver of the pod's own volumes no longer publishes storage capacity."""
     if not (isinstance(old, CSIDriver) and isinstance(new, CSIDriver)):
         return QueueingHint.QUEUE
     concerned = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes)
@@ -60,7 +60,7 @@ def _after_driver_change(pod: Pod, old: object | None, new: object | None) -> Qu
 
 
 def _after_capacity_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when there is room for larger volumes."""
+    """Queue when a capacity admits larger volumes."""
     if not (isinstance(old, CSIStorageCapacity) and isinstance(new, CSIStorageCapacity)):
         return QueueingHint.QUEUE
     before, now = largest_volume(old), largest_volume(new)

@@ -29,15 +29,15 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
-from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
-from kschedfw.plugins.volume_binding.claims import ClaimProblem, Claims
+from kschedfw.plugins.volume_binding.binder import VolumeBinder, VolumeReservation
+from kschedfw.plugins.volume_binding.claims import VolumeClaimProblem, VolumeClaims
 from kschedfw.plugins.volume_binding.hints import volume_events
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes
 from kschedfw.plugins.volume_binding.problems import FINE, STATUSES
 from kschedfw.plugins.volume_binding.scoring import score
 
 VOLUMES = StateKey[PodVolumes]("VolumeBinding.volumes")
-RESERVATION = StateKey[Reservation]("VolumeBinding.reservation")
+RESERVATION = StateKey[VolumeReservation]("VolumeBinding.reservation")
 
 
 class VolumeBinding(Plugin[VolumeBindingArgs]):
@@ -53,7 +53,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.claims = Claims.of(handle.cluster)
+        self.claims = VolumeClaims.of(handle.cluster)
         self._shape = args.scoring_shape
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)
 
@@ -70,7 +70,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             return Status.skip()
         try:
             needs = self.claims.needs(pod)
-        except ClaimProblem as problem:
+        except VolumeClaimProblem as problem:
             return Status.unresolvable(str(problem))
         if needs is None:
             return Status.skip()

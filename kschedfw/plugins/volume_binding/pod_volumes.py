@@ -1,4 +1,4 @@
-"""What a pod's claims need, and what each node has for them (kube-scheduler `FindPodVolumes`)."""
+"""The requirements of a pod's claims, and the volumes that each node has for them (kube-scheduler `FindPodVolumes`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim
-from kschedfw.api.volume_matching import Candidates, requested_storage
+from kschedfw.api.volume_matching import VolumeCandidates, requested_storage
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.problems import FINE, LOST, NO_VOLUME, OUT_OF_REACH, STATUSES, Problems
 from kschedfw.plugins.volume_binding.provisioning import Provisioning
@@ -21,7 +21,7 @@ Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
 
 @attrs.frozen(eq=False)
 class NodeVolumes:
-    """Which claims of a pod are to be bound to which volumes on a node, and for which volumes are to be made.
+    """The decision for a node: the claims to bind, each with its volume, and the claims to provision a volume for.
 
     With `problems` the pod can't run there, and nothing is to be made.
     """
@@ -33,14 +33,14 @@ class NodeVolumes:
 
 @attrs.frozen(eq=False)
 class Unbound:
-    """A claim that is to be bound where its pod will run, and what there is for it."""
+    """A claim whose binding waits for the pod's node, with the volumes that may fit."""
 
     claim: PersistentVolumeClaim
-    candidates: Candidates
+    candidates: VolumeCandidates
     provisioning: Provisioning
 
     def find(self, node: Node, taken: set[str]) -> PersistentVolume | None:
-        """The volume to bind it to on the node, other than those taken already."""
+        """The volume to bind the claim to on the node; volumes in `taken` are left out."""
         for volume in self.candidates.prebound:
             if volume.name not in taken:
                 return volume if reach_of(volume).has(node.labels) else None
@@ -90,7 +90,7 @@ def _take(volume: PersistentVolume, positions: IntArray, found: Mask, taken: dic
 
 @attrs.frozen(eq=False)
 class PodVolumes:
-    """A pod's claims, as they are when its cycle begins.
+    """A pod's claims at the start of its cycle.
 
     `bound` says from where each bound volume can be used, None for one that isn't there. `selected` are claims for
     which a volume is being made for a certain node, `unbound` all others, those that ask for least first.
@@ -165,7 +165,7 @@ def _make(
     nodes: NodeTable,
     rows: IntArray,
 ) -> IntArray:
-    """Notes the problems of nodes for which a volume has to be made; gives those that have none so far."""
+    """Fill in the problems of nodes that can't provision a volume. Return the nodes without a problem so far."""
     if not len(missing):
         return left
     found = provisioning.problems(nodes, rows[missing])

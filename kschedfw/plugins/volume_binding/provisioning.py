@@ -1,4 +1,4 @@
-"""Whether a volume for a claim could be made for a node."""
+"""Dynamic provisioning: whether a volume for a claim could be created for a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOWHERE: Final = Reach(())
 
 @attrs.frozen(eq=False)
 class Provisioning:
-    """A claim, its class, and where there is room for its volume.
+    """A claim to provision a volume for, its class, and the published storage capacities.
 
     `rooms` are the places that are large enough; None where nobody says how much room there is.
     """
@@ -44,13 +44,13 @@ class Provisioning:
         return cls(claim, allowed_topologies(storage_class), rooms)
 
     def problem(self, node: Node) -> Problems:
-        """What keeps the volume from being made for the node."""
+        """The reason why the volume can't be provisioned for the node."""
         if not self.topologies.has(node.labels):
             return NO_VOLUME
         return FINE if self.rooms is None or self.room(node) is not None else NO_SPACE
 
     def room(self, node: Node) -> Room | None:
-        """Where the volume would probably be made for the node."""
+        """The storage capacity where the volume would probably be created for the node."""
         return next((room for room in self.rooms or () if room.reach.has(node.labels)), None)
 
     def problems(self, nodes: NodeTable, rows: IntArray) -> IntArray:
@@ -71,7 +71,7 @@ class Provisioning:
 
 @attrs.frozen(eq=False)
 class Room:
-    """Storage that nodes share, and how much of it is free."""
+    """A storage capacity that several nodes share, in bytes."""
 
     reach: Reach
     capacity: Quantity | None
@@ -92,5 +92,5 @@ def _rooms(
 
 
 def largest_volume(capacity: CSIStorageCapacity) -> Quantity | None:
-    """How large a volume may be that is made there; None if that isn't known."""
+    """The size of the largest volume that can be created there; None if unknown."""
     return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size

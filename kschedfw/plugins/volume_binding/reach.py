@@ -1,4 +1,4 @@
-"""From which nodes a volume can be used, or could be if it were made.
+"""The nodes from which a volume can be used, or from which it could be after provisioning.
 
 Semantics: component-helpers `CheckNodeAffinity`, core/v1 `MatchTopologySelectorTerms`, and what csi-translation-lib
 does to the topology of volumes whose in-tree plugin was migrated (kube-scheduler v1.36).
@@ -58,7 +58,7 @@ EVERYWHERE: Final = Reach()
 
 @attrs.frozen
 class BoundReach:
-    """From where a bound volume can be used.
+    """The nodes from which a bound volume can be used.
 
     On nodes where its in-tree `plugin` was migrated to a CSI driver that is `migrated`. There is no `plugin` where that
     makes no difference.
@@ -108,7 +108,7 @@ def reach_of(volume: PersistentVolume) -> Reach:
 
 @functools.lru_cache(maxsize=8192)
 def _compiled(selector: NodeSelector) -> Reach:
-    """Kept, since volumes are looked at again with every pod."""
+    """Compiled terms; cached, since volumes are looked at again with every pod."""
     if any(selector_errors(selector, "")):
         return Reach(())  # one term that doesn't compile spoils the whole selector here
     terms = []
@@ -152,7 +152,7 @@ def selected_by(selector: LabelSelector) -> Reach:
 
 
 def _translated(volume: PersistentVolume, topology_key: str) -> PersistentVolume:
-    """The volume with its zones under the driver's label, from its node affinity or else from its own labels."""
+    """The volume's zones under the CSI driver's label, from its node affinity or else from its own labels."""
     affinity = volume.spec.node_affinity
     terms = () if affinity is None or affinity.required is None else affinity.required.node_selector_terms
     keys = {expression.key for term in terms for expression in term.match_expressions}

@@ -38,7 +38,9 @@ def _bound(volumes: NodeVolumes) -> dict[str, tuple[int, int]]:
 
 
 def _made(volumes: NodeVolumes, node: Node) -> dict[str, tuple[int, int]]:
-    """Bytes requested and bytes that are free, by storage class; without those that don't say what is free."""
+    """Requested and free bytes of volumes to provision, by storage class; classes without published capacity are left
+    out.
+    """
     usage: dict[str, tuple[int, int]] = {}
     for provisioning in volumes.provisionings:
         room = provisioning.room(node)

@@ -114,7 +114,7 @@ class BackoffQueue:
         return self._refused.pop()
 
     def peek_early(self) -> QueuedPodInfo | None:
-        """What `pop_early` would remove."""
+        """The pod that `pop_early` would remove; it stays."""
         return self._refused.peek()
 
     def next_release(self) -> float:

@@ -17,7 +17,7 @@ from kschedfw.scheduler.queue.protocol import Place
 
 
 class _Changing:
-    """A context manager that holds the lock, and notifies waiting threads at the end.
+    """A context manager that holds the lock, and notifies waiting threads on exit.
 
     It is a class because a context manager made from a generator takes longer than most of what is done in it.
     """
@@ -112,7 +112,7 @@ class BlockingQueue(ABC):
 
     @abstractmethod
     def _counts(self) -> dict[Place, int]:
-        """How many pods are in each place, without those in flight."""
+        """Pod counts by place, without pods in flight."""
 
     def _begin_flight(self, info: QueuedPodInfo) -> None:
         info.attempts += 1

@@ -31,7 +31,7 @@ class IdleQueue(SchedulingQueue):
             self.nominator.delete(pod)
 
     def take(self, pod: Pod) -> QueuedPodInfo:
-        """An attempt for the pod in this state.
+        """A queued pod with this state, to be placed.
 
         Raises:
             PodInFlightError: the pod is being scheduled or bound.
@@ -49,7 +49,7 @@ class IdleQueue(SchedulingQueue):
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
     ) -> None:
-        """Nobody waits for it."""
+        """Do nothing: the queue has no waiting pods."""
 
     def _nominate(self, pod: Pod) -> None:
         if not self.nominator.is_empty or pod.status.nominated_node_name:

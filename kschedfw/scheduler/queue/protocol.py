@@ -14,7 +14,7 @@ from kschedfw.framework.status import Status
 
 
 class Place(StrEnum):
-    """Where a pod is that isn't bound; always in exactly one of these places."""
+    """The place of an unbound pod: one part of the queue, or in flight. Every pod has exactly one."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -28,7 +28,7 @@ PreCheck = Callable[[Pod], bool]
 
 
 class PodAlreadyQueuedError(KschedfwError):
-    """A pod was given back to the queue that is in the queue: each popped pod may be given back only once."""
+    """A pod was returned to the queue while it is queued: each popped pod may be returned only once."""
 
     def __init__(self, pod: Pod, place: Place) -> None:
         super().__init__(pod, place)

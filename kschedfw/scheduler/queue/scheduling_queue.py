@@ -455,7 +455,7 @@ class SchedulingQueue(BlockingQueue):
 
 
 def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """The events that an update amounts to; none if nothing has changed, as after a new list."""
+    """The events that an update amounts to; none if nothing has changed, as when all objects are listed anew."""
     version = new.metadata.resource_version
     if old is new or (version and version == old.metadata.resource_version):
         return ()

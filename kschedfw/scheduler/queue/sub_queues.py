@@ -68,7 +68,7 @@ class SubQueues:
         }
 
     def peek(self) -> QueuedPodInfo | None:
-        """What `pop` would remove."""
+        """The pod that `pop` would remove; it stays."""
         info = self.active.peek()
         return self.backoff.peek_early() if info is None and self._pop_from_backoff else info
 
@@ -100,7 +100,7 @@ class SubQueues:
             self.unschedulable.put(info)
 
     def requeue(self, info: QueuedPodInfo, verdict: Requeue, event: str) -> None:
-        """Put a new or unschedulable pod where the verdict says."""
+        """Put a new or unschedulable pod into the sub-queue that the verdict demands."""
         if verdict is Requeue.SKIP:
             self._park(info, event)
         elif verdict is Requeue.AFTER_BACKOFF and self._policy.is_backing_off(info, self._clock.now()):

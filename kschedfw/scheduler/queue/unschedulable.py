@@ -79,7 +79,7 @@ class UnschedulablePool:
         return sorted(found.values(), key=_sequence)
 
     def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
-        """The overdue pods."""
+        """Pods that have waited for an event for longer than the timeout."""
         if now <= self._none_due_until:
             return ()
         overdue = [info for info in self.ordered() if now > self._last_due(info)]
@@ -99,7 +99,7 @@ class UnschedulablePool:
         return {uid: info.retry_at for uid, info in self._infos.items() if info.retry_at is not None}
 
     def _last_due(self, info: QueuedPodInfo) -> float:
-        """The time until which the pod isn't overdue."""
+        """The time from which on the pod is overdue."""
         since = info.timestamp if info.flush_timestamp is None else max(info.timestamp, info.flush_timestamp)
         timeout = since + self._timeout
         return timeout if info.retry_at is None else min(timeout, math.nextafter(info.retry_at, -math.inf))

@@ -26,7 +26,7 @@ from kschedfw.framework.runtime.totals import NodeScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.plugins.dynamic_resources import DynamicResources
-from kschedfw.plugins.volume_binding.binder import Reservation
+from kschedfw.plugins.volume_binding.binder import VolumeReservation
 from kschedfw.plugins.volume_binding.plugin import RESERVATION
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
@@ -225,7 +225,7 @@ class _Run:
             bound = pod.bound_to(node_name)
             self.cache.assume_pod(bound)
             status = self.framework.run_reserve_plugins_reserve(self.state, bound, node_name)
-            reserved = self.state.read(RESERVATION) if RESERVATION in self.state else Reservation()
+            reserved = self.state.read(RESERVATION) if RESERVATION in self.state else VolumeReservation()
             decision["reserve"] = {
                 "code": str(status.code),
                 "reasons": sorted(status.reasons),

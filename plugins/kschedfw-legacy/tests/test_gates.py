@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from kschedfw_legacy.gates import EVEN_PODS_SPREAD, RESOURCE_LIMITS
 
-from kschedfw.config import DECLARED_GATES, FeatureGateError, FeatureGates
+from kschedfw.config import FeatureGateError, FeatureGates
+from kschedfw.framework.gates import DECLARED_GATES
 
 
 @pytest.mark.parametrize("name", DECLARED_GATES.names())

@@ -11,7 +11,12 @@ from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import consumption_of
-from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PublishedDevice, Reach, Refusal
+from kschedfw.plugins.dynamic_resources.inventory import (
+    DeviceId,
+    PublishedDevice,
+    ReachablePools,
+    SelectorFailure,
+)
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -34,7 +39,7 @@ def counters_of(published: PublishedDevice) -> dict[tuple[object, ...], int]:
 class Exhaustive:
     """`place` is called with each way to go on and says whether that led to a solution."""
 
-    def __init__(self, claims: Sequence[WantedClaim], reach: Reach, usage: Usage) -> None:
+    def __init__(self, claims: Sequence[WantedClaim], reach: ReachablePools, usage: Usage) -> None:
         self.claims, self.reach, self.usage = claims, reach, usage
         self.devices = [
             (slice_, position, device)
@@ -84,7 +89,7 @@ class Exhaustive:
     def matches(self, option: Option, slice_: object, position: int) -> bool:
         try:
             return all(slice_.matches(position, each, Budget()) for each in option.selectors)  # type: ignore[attr-defined]
-        except Refusal as refusal:
+        except SelectorFailure as refusal:
             raise Aborted(refusal.why) from None
 
     def count(self, number: int, option: Option) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kschedfw.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, Search
-from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Reach
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import RequestBook, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage, Usage
 from tests.plugins.devices import DRIVER, made
@@ -36,7 +36,7 @@ def slices_of(*pools: Sequence[Json], counters: Sequence[Json] = ()) -> list[Pub
     return [PublishedSlice(each) for each in found if isinstance(each, ResourceSlice)]
 
 
-def reach_of(*pools: Sequence[Json], counters: Sequence[Json] = ()) -> Reach:
+def reach_of(*pools: Sequence[Json], counters: Sequence[Json] = ()) -> ReachablePools:
     node = made("Node", "n")
     assert isinstance(node, Node)
     return Inventory(slices_of(*pools, counters=counters)).on(node)
@@ -89,7 +89,7 @@ DISTINCT = {"distinctAttribute": f"{DRIVER}/a"}
 NOTHING = Usage()
 
 
-def names(*claims: Json, reach: Reach, usage: Usage = NOTHING) -> list[list[str]] | None:
+def names(*claims: Json, reach: ReachablePools, usage: Usage = NOTHING) -> list[list[str]] | None:
     found = Search(wanted(*claims), reach, usage, Budget()).run()
     return None if found is None else [[each.device.id[2] for each in claim] for claim in found]
 

@@ -1,4 +1,4 @@
-"""Where pods are, and what they ask for, by domain: kept from one cycle to the next instead of counted anew."""
+"""Counts of pods and of their affinity terms by topology domain, kept up to date from one cycle to the next."""
 
 from kschedfw.framework.nodes.topology.index import TopologyIndex
 from kschedfw.framework.nodes.topology.pods import PodCounter, PodQuery

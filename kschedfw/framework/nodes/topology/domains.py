@@ -38,7 +38,7 @@ class Domains:
 
 
 class DomainSums:
-    """A sum for each domain of a topology key, over things on its nodes, and how many things that are in all.
+    """Sums by domain of one topology key, and the total. Plugins sum matching pods or weights of terms.
 
     `sums` has shape (`column.size`,). Things on nodes without the label aren't counted. Both
     are right as long as `fresh`; afterwards they have to be summed up anew.
@@ -55,13 +55,16 @@ class DomainSums:
         return self._version == self.domains.version
 
     def clear(self) -> None:
-        """Begin again, with the domains as they are now."""
+        """Reset all sums to 0, with the present domains."""
         self.sums: IntArray = np.zeros(self.domains.column.size, dtype=np.int64)
         self.count = 0
         self._version = self.domains.version
 
     def add(self, row: int, things: int, weight: int = 1) -> None:
-        """Count things on a node in (or out, if negative), each with this weight; if it isn't too late for that."""
+        """Add things on one node, each with this weight; a negative number removes them.
+
+        Ignored once the sums are stale.
+        """
         if self._version != self.domains.version:
             return
         code = self.domains.column.codes[row]
@@ -78,7 +81,7 @@ class DomainSums:
         self.count += int(counts.sum())
 
     def add_sums(self, other: DomainSums, weight: int = 1) -> None:
-        """Count in what another, fresh one of the same domains has counted."""
+        """Add the sums of another instance that was just made for the same domains."""
         self.sums += other.sums if weight == 1 else other.sums * weight
         self.count += other.count
 

@@ -1,4 +1,4 @@
-"""What pods on nodes are and ask for, by domain, kept in step with a snapshot."""
+"""Index of the pods on nodes and of their affinity terms by topology domain, kept in step with a snapshot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw.framework.nodes.topology.terms import TermGroups, TermTally
 
 
 class TopologyIndex:
-    """Answers where pods are that match a query, and where terms are that are about a pod.
+    """Finds the domains with pods that match a query, and those with affinity terms that select a pod.
 
     The first answers to a question cost a look at all *kinds* of pods or terms, which are told apart only by labels
     that were asked for; then the answer is kept, at the cost of the pods that come and go. So no cycle looks at all
@@ -35,7 +35,7 @@ class TopologyIndex:
     # Questions
 
     def counter(self, query: PodQuery) -> PodCounter:
-        """The pods on nodes that match the query."""
+        """The counter of the pods on nodes that match the query."""
         return self._pods.counter(query, self._table.rows)
 
     @property
@@ -44,7 +44,7 @@ class TopologyIndex:
         return bool(self._terms)
 
     def terms_about(self, pod: Pod, namespace_labels: FrozenDict[str, str]) -> TermTally:
-        """The terms of pods on nodes that are about this pod, whose namespace has these labels."""
+        """The terms of pods on nodes that select this pod, whose namespace has these labels."""
         return self._terms.about(pod, namespace_labels, self._table.rows)
 
     def domains(self, key: str) -> Domains:

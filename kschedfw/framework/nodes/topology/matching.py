@@ -1,4 +1,4 @@
-"""Finds what may match among many selectors or many sets of labels, without asking every one of them.
+"""Indexes that narrow down which selectors may match some labels, and which labels a selector may match.
 
 Most selectors ask for a label with one of some values, and things are kept by such labels. `None` stands for any.
 """
@@ -19,10 +19,10 @@ _Place = tuple[str, str] | None
 
 
 class AskedLabels:
-    """Those labels that any selector has asked for so far.
+    """The label keys that any selector has asked for so far.
 
-    Nobody tells things apart by other labels, such as a hash or an index that each pod has of its own. Once more than
-    64 have been asked for, all count.
+    Pods that differ only in other labels, such as a hash or an index of each pod, are in one class. Once more than 64
+    keys were asked for, all labels count.
     """
 
     __slots__ = ("_keys",)
@@ -31,7 +31,7 @@ class AskedLabels:
         self._keys: dict[str, None] | None = {}
 
     def ask_for(self, keys: Iterable[str]) -> bool:
-        """Note that these labels are asked for; returns whether `of` gives others than before."""
+        """Add the label keys that a selector asks for. Return whether `of` gives different results from now on."""
         if self._keys is None:
             return False
         new = [key for key in keys if key not in self._keys]
@@ -41,7 +41,7 @@ class AskedLabels:
         return bool(new)
 
     def of(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
-        """Those of the labels that are asked for."""
+        """The part of the labels whose keys were asked for."""
         keys = self._keys
         if keys is None or labels.keys() <= keys.keys():
             return labels
@@ -100,7 +100,7 @@ class LabelIndex(_Places[ItemT]):
 
 
 def _wanted(selector: Selector) -> Iterable[_Place]:
-    """Labels of which whatever the selector matches has exactly one."""
+    """Labels of which every match of the selector has exactly one."""
     if selector.nothing:
         return ()
     for requirement in selector.requirements:

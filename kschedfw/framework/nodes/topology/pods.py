@@ -48,7 +48,9 @@ class PodQuery(Protocol):
 
 
 class PodCounter:
-    """How many pods match a query. Only to be read, and in the cycle of the question: then the arrays may change.
+    """The number of pods that match a query, by node and domain.
+
+    Read-only, and valid only in the cycle of the question.
 
     `per_node` has one count for each row of the table, `total` is their sum.
     """
@@ -67,7 +69,7 @@ class PodCounter:
         return self.in_domains(key).sums
 
     def in_domains(self, key: str) -> DomainSums:
-        """The same with the number of all pods on nodes that have the label."""
+        """Counts by domain as `by_domain`, and the total over all nodes that have the label."""
         sums = self._by_key.get(key)
         if sums is None:
             sums = self._by_key[key] = DomainSums(self._domains_of(key))
@@ -86,12 +88,12 @@ class PodCounter:
             sums.add(row, pods)
 
     def add_each(self, rows: IntArray, pods: IntArray) -> None:
-        """Count pods on many nodes in, before anybody asks."""
+        """Count pods on many nodes in. To be called before the first question."""
         self.per_node[rows] += pods
         self.total += int(pods.sum())
 
     def add_counter(self, other: PodCounter) -> None:
-        """Count in what another has counted, before anybody asks."""
+        """Add the counts of another counter. To be called before the first question."""
         self.per_node += other.per_node
         self.total += other.total
 
@@ -102,7 +104,8 @@ class PodCounter:
 
 @attrs.define(eq=False)
 class LabelClass:
-    """Pods on nodes that no query tells apart: how many there are by node name, and who counts them.
+    """Equivalence class of pods on nodes that no query tells apart: pod counts by node name, and the counters to
+    update.
 
     `labels` are those of their labels that any query asks for. `own` counts just these pods, if they are many.
     """
@@ -162,7 +165,7 @@ class PodCounters:
             counter.add(row, 1)
 
     def remove(self, pod: Pod, row: int, node_name: str) -> None:
-        """Count a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
+        """Remove a pod that left the node from the counts; `row` is -1 if the node itself is gone."""
         if not self._is_asked:
             return
         self._for_now.clear()
@@ -227,7 +230,7 @@ class PodCounters:
         return counter
 
     def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter:
-        """A counter of all pods of these classes, which doesn't follow them."""
+        """A counter of all pods of these classes that isn't kept up to date."""
         if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
             return self._own_counter(classes[0], rows)
         counter = PodCounter(len(rows), self._domains_of)
@@ -251,7 +254,7 @@ class PodCounters:
         return label_class.own
 
     def _sort_pods_anew(self) -> None:
-        """Tell the pods apart by another label, too."""
+        """Split the classes of pods by one more label key."""
         self._for_now.clear()
         self._classes = {}
         self._classes_by_label = LabelIndex()

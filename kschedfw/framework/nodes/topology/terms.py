@@ -1,4 +1,4 @@
-"""The (anti-)affinity terms of pods on nodes, and where those are that are about a given pod."""
+"""The affinity and anti-affinity terms of pods on nodes, and sums by domain of those that select a given pod."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DomainsOf = Callable[[str], Domains]
 
 
 class TermKind(Enum):
-    """What a term does to the pods that it is about."""
+    """The kind of a term: required or preferred, affinity or anti-affinity."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -80,7 +80,7 @@ class TermGroup:
 
 
 class TermTally:
-    """Sums the weights of those terms on nodes that are about one kind of pod, by kind of term and topology key.
+    """Sums of weights, by kind of term and topology key, of the terms on nodes that select pods with given labels.
 
     Made for a pod and the labels of its namespace, and good for all in that namespace that no term tells apart by their
     labels. It doesn't follow changes by itself, since there may be many tallies that nobody ever asks again.
@@ -99,7 +99,7 @@ class TermTally:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no term is about the pod."""
+        """Return whether no term selects the pod."""
         return not self._groups
 
     def of(self, kind: TermKind) -> Mapping[str, DomainSums]:
@@ -107,7 +107,7 @@ class TermTally:
         return self._sums[kind]
 
     def ask(self, group: TermGroup, rows: Mapping[str, int]) -> None:
-        """Count a group in that is new to the tally, if its term is about the pod."""
+        """Count in a group that is new to this tally, if its term selects the pod."""
         if not group.by_node or not group.term.matches(self._pod, self._space):
             return
         self._groups[group] = None
@@ -119,7 +119,7 @@ class TermTally:
             group.add_to(sums, rows)
 
     def follow(self, changes: Iterable[_Change]) -> None:
-        """Count what has come and gone in the groups that the tally knows."""
+        """Apply the additions and removals of terms in the groups that this tally counts."""
         emptied = set()
         for group, row, terms in changes:
             if group in self._groups:
@@ -130,7 +130,7 @@ class TermTally:
             del self._groups[group]
 
     def refresh(self, rows: Mapping[str, int], *, everything: bool = False) -> None:
-        """Sum up anew where nodes have changed domains, or everywhere."""
+        """Recompute the sums where nodes have changed domains, or everywhere."""
         for kind, of_kind in self._sums.items():
             for key, sums in of_kind.items():
                 if everything or not sums.fresh:
@@ -170,7 +170,7 @@ class TermGroups:
             self._change(group, 1, row, node_name)
 
     def remove(self, info: PodInfo, row: int, node_name: str) -> None:
-        """Count the terms of a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
+        """Remove the terms of a pod that left the node; `row` is -1 if the node itself is gone."""
         for key in _terms_of(info):
             group = self._groups[key]
             self._change(group, -1, row, node_name)
@@ -179,7 +179,7 @@ class TermGroups:
                 self._by_selector.discard(group.term.selector, group)
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
-        """The tally of the terms that are about the pod; `rows` are those of the nodes."""
+        """The tally of the terms that select the pod; `rows` are the table's rows by node name."""
         key = (pod.metadata.namespace, self._asked.of(pod.metadata.labels), namespace_labels)
         tally = self._tallies.get(key)
         if tally is None:

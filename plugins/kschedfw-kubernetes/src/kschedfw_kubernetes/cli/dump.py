@@ -18,12 +18,6 @@ import typer
 
 from kschedfw import CustomKind, FrozenDict, ObjectMeta
 from kschedfw.api import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    CLASS_ANNOTATION,
-    EXTENDED_RESOURCE_ANNOTATION,
-    PRICE,
-    SELECTED_NODE,
     Anonymizer,
     DeviceClass,
     Named,
@@ -39,17 +33,8 @@ from kschedfw.api import (
     to_manifest,
 )
 from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
-from kschedfw.cluster import DEFAULT_CLASS, MIRROR_ANNOTATION, POD_CLAIM
 from kschedfw.plugins import MIGRATED_PLUGINS
-from kschedfw.simulator import (
-    DURATION,
-    GPU_COUNT,
-    GPU_MILLI,
-    GPU_MODEL,
-    OPENB_CREATION,
-    OPENB_DELETION,
-    OPENB_SCHEDULED,
-)
+from kschedfw.simulator import ANNOTATIONS
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
@@ -69,13 +54,7 @@ Exit codes:
 
 _AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
 
-_ANNOTATIONS: Final = frozenset(
-    {
-        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, DEFAULT_CLASS),
-        *(MIGRATED_PLUGINS, _AVOIDED_PODS, MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION),
-        *(PRICE, DURATION, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION, GPU_COUNT, GPU_MILLI, GPU_MODEL),
-    }
-)
+_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS}
 """The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
 _SUFFIXES: Final = (".json", ".json.gz")
 
@@ -146,7 +125,7 @@ def dump(
 
 
 def _as_it_is(obj: Named, annotations: Collection[str]) -> Named:
-    """The object without what scheduling doesn't read, and such that nothing is made of it when it is loaded.
+    """The object without fields that scheduling doesn't read, in a form from which loading creates no further objects.
 
     A pod that isn't there wasn't to be scheduled, so workloads have no replicas.
     """
@@ -182,7 +161,7 @@ def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
 
 
 def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
-    """The status whose allocation is without the parameters of its devices."""
+    """The claim's status, with its allocation but without device parameters."""
     if status.allocation is None:
         return status
     devices = attrs.evolve(status.allocation.devices, config=())
@@ -190,7 +169,7 @@ def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
 
 
 def _write(output: IO[str], objects: Iterable[Named]) -> int:
-    """Write a List, an object a line; how many there are."""
+    """Write a List, one object a line. Return the number of objects."""
     count = 0
     output.write('{"apiVersion": "v1", "kind": "List", "items": [')
     for obj in objects:
@@ -203,7 +182,7 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
-    """The file to write, which takes its name, and the place of an older one, when all is written.
+    """The file to write, which replaces an older one of its name only when it is complete.
 
     Only its owner may read it, whatever the mode of an older file was: names and labels tell much about a cluster.
     """

@@ -458,7 +458,7 @@ def _client(configuration: SchedulerConfiguration, master: str | None, requests:
 
 
 def _reviewer(client: Client, kubeconfig: Path | None, requests: RestClientMetrics) -> Client:
-    """A client that asks about callers: it isn't held back by the scheduler's rate, nor by a lease."""
+    """A client for access reviews, which bypasses the scheduler's rate limit and the fence of its lease."""
     from kschedfw_kubernetes.cluster import Client
     from kschedfw_kubernetes.cluster.kubeconfig import load_connection
 
@@ -479,14 +479,14 @@ def _access(authentication: Client, authorization: Client) -> Access:
 
 
 def _authentication_data(authentication: Client) -> Mapping[str, str]:
-    """The data of the ConfigMap that says who signs the certificates of callers."""
+    """The data of the ConfigMap with the client CAs."""
     from kschedfw_kubernetes.serve.client_certificates import CONFIG_MAP
 
     return authentication.get_once(CONFIG_MAP, _LOOK_UP_SECONDS).get("data") or {}
 
 
 def _end(code: int) -> NoReturn:
-    """End the process, whoever is still at work: a plugin, or a binding cycle that has had its time."""
+    """End the process without waiting for plugins or binding cycles whose time is up."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)

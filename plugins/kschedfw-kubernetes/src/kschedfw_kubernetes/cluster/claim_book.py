@@ -1,4 +1,4 @@
-"""What one scheduler knows of pods and of nodes' records, and whether it may claim a place: the protocol without I/O.
+"""One scheduler's view of pods and of nodes' records: the claim protocol without I/O.
 
 The safety argument is in docs/shared-state.md; tests visit every interleaving of it.
 """
@@ -19,7 +19,7 @@ EXPIRY: Final = 30.0
 
 
 class Reason(StrEnum):
-    """Why a place can't be claimed now, or not at all."""
+    """The reason why a place can't be claimed, for now or for good."""
 
     ROOM = "room"
     """The pod doesn't fit any more: others have claimed places on the node."""
@@ -46,7 +46,7 @@ class ClaimConflictError(LostRaceError):
 
 @attrs.frozen
 class _Seen:
-    """A pod's state: where it is bound, if it is, and its resource version."""
+    """The node and the resource version of a pod, as last seen."""
 
     key: str
     node_name: str
@@ -95,7 +95,7 @@ class ClaimBook:
     # --- what is seen ---
 
     def pod_seen(self, uid: str, key: str, node_name: str, version: int) -> None:
-        """A pod's present state. It may have been bound: that ends its claims as far as this scheduler is concerned."""
+        """Take a pod's present state. A bound pod's claims end, as far as this scheduler is concerned."""
         before, known = self.place(uid), self._pods.get(uid)
         self._pods[uid] = _Seen(key, node_name, version)
         self.followed = max(self.followed, version)
@@ -115,7 +115,7 @@ class ClaimBook:
         self._unclaimed.discard(uid)
 
     def record_seen(self, node_name: str, record: NodeRecord, version: str, now: float) -> set[str]:
-        """A node's record; the uids of the pods whose claims have changed.
+        """Take a node's record. Return the uids of the pods whose claims have changed.
 
         An empty `version` says that the record is gone. `now` is monotonic, in seconds.
         """
@@ -142,11 +142,11 @@ class ClaimBook:
         return self._records.get(node_name, _Versioned()).version
 
     def shown(self, uid: str) -> str:
-        """The node on which a pending pod counts because somebody has claimed it; empty for none."""
+        """The node that a pending pod is claimed for; empty for none."""
         return self._shown.get(uid, "")
 
     def place(self, uid: str) -> str:
-        """Where a pod counts; empty for nowhere."""
+        """The node that the pod occupies, bound or claimed; empty for none."""
         pod = self._pods.get(uid)
         bound = "" if pod is None else pod.node_name
         return bound or self._in_flight.get(uid, "") or self._shown.get(uid, "")
@@ -164,7 +164,7 @@ class ClaimBook:
     # --- committing ---
 
     def obstacle(self, node_name: str) -> Reason | None:
-        """Why nothing can be claimed on the node as long as no more is known; None if there is no such reason.
+        """The reason why no claim on the node is possible with the present knowledge; None if one is.
 
         All that counts on the node has to be counted here: the claims of its record, and what was bound since one of
         its claims was taken out.
@@ -211,7 +211,7 @@ class ClaimBook:
         return NodeRecord(known.record.sequence + 1, watermark, (*kept, *claims)), known.version
 
     def _is_over(self, claim: PodClaim) -> bool:
-        """Whether a claim keeps nothing any more: its pod is bound or gone."""
+        """Return whether a claim has no effect any more: its pod is bound or gone."""
         pod = self._pods.get(claim.uid)
         return self.followed >= claim.version if pod is None else bool(pod.node_name)
 
@@ -220,7 +220,8 @@ class ClaimBook:
         return pod.version if pod is not None and pod.node_name else 0
 
     def refused(self, uid: str) -> None:
-        """The record wasn't written, or the pod wasn't bound as far as is known here: an answer may get lost.
+        """Drop claims whose record wasn't written, or whose pods aren't bound as far as is known: an answer may get
+        lost.
 
         A claim of it that is in the record is like somebody else's then, until the pod is seen bound or it expires.
         """
@@ -230,7 +231,7 @@ class ClaimBook:
     # --- what the dead have left behind ---
 
     def expired(self, now: float) -> Iterator[tuple[str, PodClaim]]:
-        """The claims that have stood too long without a binding, and their nodes."""
+        """Claims that have stood too long without a binding, with their nodes."""
         for (node_name, claim), since in self._since.items():
             pod = self._pods.get(claim.uid)
             is_mine = self._in_flight.get(claim.uid) == node_name

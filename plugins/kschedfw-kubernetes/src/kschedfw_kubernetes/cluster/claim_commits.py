@@ -31,7 +31,7 @@ RETRIED: Final = (Reason.VERSION, Reason.BEHIND, Reason.UNSEEN)
 
 @attrs.define
 class ClaimFigures:
-    """What became of claims so far.
+    """Counts of claims by outcome.
 
     `writes` are updates of records with claims of this scheduler, `retries` are delays of such updates: others had
     written the record (VERSION), or a watch lagged (BEHIND, UNSEEN). `conflicts` are pods that had to be decided
@@ -47,7 +47,7 @@ class ClaimFigures:
 
 @attrs.define(eq=False)
 class _Wish:
-    """A pod that is to be claimed: until when its binding may be sent then, or why it isn't claimed."""
+    """A pod that is to be claimed, and later the deadline of its binding, or the reason why it wasn't claimed."""
 
     pod: Pod
     deadline: float | None = None
@@ -88,7 +88,7 @@ class ClaimCommits:
         """Pods that `fit` counts on a node since they are in flight."""
 
     def claim(self, pod: Pod, node_name: str) -> float:
-        """Claim a place; until when the binding may be sent, on the monotonic clock.
+        """Claim a place. Return the deadline for sending the binding, on the monotonic clock.
 
         Raises:
             ClaimConflictError: the pod doesn't fit any more, or others were faster again and again.
@@ -114,12 +114,12 @@ class ClaimCommits:
         return wish.deadline
 
     def alone(self, node_name: str) -> threading.Lock:
-        """What whoever writes the node's record has to hold."""
+        """The lock to hold while writing the node's record."""
         with self._changed:
             return self._locks[node_name]
 
     def give_up(self, pods: Iterable[Pod]) -> None:
-        """The pods aren't claimed, or not bound, as far as is known."""
+        """Give up claims of pods that weren't claimed or bound, as far as is known."""
         uids = [pod.uid for pod in pods]
         with self._changed:
             for uid in uids:
@@ -128,7 +128,7 @@ class ClaimCommits:
         self._tell(uids)
 
     def let_go(self, uid: str) -> None:
-        """The pod isn't in flight any more: the `fit` check hears of it otherwise. With the lock held."""
+        """Remove the pod from the `fit` check: it isn't in flight any more. The lock must be held."""
         if (held := self._held.pop(uid, None)) is not None:
             self._fit.release(*held)
 
@@ -162,7 +162,7 @@ class ClaimCommits:
         _refuse_all(wishes, node_name, Reason.VERSION)
 
     def _wait_for_view(self, node_name: str, wishes: Iterable[_Wish], late: float) -> None:
-        """Wait until the record says nothing that isn't counted here; refuse the wishes where that takes too long."""
+        """Wait until every claim in the record is counted here; refuse the wishes on timeout."""
         obstacle = self._book.obstacle(node_name)
         if obstacle is not None:
             self.figures.retries[obstacle] += 1
@@ -175,7 +175,7 @@ class ClaimCommits:
             obstacle = self._book.obstacle(node_name)
 
     def _fitting(self, node_name: str, wishes: Iterable[_Wish]) -> Sequence[_Wish]:
-        """Count the pods on the node that fit, one after another, and refuse the others."""
+        """Count the fitting pods on the node, one after another, and refuse the others."""
         fitting = []
         for wish in wishes:
             if wish.failure is not None:
@@ -191,7 +191,7 @@ class ClaimCommits:
         return fitting
 
     def _catch_up(self, node_name: str, version: str) -> None:
-        """See the record that others have written in place of this version."""
+        """Read the record that another scheduler has written since this version."""
         until = self._clock.monotonic() + _WATCH_SECONDS
         with self._changed:
             self.figures.retries[Reason.VERSION] += 1
@@ -208,7 +208,7 @@ class ClaimCommits:
 
 
 def _is_race(error: BaseException, version: str) -> bool:
-    """Whether a write failed since the record isn't of that version any more, or is there already."""
+    """Return whether a write lost a race: the record has another version, or exists already."""
     return isinstance(error, ConflictError if version else AlreadyExistsError)
 
 

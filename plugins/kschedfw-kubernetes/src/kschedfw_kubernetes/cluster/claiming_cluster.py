@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClaimingCluster:
-    """A `Cluster` that passes everything on, but for three things.
+    """A `Cluster` that passes everything on, except for bindings, reads of pods and watches.
 
     `bind` writes a claim into the record of the node first, and raises ClaimConflictError where another scheduler has
     got there before. Pods that others have claimed are shown as bound, to watchers and in `get`. And pending pods that
@@ -74,7 +74,7 @@ class ClaimingCluster:
         self._stopping = StopSignal(self._clock)
 
     def start(self) -> None:
-        """Follow the records, and clean up behind the dead."""
+        """Follow the records, and remove expired claims regularly."""
         self._records.follow(self._record_seen)
         threading.Thread(target=self._sweep_for_ever, name="claims", daemon=True).start()
 
@@ -84,7 +84,7 @@ class ClaimingCluster:
         self._records.close()
 
     def wait_for_sync(self, timeout: float) -> bool:
-        """Wait until all records have been told; whether that was so in time, in seconds."""
+        """Wait until all records were received. Return False on timeout, in seconds."""
         deadline = self._clock.monotonic() + timeout
         while not self._records.synced and self._clock.monotonic() < deadline:
             self._stopping.wait(_POLL_SECONDS)
@@ -92,7 +92,7 @@ class ClaimingCluster:
 
     @property
     def figures(self) -> ClaimFigures:
-        """What became of this scheduler's claims."""
+        """Counts of this scheduler's claims by outcome."""
         return self._commits.figures
 
     @property
@@ -153,7 +153,7 @@ class ClaimingCluster:
         self._deliver()
 
     def _appearance(self, pod: Pod) -> Pod | None:
-        """The pod as watchers see it; None if they don't."""
+        """The pod as watchers see it; None if it is hidden from them."""
         if pod.node_name:
             return pod
         if shown := self._book.shown(pod.uid):
@@ -161,7 +161,7 @@ class ClaimingCluster:
         return pod if self._is_mine(pod) else None
 
     def _tell(self, uid: str) -> None:
-        """Tell watchers how the pod appears now, if that has changed."""
+        """Notify watchers if the pod's appearance has changed."""
         pod = self._pods.get(uid)
         if pod is None:
             return

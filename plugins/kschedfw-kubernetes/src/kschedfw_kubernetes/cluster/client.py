@@ -1,4 +1,4 @@
-"""Asks an API server: JSON, rights, rates, retries."""
+"""Client of an API server: JSON requests with credentials, rate limits and retries."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Page(msgspec.Struct):
 
     @property
     def remaining(self) -> int:
-        """How many objects are to come, as far as the server tells."""
+        """The number of objects on later pages, as far as the server tells."""
         return self.metadata.remaining
 
 
@@ -81,7 +81,7 @@ _decode_status: Final = msgspec.json.Decoder(_Status).decode
 
 
 class Client:
-    """One API server, and who asks it. Thread-safe; a context manager that closes its connections.
+    """Client of one API server with one identity. Thread-safe; a context manager that closes its connections.
 
     Requests that may be repeated are: after 429 and 5xx answers, resets and timeouts, up to five times in all, with
     growing pauses or those that the server asks for. Writes wait for their turn (`qps`, `burst`), and none leaves
@@ -119,7 +119,7 @@ class Client:
         return self.config.namespace
 
     def with_own_rate(self) -> Client:
-        """The same server behind the same fence, with a rate of its own: so that events don't hold up bindings."""
+        """A client of the same server and fence with a separate rate limit, so that events don't hold up bindings."""
         other = Client(
             self.config,
             qps=self._qps,
@@ -197,7 +197,7 @@ class Client:
         deadline: float = math.inf,
         attempts: int = _ATTEMPTS,
     ) -> Content | T:
-        """Send a write, up to `attempts` times where it fails for a reason that passes; the answer.
+        """Send a write, up to `attempts` times on transient failures. Return the response.
 
         `settle` is called where an attempt may have taken effect without that being known, before anything is repeated.
         It tells the result if the write has taken effect, None if it hasn't, and may raise. Without it the write is
@@ -214,13 +214,13 @@ class Client:
             return self._written(request, settle, deadline, attempts)
 
     def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
-        """Write a lease: once, at once, and whoever is the leader. Raises what `write` raises."""
+        """Write a lease: one attempt without rate limit or fence. Raises the errors of `write`."""
         request = Request(method, path, msgspec.json.encode(content))
         with self._timed(request):
             return self._decoded(request, self._once(request, timeout).body, _decode_object)
 
     def get_once(self, path: str, timeout: float) -> Content:
-        """The object at the path, asked for once and at once. Raises what `get` raises."""
+        """The object at the path, by a single request without rate limit. Raises the errors of `get`."""
         request = Request("GET", path)
         with self._timed(request):
             return self._decoded(request, self._once(request, timeout).body, _decode_object)
@@ -261,7 +261,7 @@ class Client:
         return self._once(request, before_send=check, is_retry=is_retry)
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
-        """The answer to a request that reads."""
+        """The response to a read, which is retried on transient failures."""
         with self._timed(request):
             backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
             for attempt in range(1, _ATTEMPTS + 1):
@@ -332,7 +332,7 @@ def connect(
     limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
     metrics: RequestMetrics = NO_REQUEST_METRICS,
 ) -> Client:
-    """A client of the API server that a kubeconfig names; nothing is asked yet.
+    """A client for the API server in a kubeconfig. No request is made yet.
 
     Without `kubeconfig`: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod this runs in.
     `master` replaces the server's address. `qps` and `burst` limit requests in a second, not at all where `qps` is

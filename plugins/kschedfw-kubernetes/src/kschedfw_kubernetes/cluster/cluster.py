@@ -100,7 +100,7 @@ class KubernetesCluster:
             return all(reflector.synced for reflector in self._reflectors.values())
 
     def wait_for_sync(self, timeout: float) -> bool:
-        """Wait until all kinds have been listed and every watcher has been told; whether that was so in time."""
+        """Wait until all kinds were listed and all watchers notified. Return False on timeout, in seconds."""
         deadline = self._clock.monotonic() + timeout
         if not self._wait(lambda: self.synced, deadline):
             return False

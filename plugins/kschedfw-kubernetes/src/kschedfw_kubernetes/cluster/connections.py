@@ -55,12 +55,12 @@ class Connection:
             self._timeout = left
 
     def rest(self) -> None:
-        """Note that it is idle from now on."""
+        """Note that the connection is idle from now on."""
         self._idle_since = self._clock.monotonic()
 
     @property
     def is_open(self) -> bool:
-        """Whether the other side hasn't closed it while it was idle; not looked at after a short while."""
+        """Return whether the peer has kept the idle connection open; not checked after a short idle time."""
         if self._clock.monotonic() - self._idle_since < _SHORT_REST:
             return True
         try:
@@ -125,7 +125,7 @@ class Dialer:
 
 
 class _TlsConnection(HTTPSConnection):
-    """With another name in the certificate than the one that is connected to."""
+    """A TLS connection whose certificate is checked for another name than the host connected to."""
 
     def __init__(
         self, host: str, port: int | None, *, tls: ssl.SSLContext, server_name: str, timeout: float
@@ -177,7 +177,7 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
 
 
 def why(error: Exception) -> str:
-    """What went wrong with a connection."""
+    """The text for a failure of a connection."""
     if isinstance(error, TimeoutError):
         return "timed out"
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -41,7 +41,7 @@ _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8
 
 @attrs.frozen(repr=False)
 class Identity:
-    """What a request is sent with. `tls` has the client's certificate, if it has one."""
+    """The credentials sent with a request. `tls` has the client's certificate, if there is one."""
 
     authorization: str = ""
     tls: ssl.SSLContext | None = None
@@ -95,7 +95,7 @@ class Credentials:
             return identity
 
     def refuse(self, identity: Identity) -> bool:
-        """Say that the server doesn't accept the identity any more; whether there may be another one."""
+        """Discard an identity that the server refuses. Return whether there may be another one."""
         user = self._config.user
         with self._lock:
             if self._identity is identity:

@@ -10,7 +10,7 @@ class KubernetesError(ClusterError):
 
 
 class ConnectionConfigError(KubernetesError):
-    """It isn't known how to reach the API server: a kubeconfig that is missing, incomplete or wrong."""
+    """The connection to the API server isn't configured: the kubeconfig is missing, incomplete or wrong."""
 
 
 class CredentialsError(KubernetesError):
@@ -51,7 +51,7 @@ class MissingObjectError(ApiError, NotFoundError):
 
 
 class WriteConflictError(ApiError, ConflictError):
-    """The request was made for another state of the object than the present one (HTTP 409 Conflict)."""
+    """The object has changed since the state that the request was made for (HTTP 409 Conflict)."""
 
 
 class NameTakenError(ApiError, AlreadyExistsError):
@@ -63,7 +63,7 @@ class ExpiredError(ApiError):
 
 
 class FencedError(KubernetesError):
-    """A write was held back because this process may not be the leader any more; nothing was sent."""
+    """A write was held back, and not sent, because this process may no longer be the leader."""
 
 
 class NotSyncedError(KubernetesError):

@@ -63,7 +63,7 @@ _SWEEP_SECONDS: Final = 30.0
 
 @attrs.define(eq=False)
 class _Told:
-    """An event, and how many times it was recorded. Guarded by the recorder's lock."""
+    """An event and its number of occurrences. Guarded by the recorder's lock."""
 
     content: Content
     last: float
@@ -118,7 +118,7 @@ class EventRecorder:
     def record(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """Have an event sent."""
+        """Queue an event for sending."""
         try:
             self._record(regarding, type, reason, printable(message, _LONGEST_NOTE), related)
         except Exception:  # whatever it is, it isn't worth a decision
@@ -175,7 +175,7 @@ class EventRecorder:
                 self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Have the counts of series told that have ended, or went on for long, and forget what nobody records."""
+        """Queue the counts of series that have ended or went on for long, and drop events that stopped occurring."""
         self._swept = now
         surplus = len(self._told) - _REMEMBERED * 3 // 4 if len(self._told) > _REMEMBERED else 0
         ended = []

@@ -1,4 +1,4 @@
-"""Holds writes back while this process may not be the leader."""
+"""Blocks writes while this process may not be the leader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kschedfw_kubernetes.cluster.errors import FencedError
 
 
 class Fence:
-    """Until when writes may leave, on the monotonic clock: for ever, unless leaders are elected. Thread-safe.
+    """The deadline for sending writes, on the monotonic clock; infinite without leader election. Thread-safe.
 
     A process that is stopped for a while and wakes up finds the moment passed, whatever it was about to do.
     """
@@ -19,15 +19,15 @@ class Fence:
         self._until = math.inf
 
     def open_until(self, monotonic: float) -> None:
-        """Let writes leave until then."""
+        """Allow writes until this time on the monotonic clock, in seconds."""
         self._until = monotonic
 
     def close(self) -> None:
-        """Let no write leave."""
+        """Block all writes."""
         self._until = -math.inf
 
     def check(self) -> None:
-        """Raise a FencedError where no write may leave."""
+        """Raise a FencedError if writes are blocked."""
         if self._clock.monotonic() >= self._until:
             raise FencedError(
                 "nothing is written: this process isn't the leader, or couldn't renew its lease"

@@ -203,7 +203,7 @@ class LeaderElector:
                 return
 
     def _try(self, seconds: float) -> bool:
-        """Take or renew the lease, as far as that is possible within so many seconds; whether it is ours now."""
+        """Acquire or renew the lease within this many seconds. Return whether this process holds it."""
         sent = self._clock.monotonic()
         try:
             mine = self._renewed(sent + seconds) if self.is_leader else self._taken(sent + seconds)
@@ -216,7 +216,7 @@ class LeaderElector:
         return mine
 
     def _renewed(self, deadline: float) -> bool:
-        """Renew what is ours without reading it first."""
+        """Renew the held lease without reading it first."""
         assert self._lease is not None
         try:
             self._write(self._lease, deadline)
@@ -227,7 +227,7 @@ class LeaderElector:
         return True
 
     def _taken(self, deadline: float) -> bool:
-        """Take a lease that nobody holds."""
+        """Acquire a lease that nobody holds."""
         try:
             lease = self._client.get_once(self._path, self._left(deadline))
         except NotFoundError:
@@ -285,7 +285,7 @@ class LeaderElector:
         self._observe(self._client.write_past_fence(method, path, content, timeout))
 
     def _give_up(self) -> None:
-        """Leave the lease to whoever comes first, if that was wanted."""
+        """Release the lease, if `stop` asked for it."""
         lease = self._lease
         if not self._release or not self.is_leader or lease is None:
             return

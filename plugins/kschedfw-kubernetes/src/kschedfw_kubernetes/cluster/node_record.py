@@ -31,11 +31,11 @@ _MOST_CLAIMS: Final = 4096
 
 
 class RecordError(KubernetesError):
-    """A Lease isn't a record that can be read, or a node can't have one."""
+    """A Lease isn't a valid record, or a node can't have one."""
 
 
 class PodClaim(msgspec.Struct, frozen=True):
-    """A pod that somebody is about to bind to the node.
+    """A claim: a pod that a scheduler is about to bind to the node.
 
     `version` is the pod's resource version as its claimant knew it; `holder` is the claimant.
     """

@@ -12,7 +12,7 @@ from kschedfw_kubernetes.cluster.decoding import Content
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
-    """What makes `new` of `old`; empty where nothing does. Lists are replaced as a whole."""
+    """The merge patch from `old` to `new`; empty if they are equal. Lists are replaced as a whole."""
     patch: Content = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)

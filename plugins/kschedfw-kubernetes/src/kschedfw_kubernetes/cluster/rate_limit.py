@@ -1,4 +1,4 @@
-"""How many requests leave in a second (client-go `flowcontrol`, a token bucket)."""
+"""Limits requests per second (client-go `flowcontrol`, a token bucket)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TokenBucket:
         self._last_turn = -math.inf
 
     def reserve(self) -> float:
-        """Take the next turn, and tell how many seconds there are until then."""
+        """Reserve a token. Return the seconds to wait until it is available."""
         if self._qps <= 0:
             return 0.0
         with self._lock:

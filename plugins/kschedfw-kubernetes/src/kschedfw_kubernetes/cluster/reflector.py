@@ -110,7 +110,7 @@ class Reflector:
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; nothing is told after the change that is being told now."""
+        """Stop soon; at most the change being handled is still applied."""
         self._stopping.set()
         if (stream := self._stream) is not None:
             stream.close()
@@ -120,7 +120,7 @@ class Reflector:
             self._thread.join(timeout)
 
     def status(self) -> KindStatus:
-        """How it is going; to be asked with the lock held that `apply` takes."""
+        """The state of the reflector. The lock of `apply` must be held."""
         return KindStatus(
             str(self.resource), self.synced, len(self.store), len(self._unreadable), self._last_error
         )
@@ -171,7 +171,7 @@ class Reflector:
     # --- list ---
 
     def _list(self) -> str:
-        """Put all objects into the store; the version that they are of."""
+        """Put all objects into the store. Return the resource version of the list."""
         objects: list[Named] = []
         unreadable: dict[str, str] = {}
         version = ""
@@ -212,7 +212,9 @@ class Reflector:
     # --- watch ---
 
     def _watch(self, version: str) -> tuple[str, bool]:
-        """Follow the changes since the version until the watch ends: the version then, and whether it went well.
+        """Apply changes since the version until the watch ends.
+
+        Return the last version, and whether the watch ended regularly.
 
         Raises:
             ExpiredError: the version is too old; all has to be listed anew.

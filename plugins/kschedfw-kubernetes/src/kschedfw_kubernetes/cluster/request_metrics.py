@@ -1,4 +1,4 @@
-"""What a client of an API server tells about its requests (client-go `tools/metrics`)."""
+"""Interface for metrics of an API client (client-go `tools/metrics`)."""
 
 from __future__ import annotations
 

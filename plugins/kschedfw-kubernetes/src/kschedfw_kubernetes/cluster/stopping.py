@@ -1,4 +1,4 @@
-"""Waiting that ends early when it has to."""
+"""Waiting that a stop signal or a deadline ends early."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StopSignal:
             self._condition.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the signal is set; whether it is."""
+        """Wait until the signal is set or the timeout passes, in seconds. Return whether the signal is set."""
         deadline = self._clock.monotonic() + seconds
         with self._condition:
             while not self._stopped and (left := deadline - self._clock.monotonic()) > 0:
@@ -58,7 +58,7 @@ class Backoff:
         self._called_at = clock.monotonic()
 
     def next(self) -> float:
-        """Seconds."""
+        """The seconds to wait before the next attempt."""
         now = self._clock.monotonic()
         if now - self._called_at > self._forget_after:
             self._next = self._initial

@@ -1,4 +1,4 @@
-"""The objects of one kind as they were last told, and what a change of them is to a watcher."""
+"""The last known objects of one kind, and the watch events that their changes amount to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Store:
         return listed
 
     def put(self, obj: Named) -> Iterator[WatchEvent]:
-        """Take a state of an object; older ones than the present are passed over."""
+        """Store an object's state, unless the stored one is newer."""
         key = obj.key
         old = self._objects.get(key)
         if old is not None and old.uid != obj.uid:
@@ -51,7 +51,7 @@ class Store:
             yield WatchEvent(EventType.MODIFIED, obj, old)
 
     def remove(self, key: str, last: Named | None = None) -> Iterator[WatchEvent]:
-        """Take that an object is gone; `last` is its last state, where that is known."""
+        """Remove an object; `last` is its last state, where known."""
         old = self._objects.get(key)
         if old is None or (last is not None and last.uid != old.uid):
             return
@@ -60,7 +60,7 @@ class Store:
         yield WatchEvent(EventType.DELETED, old if last is None else last)
 
     def replace(self, objects: Iterable[Named], unreadable: Iterable[str] = ()) -> Iterator[WatchEvent]:
-        """Take a whole list. Objects that are absent from it are gone, unless they are `unreadable` now.
+        """Replace all objects by a list. Keep objects absent from it that are `unreadable`; delete all others.
 
         The first list is told in its own order, which is that of the keys: so are pods queued that wait at the start of
         kube-scheduler (with streamed lists, its default, the order of pods of a priority is a random one).

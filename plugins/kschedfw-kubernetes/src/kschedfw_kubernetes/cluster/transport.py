@@ -84,7 +84,7 @@ class Stream:
         self._request, self._connection, self._response, self._quiet = request, connection, response, quiet
 
     def chunks(self) -> Iterator[bytes]:
-        """What comes, as it comes, until the other side ends it or `close` is called.
+        """Chunks of the body as they arrive, until the peer ends it or `close` is called.
 
         Raises:
             UnavailableError: the connection broke, or nothing came for too long.

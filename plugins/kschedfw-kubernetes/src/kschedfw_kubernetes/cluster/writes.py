@@ -1,4 +1,4 @@
-"""What a scheduler changes at the API server, such that each change is made once.
+"""The scheduler's writes to the API server; retries never apply a write twice.
 
 An answer may get lost after the deed was done. So before a write is repeated the object is read, and tells whether it
 has taken effect.
@@ -237,7 +237,7 @@ class Writes:
         return present
 
     def _as(self, obj: T, content: Content, resource: Resource) -> T:
-        """What the server answered, as the class that was written."""
+        """The server's response, as an object of the class that was written."""
         stored = read(content, resource)
         if isinstance(obj, CustomResource):
             return cast("T", type(obj).of(stored))

@@ -210,7 +210,7 @@ class ExtenderApp:
             raise _RefusedError(_message(408, late, _CLOSE)) from None
 
     def _begin(self, path: str, verb: _Verb, body: bytes, held: _Held) -> _Work:
-        """Have the executor work on the verb, which releases the body's memory when it is done with it.
+        """Start the verb on the executor, which releases the body's memory when it no longer needs it.
 
         Raises:
             _RefusedError: there is too much to do already, or the body asks for too much.
@@ -233,7 +233,7 @@ class ExtenderApp:
         return work
 
     async def _end(self, work: _Work, receive: Receive) -> Response | None:
-        """The response, or None if the client has gone; an error if the time is up."""
+        """The response, or None if the client has disconnected; an error on timeout."""
         answer = asyncio.wrap_future(work.future)
         watch = _Watch(receive, answer)
         begin = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)

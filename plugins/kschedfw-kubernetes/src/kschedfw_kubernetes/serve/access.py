@@ -1,4 +1,4 @@
-"""Who asks, and may they? The API server says so (TokenReview, SubjectAccessReview), as for kube-scheduler's endpoints.
+"""Authentication and authorization by the API server (TokenReview, SubjectAccessReview) of callers of the endpoints.
 
 A caller without a token is anonymous. Answers are remembered for 10 s, as in kube-scheduler; of a token only a hash is.
 Callers with a certificate aren't asked about: see `kschedfw_kubernetes.serve.client_certificates`.
@@ -36,7 +36,7 @@ _ALMIGHTY: Final = "system:masters"
 
 @attrs.frozen
 class User:
-    """Whom the API server takes a caller for."""
+    """The user that the API server authenticated."""
 
     name: str
     uid: str = ""
@@ -49,14 +49,14 @@ ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 @attrs.frozen
 class Verdict:
-    """Whether a user may do something, and the API server's reason if it gives one."""
+    """The API server's decision on a request, with its reason if it gives one."""
 
     allowed: bool
     reason: str = ""
 
 
 class Access:
-    """Asks the API server, which takes time, or remembers. Thread-safe.
+    """Authenticates and authorizes by asking the API server; decisions are cached. Thread-safe.
 
     `timer` gives seconds; answers grow old by it. The reviews may be those of two API servers, as kube-scheduler has
     a kubeconfig for each.
@@ -79,7 +79,7 @@ class Access:
             return None
 
     def verdict(self, user: User, verb: str, path: str) -> Verdict:
-        """Whether the user may do that; raises what the review does."""
+        """The API server's decision whether the user may do that. Raises the errors of the review."""
         if _ALMIGHTY in user.groups:
             return Verdict(allowed=True)
         return self._verdict(user, verb, path)

@@ -1,4 +1,4 @@
-"""What became of a scheduler's claims, for Prometheus and for the log."""
+"""Outcomes of a scheduler's claims, for Prometheus and for the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClaimMetrics(Collector):
 
 
 def in_words(cluster: ClaimingCluster) -> Mapping[str, int]:
-    """The same by name, as `claims` and `conflicts_room`, without what is zero by reason."""
+    """The counts by name, such as `claims` and `conflicts_room`, without reasons that never occurred."""
     figures = cluster.figures
     return {
         "claims": figures.claims,

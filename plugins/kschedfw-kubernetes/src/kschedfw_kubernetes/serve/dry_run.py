@@ -1,4 +1,4 @@
-"""A cluster that is read as it is, and to which nothing is written."""
+"""A cluster whose reads are real and whose writes are only logged."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ class DryRunCluster:
 
 
 def without_writes(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration without what writes by other ways than the cluster: plugins after reserve, extenders that bind,
-    and leader election."""
+    """The configuration without other writes: plugins after reserve, binding extenders, and leader election."""
     profiles = tuple(
         attrs.evolve(
             profile,

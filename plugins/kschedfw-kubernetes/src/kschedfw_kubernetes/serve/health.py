@@ -29,7 +29,7 @@ def _unobserved(_check: str, _endpoint: str, _passed: bool) -> None:
 
 @attrs.frozen
 class Check:
-    """Something that is in order or not; `problem` says what is wrong, or gives None.
+    """A health check; `problem` returns the problem, or None.
 
     `note` says what is worth knowing although it is in order; it is for authorised users, too.
     """
@@ -51,7 +51,7 @@ class HealthEndpoint:
     """
 
     def __init__(self, name: str, checks: Sequence[Check] = (), observe: Observe = _unobserved) -> None:
-        """`observe` is told of each check that was made with the others."""
+        """`observe` is called with the outcome of each check."""
         self.name = name
         self._observe = observe
         self.checks: Sequence[Check] = tuple(checks) or (PING,)

@@ -229,7 +229,7 @@ class SchedulerProcess:
             self._endings.put(_Ending(_EXIT_FAILED))
 
     def _follow(self) -> None:
-        """Follow the cluster, and wait until everything is listed and told to cache and queue."""
+        """Follow the cluster, and wait until all objects are listed and in cache and queue."""
         listed_by = self._clock.monotonic() + _LISTING_SECONDS
         self._cluster.start()
         with without_collections():
@@ -247,7 +247,7 @@ class SchedulerProcess:
             _log.info("the caches are synced")
 
     def _is_synced(self) -> bool:
-        """Wait for a moment; whether there is nothing to wait for any more."""
+        """Wait for a moment. Return whether everything is listed."""
         return self._stopping or self._cluster.wait_for_sync(_SYNC_POLL)
 
     def _lead(self) -> None:
@@ -312,7 +312,7 @@ class SchedulerProcess:
         self._endings.put(_Ending(0))
 
     def _end(self) -> None:
-        """No new cycles, binding cycles to their end, events sent, lease given up; each within its time."""
+        """Shut down: no new cycles, finish binding cycles, send events, release the lease; each with its timeout."""
         _log.info("no new scheduling cycles; binding cycles have %g s to end", BINDING_SECONDS)
         self._scheduler.stop()
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a running scheduler says about itself: its health, and what its endpoints contain."""
+"""Health and endpoint contents of a running scheduler."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Report:
 
     @property
     def _waits_for_lease(self) -> bool:
-        """Whether it is wanted that a standby follows nothing."""
+        """Return whether this process is a standby, which follows nothing on purpose."""
         return (
             self._configuration.delay_cache_until_active
             and self._elector is not None
@@ -148,7 +148,7 @@ class Report:
     # --- contents ---
 
     def contents(self) -> Mapping[str, Content]:
-        """What is behind each path."""
+        """Endpoint contents by path."""
         return {
             "/metrics": lambda: Response(200, self._metrics.exposition(), CONTENT_TYPE),
             "/metrics/resources": self._resources,
@@ -158,7 +158,7 @@ class Report:
         }
 
     def pages(self) -> Mapping[str, Page]:
-        """What is behind the paths whose answer depends on the request."""
+        """Endpoints by path whose response depends on the request."""
         pages: dict[str, Page] = {
             "/flagz": lambda asked: flagz(asked, self._flags),
             **({} if self._profiling is None else self._profiling.pages()),

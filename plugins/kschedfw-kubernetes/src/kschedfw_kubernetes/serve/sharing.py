@@ -13,7 +13,7 @@ from kschedfw_kubernetes.cluster import ClaimBook, ClaimingCluster, Client, Kube
 
 
 class ShareError(KschedfwError, ValueError):
-    """A share isn't one."""
+    """A share isn't valid."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Where the time of a slow attempt went, in the log, as kube-scheduler up to v1.21 traced its `Schedule`.
+"""Logs the time that each step of a slow attempt took, as kube-scheduler up to v1.21 traced its `Schedule`.
 
 An attempt's search for a node is cut into steps: what the extension points took, and what lay between them.
 """
@@ -46,7 +46,7 @@ class TracingMetrics(PrometheusMetrics):
         self._steps: list[tuple[str, float]] = []
 
     def following(self, algorithm: Algorithm) -> Algorithm:
-        """The same algorithm, of which is noted for which pod it runs."""
+        """The algorithm wrapped such that each search is attributed to its pod."""
         return _Followed(algorithm, self)
 
     def begin(self, pod: Pod) -> None:

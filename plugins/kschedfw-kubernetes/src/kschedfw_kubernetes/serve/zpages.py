@@ -129,7 +129,7 @@ def _answer(
 
 
 def _negotiated(accept: str, kind: str) -> _Chosen | None:
-    """What the header prefers of what can be had; None where that is nothing."""
+    """The best acceptable media type by the Accept header; None if none is acceptable."""
     clauses = sorted(_clauses(accept), key=lambda clause: -clause[0])
     for _, media_type, parameters in clauses:
         target = {name: parameters[name] for name in ("g", "v", "as") if name in parameters}

@@ -1,4 +1,4 @@
-"""Who asks (authentication), and whether they may (authorization by Kubernetes' roles)."""
+"""Authentication by token, and authorization by Kubernetes' roles (RBAC)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 
 @attrs.frozen
 class Attributes:
-    """What somebody wants to do. `resource` may have a subresource: `pods/binding`; without it, `path` counts."""
+    """The attributes of a request for authorization.
+
+    `resource` may have a subresource, `pods/binding`; without it, `path` counts.
+    """
 
     verb: str
     group: str = ""
@@ -77,14 +80,14 @@ class Access:
         self._users: dict[str, User] = {}
 
     def add(self, token: str, user: User) -> None:
-        """Whoever has this token is this user, who is in the group `system:authenticated`, too."""
+        """Add a user with a token. The user also gets the group `system:authenticated`."""
         self._users[token] = attrs.evolve(user, groups=(*user.groups, "system:authenticated"))
 
     def user_of(self, token: str) -> User | None:
         return self._users.get(token)
 
     def authenticate(self, headers: Mapping[str, str]) -> User:
-        """Raises StatusError for a token that is nobody's."""
+        """The user of a token. Raises StatusError for an unknown token."""
         if not self._users:
             return ADMIN
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -176,7 +179,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def refused(user: User, request: Request, wanted: Attributes) -> status.StatusError:
-    """What a user is told who may not do what the request needs."""
+    """The message of a Forbidden status for the request."""
     if not wanted.resource:
         message = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
         return status.StatusError(403, "Forbidden", message)

@@ -81,7 +81,7 @@ class Answering:
         return answer(request)
 
     def _check_allocation(self, user: User, request: Request) -> None:
-        """Since v1.36, who allocates devices needs a right beside that to the claim's status."""
+        """Check the right to allocate devices, which v1.36 requires beside that to the claim's status."""
         body = request.json()
         wanted = (body.get("status") or {}) if isinstance(body, dict) else {}
         stored = self._store.get(request.resource, request.namespace, request.name)

@@ -1,4 +1,4 @@
-"""Who has asked for what, and how it was answered."""
+"""Log of requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries a change of an object over to its manifest, which has more fields than the object."""
+"""Applies a change of an object to its manifest, which has more fields than the object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def carried(manifest: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with the differences between two states of its object; what the object hasn't got stays.
+    """The manifest with the differences between two states of its object; fields unknown to the object's class stay.
 
     Items of lists that have kept their length are compared by their position; other lists that differ are the new ones.
     """

@@ -1,4 +1,4 @@
-"""What there is to ask for: groups, versions and resources; and `/version` and `/readyz`."""
+"""Discovery: groups, versions and resources; and `/version` and `/readyz`."""
 
 from __future__ import annotations
 

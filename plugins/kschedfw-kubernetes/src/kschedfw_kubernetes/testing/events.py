@@ -42,7 +42,7 @@ _LONGEST: Final = {
 
 
 def check_new_event(event: Mapping[str, Any]) -> None:
-    """Raises StatusError for an event that `events.k8s.io/v1` doesn't take; it comes as one of `v1`."""
+    """Check a new event, given as one of `v1`, by the rules of `events.k8s.io/v1`. Raises StatusError."""
     problems = [(_AS_SHOWN.get(each, each), "Required value") for each in _REQUIRED if not event.get(each)]
     problems += [
         (field, f'Invalid value: "": can have at most {longest} characters')

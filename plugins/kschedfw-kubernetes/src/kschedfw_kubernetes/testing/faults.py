@@ -1,4 +1,4 @@
-"""What goes wrong between clients and the API server, on purpose."""
+"""Faults that tests inject between clients and the API server."""
 
 from __future__ import annotations
 

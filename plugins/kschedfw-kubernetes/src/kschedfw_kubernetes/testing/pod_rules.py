@@ -87,7 +87,7 @@ def check_pod_update(old: Manifest, new: Manifest) -> None:
 
 
 def _fixed(spec: Manifest) -> dict[str, Any]:
-    """What of the spec can't change."""
+    """The immutable part of the pod's spec."""
     fixed = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
     for containers in ("containers", "initContainers"):
         if isinstance(fixed.get(containers), list):

@@ -147,7 +147,7 @@ class Registry:
                 continue  # somebody in this process was faster; the client hasn't asked for that version
 
     def replace(self, old: Stored, new: Manifest, *, dry_run: bool = False) -> Stored:
-        """Raises OutdatedError, too."""
+        """Replace the object. Raises OutdatedError, too."""
         if new == old.manifest:
             return old
         if dry_run:
@@ -192,7 +192,7 @@ class Registry:
     # --- deleting ---
 
     def delete(self, request: Request) -> Stored:
-        """Delete the object, or let it be deleted when nobody waits for that any more; returns its last state."""
+        """Delete the object, at once or after its finalizers and grace period. Return its last state."""
         options = request.document() if request.body else {}
         grace = options.get("gracePeriodSeconds")
         if grace is None and "gracePeriodSeconds" in request.query:
@@ -259,7 +259,7 @@ class Registry:
         return self._store.remove(old)
 
     def _empty(self, namespace: Stored) -> None:
-        """What the namespace controller does, at once."""
+        """Delete the namespace's objects at once, as the namespace controller would over time."""
         name = namespace.manifest["metadata"]["name"]
         for resource in self._store.catalogue:
             if resource.namespaced and resource.kept_as is None:
@@ -269,7 +269,7 @@ class Registry:
 
 
 def _is_awaited(resource: Resource, metadata: Manifest) -> bool:
-    """Whether somebody has to do something before the object may go: who set a finalizer, or a pod's kubelet."""
+    """Return whether a deletion has to wait: for a finalizer, or for the pod's kubelet."""
     ends_slowly = resource.kind == "Pod" and bool(metadata.get("deletionGracePeriodSeconds"))
     return bool(metadata.get("finalizers")) or ends_slowly
 

@@ -1,4 +1,4 @@
-"""What a client gets."""
+"""Responses of the API server."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def conflict(resource: Resource, name: str, why: str, *, subresource: str = "") 
 
 
 def failed_precondition(resource: Resource, name: str, why: str) -> StatusError:
-    """A deletion that was meant for another state of the object."""
+    """The Conflict for a deletion whose precondition (uid or resource version) isn't met."""
     title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return _conflict(resource, name, why, title, resource.kind)
 
@@ -95,7 +95,7 @@ def other_uid(resource: Resource, key: tuple[str, str], wanted: str, present: st
 
 
 def unversioned(resource: Resource, name: str) -> StatusError:
-    """An update that has to say for which version it is, and doesn't."""
+    """An update lacks the resource version that its kind requires."""
     field, text = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
     cause = {"reason": "FieldValueInvalid", "message": text, "field": field}
     message = f'{resource.title} "{name}" is invalid: {field}: {text}'
@@ -199,5 +199,5 @@ def internal_error(message: str) -> StatusError:
 
 
 def unnamed_error(message: str) -> StatusError:
-    """What Kubernetes answers where its code has an error without a reason."""
+    """The status for an error without a reason, as Kubernetes answers it."""
     return StatusError(500, "", message)

@@ -254,7 +254,7 @@ class Store:
         return _Writing(self._writing, manifest)
 
     def _follow(self, event: WatchEvent) -> None:
-        """Write down a change of the cluster: as a client has sent it, or as it was made in this process."""
+        """Record a change of the cluster, with the manifest that a client sent or made from the object."""
         obj = event.object
         resource, key = self._place_of(obj)
         old = self.get(resource, *key)
@@ -290,7 +290,7 @@ class Store:
         return as_new(resource, {**new, "metadata": metadata})
 
     def time(self, later: int = 0) -> str:
-        """The time in so many seconds, as in metadata: with whole seconds."""
+        """The time with whole seconds, as in metadata."""
         return write_time(datetime.fromtimestamp(int(self._clock.now()) + later, UTC))
 
     def _record(

@@ -57,7 +57,7 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """How long the client wants to watch."""
+        """The duration of the watch in seconds, as the client asked for it."""
         return float(self.request.number("timeoutSeconds") or _LONGEST)
 
     def close(self) -> None:

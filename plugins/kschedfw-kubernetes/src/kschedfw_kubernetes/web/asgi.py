@@ -40,7 +40,7 @@ class Response:
 
 @attrs.frozen
 class Asked:
-    """What a request says beside its path: the Accept header, and the query's values by name."""
+    """The Accept header and the query of a request."""
 
     accept: str
     query: Mapping[str, list[str]]
