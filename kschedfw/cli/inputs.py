@@ -203,7 +203,13 @@ def _notes(manifests: Manifests) -> list[str]:
     if custom:
         notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
     if manifests.made:
-        notes.append(f"pods made for workloads, which --no-expand leaves out: {_made(manifests.made)}")
+        pods = counted(sum(manifests.made.values()), "pod")
+        whose = (
+            counted(len(manifests.made), "workload")
+            if len(manifests.made) > 1
+            else printable(*manifests.made)
+        )
+        notes.append(f"{pods} made for {whose} (--no-expand makes none)")
     return [*notes, *_admission_notes(manifests)]
 
 
@@ -228,14 +234,6 @@ def _admission_notes(manifests: Manifests) -> Iterator[str]:
         yield f"not created: {pods_of_reason[0].message}{also}"
     if rest := sum(map(len, list(reasons.values())[REASONS_NAMED:])):
         yield f"not created for other reasons: {counted(rest, 'pod')}"
-
-
-def _made(pods: Mapping[str, int]) -> str:
-    most = sorted(pods.items(), key=lambda item: (-item[1], item[0]))
-    told = [f"{printable(workload)} {number:,}" for workload, number in most[:KINDS_NAMED]]
-    if (rest := len(most) - KINDS_NAMED) > 0:
-        told.append(counted(rest, "more workload"))
-    return f"{sum(pods.values()):,} ({', '.join(told)})"
 
 
 def _counted(numbers: Mapping[str, int]) -> str:

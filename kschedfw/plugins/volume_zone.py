@@ -27,8 +27,13 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
-from kschedfw.api.volume_matching import class_of_claim
+from kschedfw.api import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeBindingMode,
+    class_of_claim,
+)
 from kschedfw.plugins._claims import (
     claim_not_found,
     find_claim,

@@ -27,6 +27,7 @@ from kschedfw.cli import (
     read_input,
     with_input_options,
 )
+from kschedfw.cli.live import SOURCES
 
 WITHOUT_KUBERNETES = """
 import importlib.metadata as metadata, sys

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kschedfw import ClusterClient, Pod
-from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
-from kschedfw.api.volume_matching import class_of_claim
+from kschedfw.api import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    Volume,
+    class_of_claim,
+)
 from kschedfw.plugins._claims import VolumeError, claim_of
 from kschedfw.plugins._migration import TranslationError, plugin_named, plugin_of
 

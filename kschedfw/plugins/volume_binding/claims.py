@@ -13,14 +13,9 @@ from kschedfw.api import (
     StorageClass,
     Volume,
     VolumeBindingMode,
-)
-from kschedfw.api.volume_matching import (
-    SELECTED_NODE,
-    VolumeCandidates,
     class_of_claim,
-    class_of_volume,
-    is_fully_bound,
 )
+from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, class_of_volume, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
