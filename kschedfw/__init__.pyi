@@ -52,6 +52,8 @@ from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import ClusterClient as ClusterClient
 from .framework.handle import Handle as Handle
 from .framework.metrics import AttemptResult as AttemptResult
+from .framework.metrics import BatchAttempt as BatchAttempt
+from .framework.metrics import BatchFlush as BatchFlush
 from .framework.metrics import CachedObject as CachedObject
 from .framework.metrics import DevicePreparation as DevicePreparation
 from .framework.metrics import HintResult as HintResult

@@ -38,6 +38,7 @@ def as_json(explanation: Explanation) -> dict[str, object]:
             "wanted": step.wanted,
             "lookedAt": step.looked_at,
             "nominatedNodeOnly": step.nominated,
+            "batchOf": step.batch_of,
         },
         "score": None
         if score is None

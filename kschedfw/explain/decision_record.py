@@ -32,6 +32,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
 
@@ -96,9 +97,11 @@ class DecisionRecord:
     error: Exception | None = None
     narrowing: frozenset[str] = frozenset()
     candidates: NodeSelection | None = None
-    """The nodes to filter, in visiting order; None if only the nominated node was filtered."""
+    """The nodes to filter, in visiting order; None if only the nominated or hinted node was filtered."""
     start: int = 0
     wanted: int = 0
+    batch_of: str = ""
+    """The key of the pod whose search was reused."""
     searched: NodeSelection | None = None
     found: FilterOutcome | None = None
     feasible: NodeSelection | None = None
@@ -113,6 +116,10 @@ class DecisionRecord:
 
     def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
         self.candidates, self.start, self.narrowing = nodes, start, narrowing
+        self.batch_of = ""  # the hinted node didn't do
+
+    def node_hinted(self, hint: Hint) -> None:
+        self.batch_of = hint.batch_of
 
     def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
         self.searched, self.wanted, self.found = nodes, wanted, outcome
@@ -257,7 +264,8 @@ class DecisionRecord:
             wanted=self.wanted,
             refusals=Refusals.taken_from(diagnosis.node_to_status, self.framework.handle.snapshot.table.rows),
             by_extenders=by_extenders,
-            nominated=self.candidates is None,
+            nominated=self.candidates is None and not self.batch_of,
+            batch_of=self.batch_of,
         )
 
     def _score(self) -> ScoreStep | None:

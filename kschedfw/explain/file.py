@@ -143,6 +143,8 @@ def _written_filter(step: FilterStep, nodes: int) -> Json:
         written["byExtenders"] = _written_rows(step.by_extenders)
     if step.nominated:
         written["nominated"] = True
+    if step.batch_of:
+        written["batchOf"] = step.batch_of
     return written
 
 
@@ -269,6 +271,7 @@ def _read_filter(written: Mapping[str, Any], nodes: int) -> FilterStep:
         refusals=_read_refusals(written["refusals"], nodes),
         by_extenders=_read_rows(written["byExtenders"], nodes) if "byExtenders" in written else None,
         nominated=_as(bool, written.get("nominated", False)),
+        batch_of=_as(str, written.get("batchOf", "")),
     )
 
 

@@ -227,7 +227,7 @@ def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
 
 
 def _not_reached(step: FilterStep, nodes: int) -> IntArray:
-    if step.nominated:
+    if step.nominated or step.batch_of:
         return np.setdiff1d(np.arange(nodes), step.candidates)
     return step.not_looked_at
 
@@ -235,6 +235,8 @@ def _not_reached(step: FilterStep, nodes: int) -> IntArray:
 def _why_not_reached(explanation: Explanation, step: FilterStep) -> str:
     if step.nominated:
         return "not looked at: the pod was nominated to a node, and still fits there"
+    if step.batch_of:
+        return f"not looked at: the search for {step.batch_of} was reused, of which the node is the best that was left"
     if explanation.result is Result.FAILED and explanation.node is None:
         return "not looked at: a plugin failed before"
     return f"not looked at: {step.wanted} feasible nodes were found before"

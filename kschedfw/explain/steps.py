@@ -39,7 +39,8 @@ class FilterStep:
     `start`, wrapped around at the end, and ended when more than `wanted` nodes had passed: `order` are the rows of
     the candidates, of which the first `looked_at` were reached. `refusals` has the statuses of nodes that aren't
     `feasible`. With extenders, `by_extenders` has the rows that passed them, in their order. With `nominated`, only
-    the node that preemption had chosen earlier was filtered.
+    the node that preemption had chosen earlier was filtered; with `batch_of`, only the best node that was left of the
+    search of this pod.
     """
 
     plugins: tuple[str, ...]
@@ -50,6 +51,7 @@ class FilterStep:
     refusals: Refusals
     by_extenders: IntArray | None = None
     nominated: bool = False
+    batch_of: str = ""
 
     @cached_property
     def order(self) -> IntArray:

@@ -63,6 +63,7 @@ class CycleState:
         "_data",
         "parallel_pre_bind_plugins",
         "record_plugin_metrics",
+        "scheduling_cycle",
         "skip_filter_plugins",
         "skip_pre_bind_plugins",
         "skip_score_plugins",
@@ -71,6 +72,8 @@ class CycleState:
     def __init__(self) -> None:
         self._data: dict[str, object] = {}
         self.record_plugin_metrics = False
+        self.scheduling_cycle: int | None = None
+        """The number of the cycle, counted by pods taken from the queue; None for a pod that isn't from there."""
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()

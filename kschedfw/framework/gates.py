@@ -21,6 +21,7 @@ GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
 TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
+OPPORTUNISTIC_BATCHING: Final = "OpportunisticBatching"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
 VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
@@ -244,10 +245,9 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
     "NominatedNodeNameForExpectation": FeatureGate(
         _alpha("1.34") | _beta("1.35"), "pods that wait before their binding are nominated", only=True
     ),
-    "OpportunisticBatching": FeatureGate(
+    OPPORTUNISTIC_BATCHING: FeatureGate(
         _beta("1.35"),
-        "the hints of kube-scheduler; kept answers are here whether it is on or off",
-        only=False,
+        "the search of a pod is reused for pods like it that follow at once, as long as each fills its node",
     ),
     "PodGroupPreemptionPolicy": FeatureGate(
         _alpha("1.37"), "a preemptionPolicy of groups", needs=(GENERIC_WORKLOAD,), only=False

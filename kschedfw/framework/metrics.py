@@ -72,6 +72,32 @@ class HintResult(StrEnum):
     ERROR = "Error"
 
 
+class BatchAttempt(StrEnum):
+    """What became of the attempt to reuse the search of the pod before (OpportunisticBatching)."""
+
+    NO_HINT = "no_hint"
+    HINT_USED = "hint_used"
+    HINT_NOT_USED = "hint_not_used"
+
+
+class BatchFlush(StrEnum):
+    """Why a search can't be reused (OpportunisticBatching); kube-scheduler's `pod_failed` never happens."""
+
+    POD_SKIPPED = "pod_skipped"
+    """The pod of the cycle before got no node from this profile."""
+    NODE_MISSING = "node_missing"
+    """The node of the pod before is gone."""
+    NODE_NOT_FULL = "node_not_full"
+    """The pod would fit beside the pod before."""
+    EMPTY_LIST = "empty_list"
+    """A single node was feasible."""
+    EXPIRED = "expired"
+    POD_INCOMPATIBLE = "pod_incompatible"
+    """The pod differs from the one that was searched for, or can't be signed."""
+    POD_NOT_BATCHABLE = "pod_not_batchable"
+    """The pod that was searched for can't be signed."""
+
+
 class DevicePreparation(StrEnum):
     """How waiting for allocated devices to be prepared has ended."""
 
@@ -107,6 +133,22 @@ class MetricsRecorder(Protocol):
 
     def scheduling_algorithm(self, seconds: float) -> None:
         """The scheduling algorithm has ended, with or without a node. `seconds` include preemption, but not assume."""
+        ...
+
+    def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
+        """The search of an earlier pod was reused or not. A hint counts when the pod gets a node."""
+        ...
+
+    def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
+        """A kept search can't be reused for the pod, or the pod's own search can't be kept."""
+        ...
+
+    def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
+        """A pod was looked up a node of an earlier search, or there was none."""
+        ...
+
+    def batch_stored(self, profile: str, seconds: float) -> None:
+        """The outcome of a pod's search was noted for later pods."""
         ...
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
@@ -203,6 +245,18 @@ class NoMetrics:
         pass
 
     def scheduling_algorithm(self, seconds: float) -> None:
+        pass
+
+    def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
+        pass
+
+    def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
+        pass
+
+    def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
+        pass
+
+    def batch_stored(self, profile: str, seconds: float) -> None:
         pass
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:

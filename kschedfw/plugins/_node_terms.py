@@ -8,7 +8,7 @@ would: `NotIn` with a value that can't be a label matches nothing. Semantics: co
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -30,6 +30,26 @@ from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 Mask = npt.NDArray[np.bool_]
 
 _FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
+
+
+def in_any_order(affinity: NodeAffinity | None) -> Hashable:
+    """The terms of an affinity, in whatever order they, their requirements and values are: a signature for batching."""
+    if affinity is None:
+        return None
+    required = () if affinity.required is None else affinity.required.node_selector_terms
+    preferred = [(term.weight, *_parts(term.preference)) for term in affinity.preferred]
+    return tuple(sorted(map(_parts, required))), tuple(sorted(preferred))
+
+
+_Requirements = tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+def _parts(term: NodeSelectorTerm) -> tuple[_Requirements, _Requirements]:
+    return _sorted(term.match_expressions), _sorted(term.match_fields)
+
+
+def _sorted(requirements: Sequence[Requirement]) -> _Requirements:
+    return tuple(sorted((each.key, each.operator.value, tuple(sorted(each.values))) for each in requirements))
 
 
 @attrs.frozen

@@ -6,9 +6,24 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+import attrs
+
 from kschedfw import Handle, Plugin, Pod, Status
 
 FoundT = TypeVar("FoundT")
+
+
+def volumes_of(pod: Pod) -> Hashable:
+    """The sources of the pod's volumes, whatever their order and names: a signature for batching.
+
+    As kube-scheduler's it names claims, and doesn't say what the cluster has of them.
+    """
+    sources = [
+        attrs.evolve(volume, name="")
+        for volume in pod.spec.volumes or ()
+        if volume.is_storage or volume.image
+    ]
+    return tuple(sorted(sources, key=repr))
 
 
 class StoragePlugin(Plugin, Generic[FoundT]):
@@ -35,6 +50,9 @@ class StoragePlugin(Plugin, Generic[FoundT]):
         found = self.find(pod)
         self._latest = pod, found
         return None if isinstance(found, Status) else self.signature(found)
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return volumes_of(pod)
 
     def found(self, pod: Pod) -> FoundT | Status:
         """The result of `find` that `sign` has kept for this pod, handed out once; otherwise the volumes are looked up

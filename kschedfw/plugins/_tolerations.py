@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import IntArray, NodeTable
+from kschedfw import IntArray, NodeTable, Pod
 from kschedfw.api import Taint, TaintEffect, Toleration, TolerationOperator
 
 # `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off in v1.36;
@@ -28,6 +28,11 @@ def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Tolerat
         taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
         for taint in taints
     )
+
+
+def sorted_tolerations(pod: Pod) -> Hashable:
+    """The pod's tolerations, in whatever order they are written: a signature for batching."""
+    return tuple(sorted(pod.spec.tolerations, key=lambda each: (each.key, each.value)))
 
 
 def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:

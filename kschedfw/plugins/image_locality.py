@@ -49,6 +49,10 @@ class ImageLocality(Plugin):
         present = [name for name in _images(pod) if name in known] if known else []
         return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        containers = (*pod.spec.init_containers, *pod.spec.containers)
+        return frozenset(normalized_image_name(container.image) for container in containers)
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.NODES
 

@@ -44,6 +44,7 @@ from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,
     any_mask,
     any_matches,
+    in_any_order,
     is_empty,
     preferred_errors,
     selector_errors,
@@ -102,6 +103,9 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_selector, pod.spec.affinity.node_affinity
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return pod.spec.node_selector, in_any_order(pod.spec.affinity.node_affinity)
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.SIGNATURE

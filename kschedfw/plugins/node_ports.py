@@ -45,6 +45,13 @@ class NodePorts(Plugin):
     def sign(self, pod: Pod) -> Hashable | None:
         return frozenset(pod.host_ports)
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        # The numbers alone, of all init containers, too, as kube-scheduler has it.
+        containers = (*pod.spec.init_containers, *pod.spec.containers)
+        return frozenset(
+            port.host_port for container in containers for port in container.ports if port.host_port
+        )
+
     def plan_part(self, pod: Pod) -> PlanPart | None:
         return None if pod.host_ports else PlanPart.IDLE
 

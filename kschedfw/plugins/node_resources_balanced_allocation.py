@@ -88,6 +88,10 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
             return None  # what classes of devices stand behind depends on other objects than the node
         return self._resources.requests_of(requests)
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        amounts = pod.requests.amounts
+        return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.BALANCED_ALLOCATION if self._resources.are_cpu_and_memory else None
 

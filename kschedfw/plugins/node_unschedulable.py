@@ -24,7 +24,7 @@ from kschedfw import (
 )
 from kschedfw.api import Taint, TaintEffect
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins._tolerations import tolerates
+from kschedfw.plugins._tolerations import sorted_tolerations, tolerates
 
 _CORDONED = Status.unresolvable("node(s) were unschedulable")
 
@@ -41,6 +41,9 @@ class NodeUnschedulable(Plugin):
     def sign(self, pod: Pod) -> Hashable | None:
         tolerations = pod.spec.tolerations
         return bool(tolerations) and tolerates(tolerations, _TAINT)
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return sorted_tolerations(pod)
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.NODES

@@ -34,6 +34,7 @@ from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins._tolerations import (
     has_untolerated_taint,
+    sorted_tolerations,
     tolerates,
     untolerated_mask,
     untolerated_taints,
@@ -55,6 +56,9 @@ class TaintToleration(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.tolerations
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return sorted_tolerations(pod)
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.NODES

@@ -27,6 +27,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector, pick_of
 
@@ -49,12 +50,17 @@ class DecisionObserver(Protocol):
         """These nodes are in question, in visiting order.
 
         They are all nodes of the snapshot, or those that the pre_filters of `narrowing` have left over. `start` is the
-        place of the first one in the order of the snapshot's rows. Not called if the pod's nominated node will do.
+        place of the first one in the order of the snapshot's rows. Not called if the pod's nominated or hinted node
+        will do.
         """
         ...
 
+    def node_hinted(self, hint: Hint) -> None:
+        """The node of the hint is tried first, alone: it is what is left of an earlier pod's search."""
+        ...
+
     def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
-        """These nodes were filtered until `wanted` had passed. Called for a nominated node alone first."""
+        """These nodes were filtered until `wanted` had passed. Called for a nominated or hinted node alone first."""
         ...
 
     def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
@@ -107,8 +113,12 @@ class GenericScheduler:
         percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
         exhaustive: bool = False,
+        batching: Batching | None = None,
     ) -> None:
-        """With `exhaustive`, a search looks at all nodes, from the first one on, whatever the pod is nominated to."""
+        """With `exhaustive`, a search looks at all nodes, from the first one on, whatever the pod is nominated to.
+
+        With `batching`, searches are reused for pods in numbered cycles (`CycleState.scheduling_cycle`).
+        """
         self._cache = cache
         self._snapshot = snapshot
         self._random = random
@@ -118,6 +128,9 @@ class GenericScheduler:
         self._next_start_node_index = 0
         self._scheduling = threading.Lock()
         self._observer: DecisionObserver | None = None
+        self._batching = batching
+        self._batch: Batch | None = None
+        """That of the pod that is being scheduled, if it takes part."""
 
     def schedule(
         self,
@@ -168,7 +181,7 @@ class GenericScheduler:
         try:
             yield
         finally:
-            self._observer = None
+            self._observer = self._batch = None
             self._scheduling.release()
 
     @contextmanager
@@ -183,7 +196,12 @@ class GenericScheduler:
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         self._look(framework, pod)
+        if self._batching is not None:
+            self._batch = self._batching.begin(framework, state, pod)
         if (placed := self._place_in_one_pass(framework, state, pod)) is not None:
+            if self._batch is not None:
+                self._batch.take_hint(state, pod, self._selector)
+                self._batch.end(pod, placed.suggested_host, placed.feasible_nodes)
             return placed
         feasible, evaluated = self._find(framework, state, pod, None)
         return self._choose(framework, state, pod, feasible, evaluated)
@@ -192,9 +210,13 @@ class GenericScheduler:
         self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection, evaluated: int
     ) -> ScheduleResult:
         if len(feasible) == 1:
-            return ScheduleResult(feasible[0].name, evaluated, 1)
-        host = feasible[self.choose(framework, state, pod, feasible)]
-        return ScheduleResult(host.name, evaluated, len(feasible))
+            host, scored = feasible[0].name, None
+        else:
+            totals, chosen = self._scored(framework, state, pod, feasible)
+            host, scored = feasible[chosen].name, Scored(feasible, totals, chosen)
+        if self._batch is not None:
+            self._batch.end(pod, host, len(feasible), scored)
+        return ScheduleResult(host, evaluated, len(feasible))
 
     def find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
         """The first half of `schedule`: the feasible nodes, at least one, and how many were looked at.
@@ -223,6 +245,7 @@ class GenericScheduler:
             or pod.status.nominated_node_name
             or framework.handle.extenders
             or not framework.has_score_plugins
+            or (self._batch is not None and self._batch.signature is not None)
         ):
             return None
         table = self._snapshot.table
@@ -256,10 +279,15 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
+        return self._scored(framework, state, pod, feasible)[1]
+
+    def _scored(
+        self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection
+    ) -> tuple[Totals, int]:
         totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        return self.select(totals, feasible)
+        return totals, self.select(totals, feasible)
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """The position of a node with the highest total, as the selector picks one."""
@@ -284,11 +312,18 @@ class GenericScheduler:
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
             return self._none(), diagnosis
-        if pod.status.nominated_node_name and not self._exhaustive:
-            # the room made for the pod is most likely still there, and nowhere else
-            nominated = self._try_nominated_node(framework, state, pod, diagnosis, within)
-            if nominated is not None:
-                return nominated, diagnosis
+        first = (
+            pod.status.nominated_node_name
+        )  # the room made for it is most likely still there, and nowhere else
+        hint = None if self._batch is None else self._batch.take_hint(state, pod, self._selector)
+        if hint is not None and not first:
+            first = hint.node
+            if self._observer is not None:
+                self._observer.node_hinted(hint)
+        if first and not self._exhaustive:
+            alone = self._try_alone(first, framework, state, pod, diagnosis, within)
+            if alone is not None:
+                return alone, diagnosis
         nodes = self._candidates(left_over, narrowing, diagnosis, within)
         if self._observer is not None:
             start = self._next_start_node_index % len(nodes) if len(nodes) else 0
@@ -387,8 +422,9 @@ class GenericScheduler:
         start = self._next_start_node_index % len(rows) if rows else 0
         return NodeSelection(table, np.array([*rows[start:], *rows[:start]], dtype=np.int64))
 
-    def _try_nominated_node(
+    def _try_alone(
         self,
+        node_name: str,
         framework: Framework,
         state: CycleState,
         pod: Pod,
@@ -396,7 +432,7 @@ class GenericScheduler:
         within: NodeSelection | None,
     ) -> NodeSelection | None:
         table = self._snapshot.table
-        row = table.rows.get(pod.status.nominated_node_name)
+        row = table.rows.get(node_name)
         if row is None or (within is not None and row not in within.rows):
             return None
         node = NodeSelection(table, np.array([row], dtype=np.int64))

@@ -19,7 +19,7 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, FeatureGates
+from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import check_cluster, record_event
 from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
@@ -34,6 +34,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.batching import Batching
 from kschedfw.scheduler.binding_cycle import BindingCycle, release
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache
@@ -178,7 +179,12 @@ class Scheduler:
             random=random,
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
+            batching=Batching(self._clock, metrics)
+            if feature_gates.enabled(OPPORTUNISTIC_BATCHING)
+            else None,
         )
+        self._cycles = 0
+        """How many pods were taken from the queue."""
         self.algorithm: Algorithm = generic
         failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
@@ -442,6 +448,7 @@ class Scheduler:
 
     def _begin(self, info: QueuedPodInfo) -> Attempt | None:
         """The attempt of a pod that was popped; None if it needs none, or was scheduled with its group."""
+        self._cycles += 1
         if self.group_cycle is not None and group_key(info.pod):
             self.group_cycle.run(info)
             self._evictions.carry_out()
@@ -452,6 +459,7 @@ class Scheduler:
             return None
         attempt = Attempt(info, framework, self._clock.monotonic())
         attempt.state.record_plugin_metrics = self._measuring and self._sampling()
+        attempt.state.scheduling_cycle = self._cycles
         return attempt
 
     def _make(self, attempt: Attempt) -> None:

@@ -151,7 +151,8 @@ def test_features_say_whether_their_behaviour_is_here() -> None:
     is_here = {name: here for name, _, here in FeatureGates.of(GENERIC_WORKLOAD).features}
     assert is_here[GENERIC_WORKLOAD]
     assert not is_here[GANG_SCHEDULING]
-    assert not is_here["OpportunisticBatching"]
+    assert is_here["OpportunisticBatching"]
+    assert not is_here["SchedulerAsyncPreemption"]
     assert REFERENCE == "1.36"
 
 

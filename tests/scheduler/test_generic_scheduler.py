@@ -32,6 +32,7 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.totals import Totals
 from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
+from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.errors import SnapshotMismatchError
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 from tests.properties import examples
@@ -558,6 +559,9 @@ class TestObserver:
         class Observer:
             def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
                 seen.append(("candidates", names(nodes), start, narrowing))
+
+            def node_hinted(self, hint: Hint) -> None:
+                seen.append(("hinted", hint.node, hint.batch_of))
 
             def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
                 seen.append(("filtered", names(nodes), wanted, names(outcome.feasible)))

@@ -74,6 +74,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             return None
         return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return None if pod.spec.resource_claims else ()  # NodeResourcesFit refuses to sign extended resources
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
         return PlanPart.IDLE
 

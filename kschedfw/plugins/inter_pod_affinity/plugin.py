@@ -86,6 +86,13 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         meta = pod.metadata
         return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        affinity = pod.spec.affinity
+        if affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None:
+            return None
+        # Terms of existing pods may be about the labels.
+        return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
         return PlanPart.IDLE
 

@@ -75,6 +75,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return None  # what classes of devices stand behind depends on other objects than the node
         return requests
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        amounts = pod.requests.amounts
+        return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         is_of_both = self._is_plain_least_allocated and self._resources.are_cpu_and_memory
         return PlanPart.LEAST_ALLOCATED if is_of_both else None

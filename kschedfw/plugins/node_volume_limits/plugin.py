@@ -35,6 +35,7 @@ from kschedfw.api.volumes import claim_name
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
+from kschedfw.plugins._storage_plugin import volumes_of
 from kschedfw.plugins.node_volume_limits.limits import (
     NO_LIMIT,
     LimitColumns,
@@ -74,6 +75,9 @@ class NodeVolumeLimits(Plugin):
         else ().
         """
         return None if pod.spec.volumes and can_count(pod) else ()
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return volumes_of(pod)
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
         return PlanPart.IDLE

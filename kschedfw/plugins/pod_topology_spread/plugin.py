@@ -105,6 +105,11 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         inclusion = NodeInclusion(pod)
         return constraints, *(inclusion.signature(constraint) for constraint in constraints)
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        # Default constraints count for every pod, even for one that no Service selects.
+        has_constraints = pod.spec.topology_spread_constraints or any(self._defaults.values())
+        return None if has_constraints else ()
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has constraints
         return PlanPart.IDLE
 

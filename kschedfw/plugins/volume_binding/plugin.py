@@ -28,6 +28,7 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
+from kschedfw.plugins._storage_plugin import volumes_of
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import VolumeBinder, VolumeReservation
 from kschedfw.plugins.volume_binding.claims import VolumeClaimProblem, VolumeClaims
@@ -60,6 +61,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         # Without claims there is nothing to refuse; the same goes for bound volumes that can be used from everywhere.
         return self.claims.reaches(pod) if pod.spec.volumes else ()
+
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return volumes_of(pod)
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
         return PlanPart.IDLE

@@ -35,6 +35,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.totals import Totals
 from kschedfw.framework.status import Status
 from kschedfw.plugins.default_preemption import DefaultPreemptionArgs
+from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.groups import GroupDecision, GroupResult, MemberResult, VictimUnit
 from kschedfw.scheduler.queue.protocol import Place
@@ -300,6 +301,9 @@ class _PodDecision:
 
     def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:  # noqa: ARG002
         self._candidates = list(nodes.table.names)
+
+    def node_hinted(self, hint: Hint) -> None:
+        pass
 
     def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
         pass

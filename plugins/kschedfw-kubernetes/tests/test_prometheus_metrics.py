@@ -32,6 +32,8 @@ from kschedfw import (
 )
 from kschedfw.framework.metrics import (
     AttemptResult,
+    BatchAttempt,
+    BatchFlush,
     CachedObject,
     DevicePreparation,
     HintResult,
@@ -52,6 +54,10 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     """Have each metric told once, so that it shows."""
     metrics.scheduling_attempt(AttemptResult.SCHEDULED, PROFILE, 0.5)
     metrics.scheduling_algorithm(0.5)
+    metrics.batch_attempt(BatchAttempt.HINT_USED, PROFILE)
+    metrics.batch_flushed(BatchFlush.NODE_NOT_FULL, PROFILE)
+    metrics.node_hint(True, PROFILE, 0.5)
+    metrics.batch_stored(PROFILE, 0.5)
     metrics.pod_scheduled(1, 0.5)
     metrics.pod_scheduled_after_flush()
     metrics.cache_size(CachedObject.NODES, 3)
@@ -113,6 +119,10 @@ TABLE = [
     ("pod_scheduling_attempts", "histogram", set(), (1, 16, 5)),
     ("pod_scheduling_sli_duration_seconds", "histogram", {"attempts"}, (0.01, 5242.88, 20)),
     ("pod_scheduled_after_flush", "counter", set(), None),
+    ("batch_attempts", "counter", {"profile", "result"}, None),
+    ("batch_cache_flushed", "counter", {"profile", "reason"}, None),
+    ("get_node_hint_duration_seconds", "histogram", {"hinted", "profile"}, (0.00001, 0.02048, 12)),
+    ("store_schedule_results_duration_seconds", "histogram", {"profile"}, (0.00001, 0.02048, 12)),
     ("resourceclaim_creates", "counter", {"status"}, None),
     ("dra_bindingconditions_allocations", "counter", {"profile", "driver", "status"}, None),
     (

@@ -12,6 +12,8 @@ import attrs
 
 from kschedfw import (
     AttemptResult,
+    BatchAttempt,
+    BatchFlush,
     CachedObject,
     Code,
     DevicePreparation,
@@ -54,6 +56,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 ATTEMPT_SECONDS: Final = exponential(0.001, 2, 15)
+HINT_SECONDS: Final = exponential(0.00001, 2, 12)
 POD_SECONDS: Final = exponential(0.01, 2, 20)
 POINT_SECONDS: Final = exponential(0.0001, 2, 12)
 PLUGIN_SECONDS: Final = exponential(0.00001, 1.5, 20)
@@ -113,6 +116,7 @@ class PrometheusMetrics:
         make = _Maker(self.registry)
         self._make_attempts(make)
         self._make_plugins(make)
+        self._make_batching(make)
         self._make_devices(make)
         self._volume_failures = children(
             make.counter(
@@ -219,6 +223,41 @@ class PrometheusMetrics:
             )
         )
 
+    def _make_batching(self, make: _Maker) -> None:
+        self._batch_attempts = children(
+            make.counter(
+                "batch_attempts_total",
+                "Pods for which an earlier search was reused (hint_used), in vain (hint_not_used), or not (no_hint).",
+                "profile",
+                "result",
+            )
+        )
+        self._batch_flushes = children(
+            make.counter(
+                "batch_cache_flushed_total",
+                "Searches that can't be reused, by the reason.",
+                "profile",
+                "reason",
+            )
+        )
+        self._node_hint_seconds = children(
+            make.histogram(
+                "get_node_hint_duration_seconds",
+                "How long it takes to find the node that an earlier search has left for a pod.",
+                HINT_SECONDS,
+                "hinted",
+                "profile",
+            )
+        )
+        self._store_seconds = children(
+            make.histogram(
+                "store_schedule_results_duration_seconds",
+                "How long it takes to keep a search for later pods.",
+                HINT_SECONDS,
+                "profile",
+            )
+        )
+
     def _make_devices(self, make: _Maker) -> None:
         self._claims_created = children(
             make.counter(
@@ -292,6 +331,18 @@ class PrometheusMetrics:
 
     def scheduling_algorithm(self, seconds: float) -> None:
         self._algorithm_seconds.observe(seconds)
+
+    def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
+        self._batch_attempts(profile, result).inc()
+
+    def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
+        self._batch_flushes(profile, reason).inc()
+
+    def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
+        self._node_hint_seconds("hint" if hinted else "no_hint", profile).observe(seconds)
+
+    def batch_stored(self, profile: str, seconds: float) -> None:
+        self._store_seconds(profile).observe(seconds)
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
         self._pod_attempts.observe(attempts)

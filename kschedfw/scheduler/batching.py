@@ -1,0 +1,213 @@
+"""Reuses the search of one pod for pods like it that follow it (KEP-5598, the gate OpportunisticBatching).
+
+Where each pod fills a node, the second best node of a search is the best one for the next pod. So the totals of a
+search are kept, and a pod that follows at once is tried on the best node that is left of them, alone. Nothing is scored
+anew, whatever has changed meanwhile: decisions differ from those without batching.
+
+Equal nodes of a kept search are drawn as in a search. kube-scheduler v1.36 takes them in the order of its heap, which
+follows from the order in which its workers happen to finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.metrics import BatchAttempt, BatchFlush, MetricsRecorder
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.totals import Totals
+from kschedfw.scheduler.select import HostSelector
+
+MAX_BATCH_AGE: Final = 0.5
+"""The seconds for which a search is reused: its totals become stale, as kube-scheduler doesn't follow changes."""
+
+_TAKEN: Final = np.iinfo(np.int64).min
+"""The total of a node that isn't left."""
+
+_SIGNED_POINTS: Final = (
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+)
+
+
+@attrs.frozen
+class Hint:
+    """The node that a pod is tried on first, and the key of the pod whose search says so."""
+
+    node: str
+    batch_of: str
+
+
+@attrs.frozen(eq=False)
+class Scored:
+    """The feasible nodes of a search with their totals, shape (k,), and the index of the one that was chosen."""
+
+    nodes: NodeSelection
+    totals: Totals
+    chosen: int
+
+
+class _KeptSearch:
+    """The totals of a search, and which of the nodes are left."""
+
+    def __init__(self, pod: str, signature: Hashable, made: float, scored: Scored) -> None:
+        self.pod = pod
+        """The key of the pod that was searched for."""
+        self.signature = signature
+        self.made = made
+        self.left = len(scored.nodes)
+        self._nodes = scored.nodes
+        # The table's own list is replaced when rows move: this one goes on saying which node was in which row.
+        self._infos: Sequence[NodeInfo] = scored.nodes.table.node_infos
+        self._totals: IntArray = scored.totals.values.copy()
+        self._take(scored.chosen)
+
+    def _take(self, index: int) -> None:
+        self._totals[index] = _TAKEN
+        self.left -= 1
+
+    def take_best(self, selector: HostSelector) -> str:
+        """Return the name of the best node that is left, which isn't left from now on."""
+        if self._nodes.table.node_infos is not self._infos:
+            infos = [self._infos[row] for row in self._nodes.rows.tolist()]
+            self._nodes = NodeSelection.whole(NodeTable.of(infos))
+            self._infos = self._nodes.table.node_infos
+        index = selector.select(Totals(self._totals), self._nodes).index
+        self._take(index)
+        return self._nodes[index].name
+
+
+class Batch:
+    """The kept search of a profile, and the turn of the pod that is being scheduled.
+
+    A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen. A pod that gets no
+    node, or that another profile schedules, has no `end`: cycles are numbered, and the gap shows.
+    """
+
+    def __init__(self, framework: Framework, clock: Clock, metrics: MetricsRecorder) -> None:
+        self._framework = framework
+        self._clock = clock
+        self._metrics = metrics
+        self._profile = framework.profile.scheduler_name
+        names = dict.fromkeys(name for point in _SIGNED_POINTS for name in framework.plugins_at(point))
+        self._plugins = [framework.plugins[name] for name in names]
+        self._refuser: AnyPlugin | None = None
+        """The plugin that couldn't sign the last pod: most likely it can't sign the next one either."""
+        self._kept: _KeptSearch | None = None
+        self._last_cycle = self._cycle = 0
+        self._last_node = ""
+        self.signature: Hashable | None = None
+        """The signature of the pod whose turn it is; None if its search can't be reused."""
+        self._hint: Hint | None = None
+
+    def begin(self, pod: Pod, cycle: int) -> None:
+        """Begin the turn of a pod, in the cycle of this number."""
+        self._cycle, self._hint = cycle, None
+        self.signature = self._sign(pod)
+
+    def _sign(self, pod: Pod) -> Hashable | None:
+        if self._framework.handle.extenders:
+            return None
+        try:
+            if self._refuser is not None and self._refuser.sign_for_batch(pod) is None:
+                return None
+            signatures = []
+            for plugin in self._plugins:
+                signature = plugin.sign_for_batch(pod)
+                if signature is None:
+                    self._refuser = plugin
+                    return None
+                signatures.append(signature)
+            made = tuple(signatures)
+            hash(made)
+        except HOOK_FAILURES:  # a plugin that fails to sign is one that can't sign
+            return None
+        return made
+
+    def take_hint(self, state: CycleState, pod: Pod, selector: HostSelector) -> Hint | None:
+        """Return the node to try first, if the last search can be reused for the pod. The pre_filters have passed."""
+        started = self._clock.monotonic()
+        kept = self._kept
+        if kept is not None and kept.left:
+            flush = self._obstacle(kept, state, pod)
+            if flush is None:
+                self._hint = Hint(kept.take_best(selector), kept.pod)
+            else:  # it stays until another search replaces it, and hinders the next pod for its own reasons
+                self._metrics.batch_flushed(flush, self._profile)
+        if self._hint is None:
+            self._metrics.batch_attempt(BatchAttempt.NO_HINT, self._profile)
+        self._metrics.node_hint(self._hint is not None, self._profile, self._clock.monotonic() - started)
+        return self._hint
+
+    def _obstacle(self, kept: _KeptSearch, state: CycleState, pod: Pod) -> BatchFlush | None:
+        if self._cycle != self._last_cycle + 1:
+            return BatchFlush.POD_SKIPPED
+        if self.signature is None or self.signature != kept.signature:
+            return BatchFlush.POD_INCOMPATIBLE
+        if self._clock.monotonic() - kept.made > MAX_BATCH_AGE:
+            return BatchFlush.EXPIRED
+        snapshot = self._framework.handle.snapshot
+        if self._last_node not in snapshot:
+            return BatchFlush.NODE_MISSING
+        # If the pod fits beside the last one, that node may be the best one again, and its total isn't known.
+        status = self._framework.run_filter_plugins(state, pod, snapshot.get(self._last_node))
+        return None if status.is_rejected else BatchFlush.NODE_NOT_FULL
+
+    def end(self, pod: Pod, node: str, feasible: int, scored: Scored | None = None) -> None:
+        """End the turn of a pod that gets this node, one of so many feasible ones.
+
+        `scored` is needed where several are feasible and the pod has a signature.
+        """
+        started = self._clock.monotonic()
+        self._last_cycle, self._last_node = self._cycle, node
+        hint = self._hint
+        if hint is not None:
+            attempt = BatchAttempt.HINT_USED if hint.node == node else BatchAttempt.HINT_NOT_USED
+            self._metrics.batch_attempt(attempt, self._profile)
+        if hint is None or hint.node != node:
+            self._keep(pod, feasible, scored)
+        self._metrics.batch_stored(self._profile, self._clock.monotonic() - started)
+
+    def _keep(self, pod: Pod, feasible: int, scored: Scored | None) -> None:
+        if feasible > 1 and self.signature is not None and scored is not None:
+            made = self._clock.monotonic()
+            self._kept = _KeptSearch(pod.key, self.signature, made, scored)
+            return
+        self._kept = None
+        reason = BatchFlush.POD_NOT_BATCHABLE if feasible > 1 else BatchFlush.EMPTY_LIST
+        self._metrics.batch_flushed(reason, self._profile)
+
+
+class Batching:
+    """The batches of a scheduler's profiles."""
+
+    def __init__(self, clock: Clock, metrics: MetricsRecorder) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._batches: WeakKeyDictionary[Framework, Batch] = WeakKeyDictionary()
+
+    def begin(self, framework: Framework, state: CycleState, pod: Pod) -> Batch | None:
+        """Begin the turn of a pod; None for one that isn't scheduled in a numbered cycle, which takes no part."""
+        if state.scheduling_cycle is None:
+            return None
+        batch = self._batches.get(framework)
+        if batch is None:
+            batch = self._batches[framework] = Batch(framework, self._clock, self._metrics)
+        batch.begin(pod, state.scheduling_cycle)
+        return batch
