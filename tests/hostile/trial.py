@@ -7,9 +7,11 @@ that makes for twenty times as many trials. One in `COMMANDS` goes through a com
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -155,3 +157,23 @@ _CONFIGURATION_COMMANDS = (
     ("config", "show", "FILE", "--json"),
     ("config", "diff", "FILE", "FILE"),
 )
+
+
+# Long runs
+
+
+def watch(seconds: float) -> None:
+    """End the process after this time, with a traceback: even where it hangs outside of Python's own code."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback_later(seconds, exit=True)
+
+
+def show_threads() -> None:
+    """Say on stderr where every thread is."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback(all_threads=True)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
