@@ -105,17 +105,22 @@ class Manifests:
         problems: Iterable[ManifestError] = (),
         warnings: Iterable[ManifestError] = (),
         stored: Container[str] | None = None,
+        existing: Iterable[Named] = (),
     ) -> Self:
         """Objects by kind, in their order; pods get the priorities of their classes.
 
         `stored` are the keys of the pods that an API server has stored already, by default all; the others are
-        admitted as if they were created now.
+        admitted as if they were created now, in a cluster that has the `existing` objects, too.
         """
         loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
         for obj in objects:
             loaded[type(obj)].append(obj)
         by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
-        admission = Admission(obj for of_class in by_class.values() for obj in of_class)
+        before = tuple(existing)
+        admission = Admission((*before, *(obj for of_class in by_class.values() for obj in of_class)))
+        for obj in before:
+            if isinstance(obj, Pod):
+                admission.count(obj)
         if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
             # What exists uses quotas before anything new is created.
             known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
@@ -163,6 +168,7 @@ def read_manifests(
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
@@ -171,8 +177,11 @@ def read_manifests(
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
     otherwise.
+
+    `existing` are the objects of the cluster that the manifests come on top of: new pods are admitted under its
+    policies, too, and its pods count for quotas. They aren't in the result.
     """
-    return _load(list(sources(paths)), field_validation, limits, progress)
+    return _load(list(sources(paths)), field_validation, limits, progress, existing)
 
 
 def parse_manifests(
@@ -190,13 +199,17 @@ def parse_manifests(
 
 
 def _load(
-    texts: Sequence[Source], field_validation: FieldValidation, limits: Limits, progress: Progress | None
+    texts: Sequence[Source],
+    field_validation: FieldValidation,
+    limits: Limits,
+    progress: Progress | None,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     loader = _Loader(field_validation, limits, progress, sum(source.size for source in texts))
     with without_collections():
         for source in texts:
             loader.load(source)
-        return loader.result()
+        return loader.result(existing)
 
 
 class _Loader:
@@ -243,10 +256,10 @@ class _Loader:
             self._told = position
             self._progress(position, max(position, self._total))
 
-    def result(self) -> Manifests:
+    def result(self, existing: Iterable[Named]) -> Manifests:
         objects = expand(self._objects.values(), self._limits, self._refuse)
         ignored = FrozenDict(sorted(self._ignored.items()))
-        return Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
+        return Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored, existing)
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number
