@@ -130,11 +130,11 @@ def try_seed(seed: int, directory: Path) -> Counter[str]:
     if seed % 3:
         text = mutations.cluster(random)
         simulate(read_cluster(text))
-        arguments = [*random.choice(_CLUSTER_COMMANDS), *random.choice(((), ("--skip-invalid",)))]
+        arguments = [*random.choice(CLUSTER_COMMANDS), *random.choice(((), ("--skip-invalid",)))]
     else:
         text = mutations.configuration(random)
         read_configuration(text)
-        arguments = list(random.choice(_CONFIGURATION_COMMANDS))
+        arguments = list(random.choice(CONFIGURATION_COMMANDS))
     if through_command:
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
         command([argument.replace("FILE", str(file)) for argument in arguments])
@@ -143,19 +143,35 @@ def try_seed(seed: int, directory: Path) -> Counter[str]:
     )
 
 
-_CLUSTER_COMMANDS = (
+NOWHERE = "192.0.2.1"
+"""An address that no machine has: servers read their input, can't listen, and end."""
+CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate", "FILE", "--no-progress"),
     ("simulate", "FILE", "--no-progress", "--json"),
     ("simulate", "FILE", "--no-progress", "--arrivals"),
     ("explain", "FILE", "shop/web"),
     ("compare", "FILE", "--no-progress", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+    ("pending", "FILE", "--no-progress"),
+    ("fit", "FILE", "--cpu", "1", "--at-most", "9", "--no-progress"),
+    ("drain", "FILE", "one", "--no-progress"),
+    ("scale-up", "FILE", "--node-group", "FILE", "--no-progress"),
+    ("explore", "FILE", "--host", NOWHERE, "--no-progress"),
+    ("serve-extender", "--plugin", "NodeResourcesFit", "--cluster", "FILE", "--host", NOWHERE),
+    ("dump", "-", "--kubeconfig", "FILE", "--no-progress"),
+    ("sweep", "FILE", "--dry-run", "--no-progress"),
+    ("tune", "FILE", "--no-progress"),
+    ("report", "FILE"),
+    ("plugins", "FILE"),
 )
-_CONFIGURATION_COMMANDS = (
+CONFIGURATION_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("config", "check", "FILE"),
     ("config", "check", "FILE", "--json"),
     ("config", "show", "FILE"),
     ("config", "show", "FILE", "--json"),
     ("config", "diff", "FILE", "FILE"),
+    ("serve-extender", "--config", "FILE", "--host", NOWHERE),
+    ("run", "--config", "FILE", "--write-config-to", "-"),
+    ("bench", "--profile", "FILE", "--workload", "none"),
 )
 
 
