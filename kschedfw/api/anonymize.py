@@ -64,7 +64,7 @@ _KEPT_FIELDS: Final = frozenset(
             "podManagementPolicy",
         ),
         *("minAvailable", "maxUnavailable", "bindingConditions", "bindingFailureConditions", "finalizers"),
-        *("clusterIP", "fsType", "topologyKeys", "mode"),
+        *("clusterIP", "fsType", "topologyKeys", "mode", "hard", "scopes", "scopeName"),
     }
 )
 """Fields whose values mean something to Kubernetes, with all that is in them."""

@@ -13,7 +13,7 @@ from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.policies import CONTAINER, POD, LimitRange, LimitRangeItem, LimitRangeSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
-from kschedfw.api.resource_names import is_pod_level_resource
+from kschedfw.api.resource_names import CPU, MEMORY
 
 _ZERO: Final = Quantity.parse(0)
 
@@ -68,12 +68,15 @@ def violations(pod: Pod, limit_range: LimitRange) -> Iterator[str]:
 
 
 def _of_pod(pod: Pod) -> ResourceRequirements:
-    """The requests and limits of the whole pod. Unlike the scheduler, LimitRanger doesn't count the overhead."""
+    """The requests and limits of the whole pod.
+
+    Unlike the scheduler, LimitRanger doesn't count the overhead, and of the pod's own resources only CPU and memory.
+    """
     requests = aggregate(pod, lambda container: container.resources.requests)
     limits = aggregate(pod, lambda container: container.resources.limits)
     if (own := pod.spec.resources) is not None:
-        requests |= {name: amount for name, amount in own.requests.items() if is_pod_level_resource(name)}
-        limits |= {name: amount for name, amount in own.limits.items() if is_pod_level_resource(name)}
+        requests |= {name: amount for name, amount in own.requests.items() if name in (CPU, MEMORY)}
+        limits |= {name: amount for name, amount in own.limits.items() if name in (CPU, MEMORY)}
     return ResourceRequirements(FrozenDict(requests), FrozenDict(limits))
 
 

@@ -107,17 +107,22 @@ class Manifests:
         problems: Iterable[ManifestError] = (),
         warnings: Iterable[ManifestError] = (),
         stored: Container[str] | None = None,
+        existing: Iterable[Named] = (),
     ) -> Self:
         """Objects by kind, in their order; pods get the priorities of their classes.
 
         `stored` are the keys of the pods that an API server has stored already, by default all; the others are
-        admitted as if they were created now.
+        admitted as if they were created now, in a cluster that has the `existing` objects, too.
         """
         loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
         for obj in objects:
             loaded[type(obj)].append(obj)
         by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
-        admission = Admission(obj for of_class in by_class.values() for obj in of_class)
+        before = tuple(existing)
+        admission = Admission((*before, *(obj for of_class in by_class.values() for obj in of_class)))
+        for obj in before:
+            if isinstance(obj, Pod):
+                admission.count(obj)
         if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
             # What exists uses quotas before anything new is created.
             known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
@@ -166,6 +171,7 @@ def read_manifests(
     limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
     expand_workloads: bool = True,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
@@ -174,8 +180,11 @@ def read_manifests(
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
     otherwise. Deployments, Jobs and the like get the pods that they lack, unless `expand_workloads` is false.
+
+    `existing` are the objects of the cluster that the manifests come on top of: new pods are admitted under its
+    policies, too, and its pods count for quotas. They aren't in the result.
     """
-    return _load(list(sources(paths)), field_validation, limits, progress, expand_workloads)
+    return _load(list(sources(paths)), field_validation, limits, progress, expand_workloads, existing)
 
 
 def parse_manifests(
@@ -199,12 +208,13 @@ def _load(
     limits: Limits,
     progress: Progress | None,
     expand_workloads: bool,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     loader = _Loader(field_validation, limits, progress, sum(source.size for source in texts))
     with without_collections():
         for source in texts:
             loader.load(source)
-        return loader.result(expand_workloads)
+        return loader.result(expand_workloads, existing)
 
 
 class _Loader:
@@ -251,13 +261,15 @@ class _Loader:
             self._told = position
             self._progress(position, max(position, self._total))
 
-    def result(self, expand_workloads: bool) -> Manifests:
+    def result(self, expand_workloads: bool, existing: Iterable[Named]) -> Manifests:
         made: Counter[str] = Counter()
         objects = list(
             expand(self._objects.values(), self._limits, self._refuse, make_pods=expand_workloads, made=made)
         )
         ignored = FrozenDict(sorted(self._ignored.items()))
-        collected = Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
+        collected = Manifests.collect(
+            objects, ignored, self._problems, self._warnings, self._stored, existing
+        )
         return attrs.evolve(collected, made=FrozenDict(made))
 
     def _load_document(self, document: Document) -> None:

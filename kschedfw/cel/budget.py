@@ -11,11 +11,13 @@ from typing import Final
 
 from kschedfw.api import KschedfwError
 
-STEPS_PER_SECOND: Final = 50_000
+STEPS_PER_SECOND: Final = 20_000
 """Steps of a search for each second of `filterTimeout`.
 
-A step takes 2 to 10 µs, so that the default of 10 s ends after 1 to 5 s. kube-scheduler does more in 10 s, but tries
-alike devices again and again (see `kschedfw.plugins.dynamic_resources.pruning`).
+A step takes 2 to 5 µs, so that the default of 10 s ends within 1 s. As in kube-scheduler, the timeout is that of
+one node in one attempt, and the first that meets it ends the attempt; a command makes up to ten such attempts for its
+pods. kube-scheduler does more in 10 s, but tries alike devices again and again (see
+`kschedfw.plugins.dynamic_resources.pruning`).
 """
 
 

@@ -77,7 +77,7 @@ from kschedfw.cel.values import (
 __all__ = ["Program", "plan"]
 
 _COST_PER_STEP: Final = 10
-"""The cost of what is evaluated in a step: the limit of one evaluation is a fifth of the default of `filterTimeout`."""
+"""The cost of what is evaluated in a step: the limit of one evaluation is half of the default of `filterTimeout`."""
 
 
 @attrs.frozen

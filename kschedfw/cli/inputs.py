@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
+from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
@@ -92,7 +93,7 @@ def read_input(
 ) -> Input:
     """Read everything into one cluster; `progress` is called with how many bytes of how many are read.
 
-    With a `live` cluster, files are what comes on top of it.
+    With a `live` cluster, files are what comes on top of it: their new pods are admitted under the policies of both.
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
@@ -108,7 +109,7 @@ def read_input(
         found = live.read()
         parts = [_live_part(found)]
         if files := (*cluster, *pods):
-            parts.append(_read_files(files, options))
+            parts.append(_read_files(files, options, existing=found.manifests.objects(skip_invalid=True)))
         return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
     if not cluster and not pods:
         raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
@@ -153,7 +154,11 @@ def _cluster_of(*parts: _Part) -> Input:
 
 
 def _read_files(
-    paths: Sequence[Path], options: ReadingOptions, csv_hint: str = "", progress: Progress | None = None
+    paths: Sequence[Path],
+    options: ReadingOptions,
+    csv_hint: str = "",
+    progress: Progress | None = None,
+    existing: Iterable[Named] = (),
 ) -> _Part:
     csvs = [path for path in paths if _is_csv(path) and path.exists()]
     manifests = read_manifests(
@@ -162,6 +167,7 @@ def _read_files(
         limits=options.limits,
         expand_workloads=options.expand,
         progress=progress,
+        existing=existing,
     )
     problems = [f"{path}: a CSV is no manifest, expected YAML or JSON{csv_hint}" for path in csvs]
     directories = {str(path): path for path in paths if path.is_dir()}
@@ -204,11 +210,8 @@ def _notes(manifests: Manifests) -> list[str]:
         notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
     if manifests.made:
         pods = counted(sum(manifests.made.values()), "pod")
-        whose = (
-            counted(len(manifests.made), "workload")
-            if len(manifests.made) > 1
-            else printable(*manifests.made)
-        )
+        name, *others = manifests.made
+        whose = counted(len(manifests.made), "workload") if others else printable(name)
         notes.append(f"{pods} made for {whose} (--no-expand makes none)")
     return [*notes, *_admission_notes(manifests)]
 

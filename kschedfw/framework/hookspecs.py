@@ -218,7 +218,9 @@ def pre_bind_pre_flight(
     * None: pre_bind has work to do, and runs after all pre_binds before it.
     * `PreBindPreFlightResult(allow_parallel=True)`: the same, but it may run at the same time as the pre_binds next to
       it in profile order that allow it, too, on other threads. With parallelism 1 they run one after another.
-    * SKIP: pre_bind isn't called for this pod, and those before and after it count as next to each other.
+    * SKIP: pre_bind isn't called for this pod; those after it still run after those before it.
+    * `PreBindPreFlightResult(allow_parallel=True, skip=True)`: pre_bind isn't called, and those before and after it
+      count as next to each other. For plugins that allow it whenever they have work to do.
     * anything else is an ERROR.
 
     Where a pre_bind has work to do, or permit holds the pod back, the pod's `status.nominated_node_name` is set to the
@@ -230,7 +232,7 @@ def pre_bind_pre_flight(
 def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Do what must be done before the pod can run on the node, such as binding its volumes. May block.
 
-    Binding cycle. Not called where pre_bind_pre_flight answered SKIP. The first answer other than success ends the
+    Binding cycle. Not called where pre_bind_pre_flight skipped it. The first answer other than success ends the
     attempt; the pod is unreserved and comes back.
 
     A preemption may need the pod's room meanwhile. Then the pod isn't bound, whatever pre_bind answers, and

@@ -68,12 +68,13 @@ class PostFilterResult:
 
 @attrs.frozen
 class PreBindPreFlightResult:
-    """A pre_bind has work to do; with `allow_parallel` it may run while its neighbours in profile order do.
+    """A pre_bind has work to do, or none with `skip`.
 
-    Skipped plugins aren't neighbours.
+    With `allow_parallel` it may run while its neighbours in profile order do; a skipped one joins those on its sides.
     """
 
     allow_parallel: bool = False
+    skip: bool = False
 
 
 _ALL_PASS = (Status.success(),)

@@ -161,7 +161,8 @@ class FrameworkHarness:
         """The plugin's own status: calls its hook alone, and returns the unchanged answer.
 
         `filter` and `pre_score` begin a new cycle with pre_filter, and for `pre_score` all nodes are feasible; other
-        hooks use the present cycle's state. None, a PreFilterResult and a PreBindPreFlightResult count as success.
+        hooks use the present cycle's state. None, a PreFilterResult and a PreBindPreFlightResult count as success, the
+        last as skip where it says so.
         `plugin` is needed if several plugins have this hook.
 
         Raises:
@@ -191,6 +192,8 @@ class FrameworkHarness:
             "node_info": self.snapshot.get(node_name) if "node_info" in arguments else None,
         }
         answer = self.framework.hooks_of(whose[0])[hook](*(given[name] for name in arguments))
+        if isinstance(answer, PreBindPreFlightResult) and answer.skip:
+            return Status.skip()
         if answer is None or isinstance(answer, PreFilterResult | PreBindPreFlightResult):
             return Status.success()
         if not isinstance(answer, Status):

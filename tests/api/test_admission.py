@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.api.admission import AdmissionOutcome
 from kschedfw.api.affinity import Toleration
-from kschedfw.api.manifests import Manifests, parse_manifests, to_manifest
+from kschedfw.api.manifests import Manifests, parse_manifests, read_manifests, to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 
@@ -222,6 +225,21 @@ class TestLimitRange:
         message = refusal(bounds, pod("x", asking({"cpu": "1"}), asking({"cpu": "1500m"})))
         assert message == 'pods "x" is forbidden: maximum cpu usage per Pod is 2, but limit is 2500m'
 
+    @pytest.mark.parametrize(
+        ("resource", "own", "told"),
+        [
+            ("memory", "4Mi", "maximum memory usage per Pod is 3Mi, but limit is 4Mi"),
+            ("hugepages-2Mi", "4Mi", ""),
+        ],
+    )
+    def test_of_a_pods_own_resources_only_cpu_and_memory_count_for_its_bounds(
+        self, resource: str, own: str, told: str
+    ) -> None:
+        amounts = {"cpu": "1", resource: "2Mi"}
+        whole = {"limits": {"cpu": "1", resource: own}, "requests": {"cpu": "1", resource: own}}
+        loaded = load(limit_range("Pod", max={resource: "3Mi"}), pod("x", asking(amounts), resources=whole))
+        assert [each.reason for each in loaded.admission.refused] == ([told] if told else [])
+
     def test_a_default_limit_below_the_request_makes_a_pod_invalid(self) -> None:
         message = refusal(limit_range(default={"cpu": "1"}), pod("x", asking(cpu=2)))
         assert message.startswith('Pod "x" is invalid: spec.containers[0].resources.requests')
@@ -370,6 +388,40 @@ class TestResourceQuota:
                 created.append(f"p{number}")
         assert [each.name for each in loaded.pods] == created
         assert loaded.admission.admitted == len(created) == len(cpus) - len(loaded.admission.refused)
+
+
+class TestOnTopOfACluster:
+    """The manifests come on top of objects that an API server has stored."""
+
+    @staticmethod
+    def on_top(tmp_path: Path, existing: Sequence[Json], *manifests: Json) -> Manifests:
+        file = tmp_path / "new.json"
+        file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": manifests}))
+        for number, each in enumerate(existing):
+            each["metadata"]["uid"] = str(number)
+        return read_manifests(file, existing=load(*existing).objects())
+
+    def test_new_pods_are_admitted_under_the_policies_of_both(self, tmp_path: Path) -> None:
+        bounds = limit_range(default={"cpu": "2"})
+        new = self.on_top(
+            tmp_path, [bounds], runtime_class(overhead={"podFixed": {"cpu": "1"}}), pod(runtimeClassName="vm")
+        )
+        (admitted,) = new.pods
+        assert admitted.spec.containers[0].resources.limits["cpu"] == Quantity.parse("2")
+        assert admitted.spec.overhead["cpu"] == Quantity.parse("1")
+
+    def test_pods_of_the_cluster_count_for_quotas_of_both(self, tmp_path: Path) -> None:
+        there = pod("there", asking(cpu=1))
+        for existing, manifests in (([quota({"cpu": "1"}), there], []), ([there], [quota({"cpu": "1"})])):
+            new = self.on_top(tmp_path, existing, *manifests, pod("new", asking(cpu=1)))
+            assert new.pods == ()
+            (refused,) = new.admission.refused
+            assert "used: cpu=1, limited: cpu=1" in refused.message
+
+    def test_what_is_there_is_neither_changed_nor_told_again(self, tmp_path: Path) -> None:
+        new = self.on_top(tmp_path, [pod("there")], limit_range(default={"cpu": "2"}))
+        assert new.pods == ()
+        assert new.admission == AdmissionOutcome()
 
 
 class TestWhatIsAdmitted:

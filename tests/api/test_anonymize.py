@@ -83,6 +83,19 @@ def test_nothing_that_the_user_chose_is_left_and_references_hold() -> None:
     assert claim["metadata"]["name"] == f"{pod['metadata']['name']}-{volume['name']}"
 
 
+def test_policies_still_say_how_much_of_what() -> None:
+    objects = list(
+        parse_manifests("""
+{kind: ResourceQuota, apiVersion: v1, metadata: {name: acme}, spec: {hard: {requests.cpu: 2}, scopes: [BestEffort]}}
+---
+{kind: LimitRange, apiVersion: v1, metadata: {name: acme}, spec: {limits: [{type: Container, max: {cpu: 1}}]}}
+""").objects()
+    )
+    renamed = list(Anonymizer().anonymized(objects))
+    assert "acme" not in {each.name for each in renamed}
+    assert [to_manifest(each)["spec"] for each in renamed] == [to_manifest(each)["spec"] for each in objects]
+
+
 def test_what_comes_out_is_valid() -> None:
     for obj in Anonymizer().anonymized(sample()):
         object_from_manifest(to_manifest(obj))

@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from tests.hostile.fuzz import say
-from tests.hostile.trial import command
+from tests.hostile.trial import command, say
 
 Json = dict[str, Any]
 

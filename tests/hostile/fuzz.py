@@ -8,7 +8,6 @@ with `python -m tests.hostile.fuzz 0 SEED`.
 
 from __future__ import annotations
 
-import faulthandler
 import logging
 import resource
 import sys
@@ -23,7 +22,7 @@ from random import Random
 from hostile.extender_trial import try_answer, try_request
 
 from kschedfw.framework.clock import SystemClock
-from tests.hostile.trial import try_seed
+from tests.hostile.trial import say, try_seed, watch
 
 EXTENDERS = 5  # for every fifth seed, an extender's answer and a request to one are tried, too
 PROGRESS = 10.0  # seconds between two lines
@@ -71,23 +70,6 @@ def main(arguments: Sequence[str]) -> int:
             if is_over:
                 break
     return min(failures, 1)
-
-
-def watch(seconds: float) -> None:
-    """End the process after this time, with a traceback: even where it hangs outside of Python's own code."""
-    if sys.stderr is sys.__stderr__:
-        faulthandler.dump_traceback_later(seconds, exit=True)
-
-
-def show_threads() -> None:
-    """Say on stderr where every thread is."""
-    if sys.stderr is sys.__stderr__:
-        faulthandler.dump_traceback(all_threads=True)
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

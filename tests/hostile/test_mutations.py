@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw import Registry, hookimpl
+from kschedfw.cli.commands import COMMANDS as SUBCOMMANDS
 from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz, trial
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
@@ -61,6 +62,18 @@ def test_the_commands_take_them(tmp_path: Path) -> None:
     for seed in range(0, 15 * COMMANDS, COMMANDS):
         tried += try_seed(seed, tmp_path)
     assert tried == Counter(clusters=10, configurations=5, commands=15)
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS.names())
+def test_a_subcommand_takes_what_is_in_a_file_or_refuses_it(name: str, tmp_path: Path) -> None:
+    """`make fuzz` tries many files."""
+    ways = [(way, cluster) for way in trial.CLUSTER_COMMANDS if way[0] == name]
+    ways += [(way, configuration) for way in trial.CONFIGURATION_COMMANDS if way[0] == name]
+    assert ways, f"trial.py doesn't say how {name} takes a file"
+    file = tmp_path / "input.yaml"
+    for seed, (way, made) in enumerate(2 * ways):
+        file.write_bytes(made(Random(f"{name} {seed}")).encode("utf-8", "surrogatepass"))
+        trial.command([argument.replace("FILE", str(file)) for argument in way])
 
 
 def test_what_fails_is_told_and_ends_the_long_run(

@@ -25,7 +25,7 @@ from kschedfw import InMemoryCluster, Node, Parallelizer, Pod, Registry, Schedul
 from kschedfw.cluster import ClusterError
 from kschedfw.framework.clock import SystemClock
 from tests.framework.support import PluginClass, answering, plugin
-from tests.hostile.fuzz import say, show_threads, watch
+from tests.hostile.trial import say, show_threads, watch
 from tests.scheduler.stage import NODE_ADDED, node, pod, with_default_plugins
 
 DRILL = 2.0  # seconds of trouble, after which everything has to come to a good end

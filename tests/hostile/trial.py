@@ -7,9 +7,11 @@ that makes for twenty times as many trials. One in `COMMANDS` goes through a com
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -128,11 +130,11 @@ def try_seed(seed: int, directory: Path) -> Counter[str]:
     if seed % 3:
         text = mutations.cluster(random)
         simulate(read_cluster(text))
-        arguments = [*random.choice(_CLUSTER_COMMANDS), *random.choice(((), ("--skip-invalid",)))]
+        arguments = [*random.choice(CLUSTER_COMMANDS), *random.choice(((), ("--skip-invalid",)))]
     else:
         text = mutations.configuration(random)
         read_configuration(text)
-        arguments = list(random.choice(_CONFIGURATION_COMMANDS))
+        arguments = list(random.choice(CONFIGURATION_COMMANDS))
     if through_command:
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
         command([argument.replace("FILE", str(file)) for argument in arguments])
@@ -141,17 +143,53 @@ def try_seed(seed: int, directory: Path) -> Counter[str]:
     )
 
 
-_CLUSTER_COMMANDS = (
+NOWHERE = "192.0.2.1"
+"""An address that no machine has: servers read their input, can't listen, and end."""
+CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate", "FILE", "--no-progress"),
     ("simulate", "FILE", "--no-progress", "--json"),
     ("simulate", "FILE", "--no-progress", "--arrivals"),
     ("explain", "FILE", "shop/web"),
     ("compare", "FILE", "--no-progress", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+    ("pending", "FILE", "--no-progress"),
+    ("fit", "FILE", "--cpu", "1", "--at-most", "9", "--no-progress"),
+    ("drain", "FILE", "one", "--no-progress"),
+    ("scale-up", "FILE", "--node-group", "FILE", "--no-progress"),
+    ("explore", "FILE", "--host", NOWHERE, "--no-progress"),
+    ("serve-extender", "--plugin", "NodeResourcesFit", "--cluster", "FILE", "--host", NOWHERE),
+    ("dump", "-", "--kubeconfig", "FILE", "--no-progress"),
+    ("sweep", "FILE", "--dry-run", "--no-progress"),
+    ("tune", "FILE", "--no-progress"),
+    ("report", "FILE"),
+    ("plugins", "FILE"),
 )
-_CONFIGURATION_COMMANDS = (
+CONFIGURATION_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("config", "check", "FILE"),
     ("config", "check", "FILE", "--json"),
     ("config", "show", "FILE"),
     ("config", "show", "FILE", "--json"),
     ("config", "diff", "FILE", "FILE"),
+    ("serve-extender", "--config", "FILE", "--host", NOWHERE),
+    ("run", "--config", "FILE", "--write-config-to", "-"),
+    ("bench", "--profile", "FILE", "--workload", "none"),
 )
+
+
+# Long runs
+
+
+def watch(seconds: float) -> None:
+    """End the process after this time, with a traceback: even where it hangs outside of Python's own code."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback_later(seconds, exit=True)
+
+
+def show_threads() -> None:
+    """Say on stderr where every thread is."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback(all_threads=True)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -107,7 +107,7 @@ class BindingHooks:
                 skipped.add(name)
             elif not status.is_success:
                 return status
-            elif allows_parallel:
+            if allows_parallel:
                 parallel.add(name)
         state.skip_pre_bind_plugins = frozenset(skipped)
         state.parallel_pre_bind_plugins = frozenset(parallel)
@@ -116,7 +116,7 @@ class BindingHooks:
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, or the first failure in profile order.
 
-        Plugins in a row that allow it run together, across skipped ones; all of them end before this returns.
+        Plugins in a row that allow it run together; all of them end before this returns.
         """
         for group in self._groups(state):
 
@@ -133,20 +133,20 @@ class BindingHooks:
     def _groups(self, state: CycleState) -> Iterator[Sequence[tuple[str, Hook]]]:
         """The plugins that have work to do, and together those in a row that allow it.
 
-        A skipped plugin doesn't end a row: nothing has to wait for it. kube-scheduler's own plugins allow it by their
-        answer; here SKIP alone does.
+        A skipped plugin counts in its row: kube-scheduler joins its neighbours only if it allows that, too.
         """
         together: list[tuple[str, Hook]] = []
         for name, hook in self._pre_binds:
-            if name in state.skip_pre_bind_plugins:
-                continue
+            has_work = name not in state.skip_pre_bind_plugins
             if name in state.parallel_pre_bind_plugins:
-                together.append((name, hook))
+                if has_work:
+                    together.append((name, hook))
                 continue
             if together:
                 yield together
                 together = []
-            yield [(name, hook)]
+            if has_work:
+                yield [(name, hook)]
         if together:
             yield together
 
@@ -166,7 +166,7 @@ def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> 
     except HOOK_FAILURES as error:
         answer = Status.from_error(error)
     if isinstance(answer, PreBindPreFlightResult):
-        return _SUCCESS, answer.allow_parallel
+        return Status.skip() if answer.skip else _SUCCESS, answer.allow_parallel
     if answer is not None and not isinstance(answer, Status):
         answer = Status.from_error(
             f"pre_bind_pre_flight must return None, a PreBindPreFlightResult or a Status, not {answer!r}"

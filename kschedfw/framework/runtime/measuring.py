@@ -213,6 +213,8 @@ def _code(answer: object) -> Code:
             return answer.code
         case None | int() | np.integer() | np.ndarray() | Verdicts():
             return Code.SUCCESS
+        case PreBindPreFlightResult(skip=True):
+            return Code.SKIP
         case PreFilterResult() | PreBindPreFlightResult():
             return Code.SUCCESS
         case (_, None | Status() as status):

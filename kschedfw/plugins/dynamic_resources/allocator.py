@@ -18,7 +18,7 @@ from kschedfw import FrozenDict, KschedfwError, Quantity
 from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.cel import Budget
-from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
+from kschedfw.plugins.dynamic_resources.capacity import added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
 from kschedfw.plugins.dynamic_resources.inventory import (
@@ -33,6 +33,9 @@ from kschedfw.plugins.dynamic_resources.pruning import Pruning
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
+
+_STEPS_OF_CAPACITY: Final = 3
+"""What it takes to round what is asked for of a capacity, and to compare it with what is left."""
 
 _LONG_SEARCH: Final = 1000
 """Steps after which it pays to look for a proof that there is no solution. Most searches take fewer than 100."""
@@ -82,7 +85,8 @@ class Search:
         self._found: list[list[Found]] = [[] for _ in claims]
         self._taken: dict[DeviceId, set[int]] = {}
         """The claims, by number, for which a device is taken as a whole; several only with admin access."""
-        self._shared: dict[DeviceId, list[Amounts]] = {}
+        self._shared: dict[DeviceId, list[FrozenDict[str, Quantity]]] = {}
+        """The consumed capacity of a device after each share: summing shares up at every look took most of the time."""
         self._counters: dict[PoolId, PoolCounters] = {}
 
     def run(self) -> Sequence[Sequence[Found]] | None:
@@ -268,6 +272,7 @@ class Search:
 
     def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
         capacities = published.device.capacity
+        self._budget.spend(_STEPS_OF_CAPACITY * len(capacities))
         amounts = consumed(capacities, option.capacity)
         return amounts is not None and is_left(capacities, amounts, self._consumed(published))
 
@@ -307,7 +312,7 @@ class Search:
         if amounts is None:
             self._taken.setdefault(published.id, set()).add(number)
         else:
-            self._shared.setdefault(published.id, []).append(amounts)
+            self._shared.setdefault(published.id, []).append(added(self._consumed(published), amounts))
         self._found[number].append(Found(option, published, amounts or EMPTY))
 
         def give_back() -> None:
@@ -335,10 +340,9 @@ class Search:
     def _consumed(self, published: PublishedDevice) -> FrozenDict[str, Quantity]:
         if not published.device.allow_multiple_allocations:
             return EMPTY
-        total = self._usage.of(published.id[:2]).consumed(published.id[2])
-        for share in self._shared.get(published.id, ()):
-            total = added(total, share)
-        return total
+        if after_shares := self._shared.get(published.id):
+            return after_shares[-1]
+        return self._usage.of(published.id[:2]).consumed(published.id[2])
 
     def _counters_of(self, published: PublishedDevice) -> PoolCounters:
         id_ = published.id[:2]

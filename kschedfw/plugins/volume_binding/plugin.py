@@ -117,8 +117,8 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             self._binder.give_up(state.read(RESERVATION))
 
     @hookimpl
-    def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult | Status:
-        return PreBindPreFlightResult(allow_parallel=True) if RESERVATION in state else Status.skip()
+    def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult:
+        return PreBindPreFlightResult(allow_parallel=True, skip=RESERVATION not in state)
 
     @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

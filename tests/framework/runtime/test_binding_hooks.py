@@ -14,6 +14,8 @@ from tests.framework.support import PluginClass, answering, make_framework, plug
 POD = pod()
 PARALLEL = PreBindPreFlightResult(allow_parallel=True)
 SERIAL = PreBindPreFlightResult()
+PARALLEL_SKIP = PreBindPreFlightResult(allow_parallel=True, skip=True)
+SERIAL_SKIP = PreBindPreFlightResult(skip=True)
 
 
 def pre_flight(*plugins: PluginClass) -> Status:
@@ -27,7 +29,11 @@ def working(name: str, answer: object = None) -> PluginClass:
 class TestPreFlight:
     @pytest.mark.parametrize(
         "plugins",
-        [[], [plugin("A", bind=answering(None))], [working("A", Status.skip()), working("B", Status.skip())]],
+        [
+            [],
+            [plugin("A", bind=answering(None))],
+            [working("A", Status.skip()), working("B", PARALLEL_SKIP), working("C", SERIAL_SKIP)],
+        ],
     )
     def test_where_nobody_has_work_to_do_it_is_skip(self, plugins: list[PluginClass]) -> None:
         assert pre_flight(*plugins).is_skip
@@ -95,11 +101,15 @@ class TestPreBind:
             ([None, PARALLEL, PARALLEL, None], [["P1"], ["P2", "P3"], ["P4"]]),
             ([PARALLEL, None, PARALLEL], [["P1"], ["P2"], ["P3"]]),
             ([None, Status.skip(), None], [["P1"], ["P3"]]),
-            ([PARALLEL, Status.skip(), PARALLEL], [["P1", "P3"]]),
+            ([PARALLEL_SKIP], []),
+            ([PARALLEL, PARALLEL_SKIP, PARALLEL], [["P1", "P3"]]),
+            ([PARALLEL, SERIAL_SKIP, PARALLEL], [["P1"], ["P3"]]),
+            ([PARALLEL, Status.skip(), PARALLEL], [["P1"], ["P3"]]),
+            ([PARALLEL, PARALLEL_SKIP, SERIAL, PARALLEL_SKIP, PARALLEL], [["P1"], ["P3"], ["P5"]]),
             ([PARALLEL, Status.skip(), SERIAL, Status.skip(), PARALLEL], [["P1"], ["P3"], ["P5"]]),
         ],
     )
-    def test_neighbours_that_allow_it_run_together_also_across_a_skipped_one(
+    def test_neighbours_that_allow_it_run_together_also_across_a_skipped_one_that_does(
         self, answers: list[object], expected: list[list[str]]
     ) -> None:
         assert groups(*answers) == expected

@@ -117,6 +117,27 @@ def test_a_pending_pod_of_a_live_cluster_is_explained(
     assert "there is none of this name" in capsys.readouterr().err
 
 
+def test_files_on_top_of_a_live_cluster_are_admitted_under_its_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = """
+        {apiVersion: v1, kind: LimitRange, metadata: {name: bounds}, spec: {limits: [{type: Container, max: {cpu: 1}}]}}
+    """
+    extra = tmp_path / "extra.yaml"
+    extra.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: huge}\n"
+        "spec: {containers: [{name: c, image: i, resources: {limits: {cpu: 2}}}]}\n"
+    )
+    with ApiServer() as server:
+        for obj in parse_manifests(bounds).objects():
+            server.cluster.add(obj)
+        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
+        report = json.loads(printed(capsys, "simulate", "--kubeconfig", kubeconfig, extra, "--json"))
+    message = 'pods "huge" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
+    assert report["refused"] == [{"pod": "default/huge", "message": message}]
+    assert f"not created: {message}" in report["notes"]
+
+
 def test_what_if_is_asked_about_a_live_cluster(
     kubeconfig: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,8 +130,9 @@ class TestContents:
         reply = subject.ask("/nothing", "reader's")
         assert (reply.status, reply.text) == (404, "404 page not found\n")
 
-    def test_nothing_can_be_written(self, subject: Subject) -> None:
-        assert subject.ask("/metrics", "reader's", "POST").status == 405
+    @pytest.mark.parametrize("method", ["POST", "DELETE"])
+    def test_nothing_can_be_written_and_metrics_are_not_set_back(self, subject: Subject, method: str) -> None:
+        assert subject.ask("/metrics", "reader's", method).status == 405
 
     def test_a_bug_costs_one_request(self, subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
         reply = subject.ask("/broken", "reader's")

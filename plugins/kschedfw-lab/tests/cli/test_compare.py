@@ -73,6 +73,20 @@ class TestCommand:
         assert [run["label"] for run in document["runs"]] == ["default", "packing"]
         assert [move["pod"] for move in document["moves"][0]["moves"]] == ["default/fits"]
 
+    def test_pods_that_admission_refuses_are_told(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "quota.yaml").write_text(
+            "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 0}}}"
+        )
+        result = kschedfw(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"), "--json")
+        document: dict[str, Any] = json.loads(result.out)
+        assert {each["pod"] for each in document["refused"]} == {
+            "default/fits",
+            "default/too-big",
+            "default/bound",
+        }
+        assert "3 refused by admission" in result.err
+        assert any(note.startswith("not created: pods ") for note in document["notes"])
+
     def test_show_limits_the_list(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
         result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), "--show", 0)
         assert (result.code, "rather than" in result.out) == (0, False)

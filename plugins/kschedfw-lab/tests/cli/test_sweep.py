@@ -148,6 +148,26 @@ def test_warnings_about_configurations_are_told(kschedfw: Kschedfw, tmp_path: Pa
     assert line.startswith("configuration old.yaml: warning: kube-scheduler v1.36 no longer reads")
 
 
+def test_pods_that_admission_refuses_are_told(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": 4}},
+    }
+    spec = {"containers": [{"name": "c"}]}
+    pods = [{**quota, "kind": "Pod", "metadata": {"name": f"new-{n}"}, "spec": spec} for n in range(3)]
+    with (tmp_path / "cluster.json").open("a") as file:
+        file.write("\n".join(["", *map(json.dumps, [quota, *pods])]))
+    (tmp_path / "packing.yaml").write_text("factors: {cluster: cluster.json, seed: [0, 1]}")
+    done = kschedfw("packing.yaml")
+    assert done.code == 0
+    assert done.err == (
+        'cluster.json: warning: not created: pods "new-1" is forbidden: exceeded quota: q, requested: pods=1, '
+        "used: pods=4, limited: pods=4 (and 1 more)\n"
+    )
+
+
 class TestFailures:
     PLUGIN = """
 from kschedfw import Plugin, hookimpl

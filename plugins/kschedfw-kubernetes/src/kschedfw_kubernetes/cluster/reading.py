@@ -12,11 +12,14 @@ import attrs
 
 from kschedfw import CustomKind, CustomObject, CustomResource, Node, Pod
 from kschedfw.api import (
+    LimitRange,
     ManifestError,
     Manifests,
     Named,
     PriorityClass,
     ResourceClaimTemplate,
+    ResourceQuota,
+    RuntimeClass,
     without_collections,
 )
 from kschedfw_kubernetes.cluster.client import Client, connect
@@ -35,7 +38,9 @@ from kschedfw_kubernetes.cluster.resources import (
     resources_of,
 )
 
-READ_KINDS: Final = (*SCHEDULER_KINDS, PriorityClass, ResourceClaimTemplate)
+_ADMISSION_KINDS: Final = (PriorityClass, LimitRange, ResourceQuota, RuntimeClass)
+"""What admits the pods of files that come on top of a cluster."""
+READ_KINDS: Final = (*SCHEDULER_KINDS, *_ADMISSION_KINDS, ResourceClaimTemplate)
 """What is read of a cluster, beside custom kinds: all that decisions depend on."""
 
 Progress = Callable[[int, int], None]

@@ -101,6 +101,7 @@ _BUILT_IN: Final = (
     Resource("jobs", "Job", "batch", subresources=_STATUS, in_all=True),
     DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
+    Resource("runtimeclasses", "RuntimeClass", "node.k8s.io", namespaced=False),
     Resource("storageclasses", "StorageClass", "storage.k8s.io", namespaced=False, short_names=("sc",)),
     Resource("csinodes", "CSINode", "storage.k8s.io", namespaced=False),
     Resource("csidrivers", "CSIDriver", "storage.k8s.io", namespaced=False),

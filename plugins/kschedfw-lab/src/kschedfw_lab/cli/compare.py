@@ -136,6 +136,7 @@ def compare(
             clock=time.perf_counter,
             progress=progress,
             notes=loaded.notes,
+            refused=loaded.refused,
         )
     tell_failures(failures)
     lacking = lack_of_work(comparison.runs[0].report)

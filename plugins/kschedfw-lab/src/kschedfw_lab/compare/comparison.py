@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import attrs
 
+from kschedfw.api import RefusedPod
 from kschedfw.cluster import MissingObject
 from kschedfw.simulator import Decision, Outcome, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
@@ -37,7 +38,7 @@ class Run:
     def to_json(self) -> dict[str, object]:
         report = self.report.to_json()
         del report["decisions"]  # `simulate --json` has them; a comparison has those that differ
-        del report["missing"]  # it is the same for all
+        del report["missing"], report["refused"]  # they are the same for all
         return {
             "label": self.label,
             **report,
@@ -168,6 +169,11 @@ class Comparison:
         """Objects that pods referred to and the cluster lacked."""
         return self.runs[0].report.missing
 
+    @property
+    def refused(self) -> Sequence[RefusedPod]:
+        """Pods that an API server would not create, so that none of the runs has them."""
+        return self.runs[0].report.refused
+
     def to_json(self) -> dict[str, object]:
         """The comparison in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
@@ -176,6 +182,7 @@ class Comparison:
             "baseline": self.runs[0].label,
             "notes": list(self.notes),
             "missing": [each.to_json() for each in self.missing],
+            "refused": [each.to_json() for each in self.refused],
             "runs": [run.to_json() for run in self.runs],
             "moves": [moves.to_json() for moves in self.moves],
         }

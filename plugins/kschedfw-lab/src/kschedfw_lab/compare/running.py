@@ -9,6 +9,7 @@ from functools import partial
 import attrs
 
 from kschedfw import Pod, Registry
+from kschedfw.api import RefusedPod
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining, Explanation
 from kschedfw.scheduler import HostSelector, Setup, objects_of
@@ -39,13 +40,15 @@ def compare(
     clock: Callable[[], float] = lambda: 0.0,
     progress: Progress | None = None,
     notes: Sequence[str] = (),
+    refused: Sequence[RefusedPod] = (),
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare all with the first of them.
 
     The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`;
     `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). To find out why pods moved, the
     first candidate runs a second time, when the pods and their nodes are known. `selector` makes a new HostSelector
-    for each run. `clock` is only used for the reports' `elapsed`. `notes` are passed on to the comparison.
+    for each run. `clock` is only used for the reports' `elapsed`. `notes`, and pods that admission
+    `refused`, are passed on to the comparison.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
@@ -64,6 +67,7 @@ def compare(
         registry=registry,
         parallelism=parallelism,
         clock=clock,
+        refused=refused,
     )
 
     def run(candidate: Setup, asked: Asked, what: str = "") -> tuple[Run, _Said]:

@@ -9,7 +9,7 @@ from datetime import datetime
 import attrs
 
 from kschedfw import Node, Pod, Registry, Snapshot
-from kschedfw.api import Named
+from kschedfw.api import Named, RefusedPod
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining
 from kschedfw.scheduler import HostSelector, Setup, close_extenders, make_extenders
@@ -40,6 +40,7 @@ class Trial:
     registry: Registry | None = None
     parallelism: int = 1
     clock: Callable[[], float] = lambda: 0.0
+    refused: Sequence[RefusedPod] = ()
 
     def run(
         self,
@@ -77,6 +78,7 @@ class Trial:
                 parallelism=self.parallelism,
                 clock=self.clock,
                 notes=candidate.notes,
+                refused=self.refused,
                 explaining=explaining,
             )
             if before is not None:

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
-from kschedfw.api import Named
+from kschedfw.api import Named, RefusedPod
 from kschedfw.api.reading import open_file, shown, sources
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
@@ -176,15 +176,33 @@ def objects_of(source: ClusterSource, size: Size) -> Sequence[Named]:
     return _part_of(source, size)
 
 
+def refused_by_admission(source: ClusterSource) -> Sequence[RefusedPod]:
+    """The pods of the cluster's manifests that an API server would not create; `objects_of` hasn't got them.
+
+    Raises:
+        SweepError: a file can't be read, or isn't what it was when the sweep was planned.
+    """
+    return () if source.workload else _read(source).refused
+
+
+@attrs.frozen
+class _Read:
+    """The objects of files, and the pods that admission refused."""
+
+    objects: tuple[Named, ...]
+    refused: tuple[RefusedPod, ...] = ()
+
+
 @lru_cache(maxsize=_KEPT)
-def _read(source: ClusterSource) -> tuple[Named, ...]:
+def _read(source: ClusterSource) -> _Read:
     if source.digested().digest != source.digest:
         raise SweepError(f"{source.label}: isn't what it was when the sweep was planned; plan it again")
     try:
         if source.manifests:
-            return tuple(read_manifests(*source.manifests).objects())
+            loaded = read_manifests(*source.manifests)
+            return _Read(tuple(loaded.objects()), loaded.admission.refused)
         nodes = [node for path in source.openb_nodes for node in read_openb_nodes(path)]
-        return (*nodes, *(pod for path in source.openb_pods for pod in read_openb_pods(path)))
+        return _Read((*nodes, *(pod for path in source.openb_pods for pod in read_openb_pods(path))))
     except (KschedfwError, OSError) as error:
         raise SweepError(one_line(error)) from None
 
@@ -209,7 +227,7 @@ def _made(source: ClusterSource, size: Size) -> tuple[Named, ...]:
 
 @lru_cache(maxsize=_KEPT)
 def _part_of(source: ClusterSource, size: Size) -> tuple[Named, ...]:
-    objects = _read(source)
+    objects = _read(source).objects
     if size.initial_pods is not None:
         raise SweepError(f"{source.label}: initialPods is for workloads; files say which pods are bound")
     if size == WHOLE:
