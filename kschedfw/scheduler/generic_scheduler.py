@@ -136,8 +136,11 @@ class GenericScheduler:
             SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
             ConcurrentCycleError: it is called while it runs: by another thread, or by a plugin.
         """
-        with self._alone(pod, observer):
+        self._begin(pod, observer)
+        try:
             return self._schedule(framework, state, pod)
+        finally:
+            self._end()
 
     def schedule_within(
         self,
@@ -152,24 +155,25 @@ class GenericScheduler:
 
         Raises what `schedule` does.
         """
-        with self._alone(pod, observer):
+        self._begin(pod, observer)
+        try:
             feasible, evaluated = self._find(framework, state, pod, nodes)
             return self._choose(framework, state, pod, feasible, evaluated)
+        finally:
+            self._end()
 
-    @contextmanager
-    def _alone(self, pod: Pod, observer: DecisionObserver | None) -> Iterator[None]:
-        """Make sure that decisions don't overlap."""
+    def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
+        """Make sure that no other decision is under way until `_end`."""
         if not self._scheduling.acquire(blocking=False):
             raise ConcurrentCycleError(
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
                 "then assume_pod; let one thread do it, or hold a lock for both"
             )
         self._observer = observer
-        try:
-            yield
-        finally:
-            self._observer = None
-            self._scheduling.release()
+
+    def _end(self) -> None:
+        self._observer = None
+        self._scheduling.release()
 
     @contextmanager
     def trial(self) -> Iterator[None]:

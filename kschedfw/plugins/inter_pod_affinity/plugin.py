@@ -59,6 +59,8 @@ class Company:
         return cls(own, labels, index.terms_about(pod, labels) if index.has_terms else None)
 
 
+_SKIP = Status.skip()
+
 COMPANY = StateKey[Company]("InterPodAffinity.company")
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
 PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
@@ -85,15 +87,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         meta = pod.metadata
         return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
-        return PlanPart.IDLE
-
-    def plan_holds(self, pod: Pod) -> bool:
-        """Whether no term of a pod on a node is about the pod."""
-        index = self.handle.snapshot.topology
-        if not index.has_terms:
-            return True
-        return index.terms_about(pod, namespace_labels(pod, self.handle.cluster)).is_empty
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.POD
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
@@ -101,12 +96,12 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         if own.error is not None:
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.required and not index.has_terms:
-            return Status.skip()
+            return _SKIP
         company = Company.of(pod, own, self.handle.cluster, index)
         state.write(COMPANY, company)
         required = RequiredState.of(pod, company.namespace_labels, own, index, company.existing)
         if not own.required and not required.averse:
-            return Status.skip()
+            return _SKIP
         state.write(REQUIRED, required)
         return None
 
@@ -138,16 +133,16 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         company = state.find(COMPANY)
         own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
-            return Status.skip()
+            return _SKIP
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
         if not own.preferred and not self.handle.snapshot.topology.has_terms:
-            return Status.skip()
+            return _SKIP
         if company is None:
             company = Company.of(pod, own, self.handle.cluster, self.handle.snapshot.topology)
         attraction = Attraction.of(self._parts(company))
         if not attraction.by_key:
-            return Status.skip()
+            return _SKIP
         state.write(PREFERRED, attraction)
         return None
 
