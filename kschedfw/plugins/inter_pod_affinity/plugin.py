@@ -56,7 +56,8 @@ class Company:
     @classmethod
     def of(cls, pod: Pod, own: OwnTerms, cluster: ClusterClient, index: TopologyIndex) -> Company:
         labels = namespace_labels(pod, cluster)
-        return cls(own, labels, index.terms_about(pod, labels) if index.has_terms else None)
+        existing = index.terms_about(pod, labels) if index.has_terms else None
+        return cls(own, labels, None if existing is None or existing.is_empty else existing)
 
 
 _SKIP = Status.skip()
@@ -99,6 +100,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return _SKIP
         company = Company.of(pod, own, self.handle.cluster, index)
         state.write(COMPANY, company)
+        if not own.required and company.existing is None:
+            return _SKIP
         required = RequiredState.of(pod, company.namespace_labels, own, index, company.existing)
         if not own.required and not required.averse:
             return _SKIP
@@ -131,6 +134,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         company = state.find(COMPANY)
+        if company is not None and company.existing is None and not company.own.preferred:
+            return _SKIP
         own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return _SKIP
