@@ -163,7 +163,9 @@ def kept_counter(snapshot: Snapshot, query: Query) -> PodCounter:
     info = snapshot.node_infos[0].clone()
     info.add_pod(PodInfo.of(make_pod("other", {"app": "other"}, on=info.name)))
     snapshot.update([info])
-    return snapshot.topology.counter(query)
+    counter = snapshot.topology.counter(query)
+    assert isinstance(counter, PodCounter)
+    return counter
 
 
 class TestCounters:
@@ -195,6 +197,15 @@ class TestCounters:
         assert snapshot.topology.counter(Query("default", second)).per_node.sum() == 1
         assert snapshot.topology.counter(Query("default", WEB)).per_node.sum() == 3
 
+    def test_of_a_query_that_comes_first_follow_a_node_into_another_domain(self) -> None:
+        snapshot = Snapshot.of([make_node("a", zone="old")], [make_pod("web", {"app": "web"}, on="a")])
+        query = Query("default", WEB)
+        assert by_name(snapshot, snapshot.topology.counter(query).in_domains("zone")) == {"old": 1}
+        moved = snapshot.get("a").clone()
+        moved.set_node(make_node("a", zone="new"))
+        snapshot.update([moved])
+        assert by_name(snapshot, snapshot.topology.counter(query).in_domains("zone")) == {"new": 1}
+
     def test_follow_a_node_into_another_domain(self) -> None:
         snapshot = Snapshot.of([make_node("a", zone="old")], [make_pod("web", {"app": "web"}, on="a")])
         counter = kept_counter(snapshot, Query("default", WEB))
@@ -204,8 +215,8 @@ class TestCounters:
         snapshot.update([moved])
         assert by_name(snapshot, counter.in_domains("zone")) == {"new": 1}
         snapshot.update([NodeInfo.of(make_node("a"))])
-        counter = snapshot.topology.counter(Query("default", WEB))
-        assert by_name(snapshot, counter.in_domains("zone")) == {}
+        again = snapshot.topology.counter(Query("default", WEB))
+        assert by_name(snapshot, again.in_domains("zone")) == {}
 
 
 def test_labels_that_are_always_new_are_followed_through_renumbering() -> None:

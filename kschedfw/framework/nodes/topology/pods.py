@@ -135,7 +135,7 @@ class CounterForNow:
     def in_domains(self, key: str) -> DomainSums:
         """See `PodCounter`."""
         sums = self._by_key.get(key)
-        if sums is None:
+        if sums is None or not sums.fresh:
             sums = self._by_key[key] = DomainSums(self._domains_of(key))
             for part in self._parts:
                 sums.add_sums(part.in_domains(key))
