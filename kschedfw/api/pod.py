@@ -237,20 +237,13 @@ class Pod(Named):
 
     @cached_property
     def shape(self) -> Hashable | None:
-        """Everything in the spec that plugins look at, but for requests and node affinity, in which many pods differ.
+        """Everything in the spec that plugins look at, but for what many pods differ in.
 
-        None for a pod that asks for more than a fitting node with room: it has volumes or claims, or terms or
-        constraints about other pods. Names and labels aren't in it.
+        That is requests, affinity of all kinds and topology spread constraints. Names and labels aren't in it, either.
+        None for a pod with volumes or claims.
         """
         spec = self.spec
-        affinity = spec.affinity
-        if (
-            spec.volumes
-            or spec.resource_claims
-            or spec.topology_spread_constraints
-            or affinity.pod_affinity is not None
-            or affinity.pod_anti_affinity is not None
-        ):
+        if spec.volumes or spec.resource_claims:
             return None
         return (
             spec.node_name,

@@ -60,6 +60,12 @@ class PlanPart(Enum):
     """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left."""
     BALANCED_ALLOCATION = "balanced-allocation"
     """It scores by how evenly CPU and memory are used."""
+    POD = "pod"
+    """Other pods matter to it: its hooks are asked about every pod of the shape, by their batch forms.
+
+    pre_filter and the filter are asked about all nodes, also those that other filters refuse, pre_score and the score
+    about the feasible ones.
+    """
 
 
 class Plugin(Generic[ArgsT]):
@@ -102,16 +108,12 @@ class Plugin(Generic[ArgsT]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # for plugins to override
         """Say how all pods of this pod's shape fare (`Pod.shape`), or None where that isn't known.
 
-        The promise is for pods of equal shape for which `plan_holds`. Where all plugins of a profile give it, pods are
-        placed without a call of their hooks up to score. Later hooks find in the state what pre_filter and pre_score
+        Where all plugins of a profile give this promise, pods are placed without a call of their hooks up to score, but
+        for those whose part is POD. Later hooks find in the state what pre_filter and pre_score
         wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing. A
         subclass that overrides a hook overrides this, too, or has no plan.
         """
         return None
-
-    def plan_holds(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
-        """Return whether `plan_part` is right for this pod, now: for what depends on more than shape and nodes."""
-        return True
 
     # A state of its own, at the restore points of a WhatIf. No cycle is under way when these are called.
 

@@ -149,8 +149,11 @@ class GenericScheduler:
             SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
             ConcurrentCycleError: it is called while it runs: by another thread, or by a plugin.
         """
-        with self._alone(pod, observer):
+        self._begin(pod, observer)
+        try:
             return self._schedule(framework, state, pod)
+        finally:
+            self._end()
 
     def schedule_within(
         self,
@@ -165,24 +168,25 @@ class GenericScheduler:
 
         Raises what `schedule` does.
         """
-        with self._alone(pod, observer):
+        self._begin(pod, observer)
+        try:
             feasible, evaluated = self._find(framework, state, pod, nodes)
             return self._choose(framework, state, pod, feasible, evaluated)
+        finally:
+            self._end()
 
-    @contextmanager
-    def _alone(self, pod: Pod, observer: DecisionObserver | None) -> Iterator[None]:
-        """Make sure that decisions don't overlap."""
+    def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
+        """Make sure that no other decision is under way until `_end`."""
         if not self._scheduling.acquire(blocking=False):
             raise ConcurrentCycleError(
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
                 "then assume_pod; let one thread do it, or hold a lock for both"
             )
         self._observer = observer
-        try:
-            yield
-        finally:
-            self._observer = self._batch = None
-            self._scheduling.release()
+
+    def _end(self) -> None:
+        self._observer = self._batch = None
+        self._scheduling.release()
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -312,9 +316,8 @@ class GenericScheduler:
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
             return self._none(), diagnosis
-        first = (
-            pod.status.nominated_node_name
-        )  # the room made for it is most likely still there, and nowhere else
+        # The room made for the pod is most likely still there, and nowhere else.
+        first = pod.status.nominated_node_name
         hint = None if self._batch is None else self._batch.take_hint(state, pod, self._selector)
         if hint is not None and not first:
             first = hint.node

@@ -21,6 +21,7 @@ from kschedfw import (
     FieldError,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PostFilterResult,
@@ -274,6 +275,21 @@ class DividesByTheRange(Plugin):
 
 EVALUATION = "every_evaluation_gives_the_same_answers_while_the_cluster_changes"
 CHANCE = "two_instances_with_the_same_seed_and_clock_agree"
+
+
+PLAN = "plan_for_pods_of_a_shape_gives_the_answers_of_the_hooks_while_the_cluster_changes"
+
+
+@caught(PLAN, "by what plan_part says of a pod's shape")
+class PlannedForItsOwnPods(Plugin):
+    """Says that its answers follow from node objects alone, and looks at the pods on them."""
+
+    def plan_part(self, pod: Pod) -> PlanPart:
+        return PlanPart.NODES
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) had an odd number of pods") if len(node_info.pods) % 2 else None
 
 
 @caught(EVALUATION, "answers differently in batches (batch)")

@@ -13,9 +13,11 @@ from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 
+SmallCodes = npt.NDArray[np.int8]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _CHUNK: Final = 1024
@@ -140,7 +142,7 @@ def _highest(totals: FloatArray) -> float:
 
 
 @compiled
-def one_pass(
+def totals_of(
     scores: FloatArray,
     free: IntArray,
     allocatable: FloatArray,
@@ -153,17 +155,16 @@ def one_pass(
     start: int,
     most: int,
     totals: FloatArray,
-    best: IntArray,
-) -> tuple[int, int, int]:
-    """Count the feasible nodes, up to `most`, the nodes that were looked at, and those with the highest total.
+) -> tuple[int, int]:
+    """Count the feasible nodes, up to `most`, from row `start` on, and the nodes that were looked at.
 
-    The rows of the latter are in `best`, in visiting order from row `start` on. A node is feasible if it has the
+    The latter have their total in `totals`, below 0 where they aren't feasible. A node is feasible if it has the
     `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't below 0. Its total is that part and the
     two scores of resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
-    the others. Amounts by node have a row for each resource, as in the table. `totals` is scratch space.
+    the others. Amounts by node have a row for each resource, as in the table.
     """
     count = len(scores)
-    feasible, looked_at, tied, highest, row = 0, 0, 0, -1.0, start
+    feasible, looked_at, row = 0, 0, start
     while looked_at < count:
         end = min(row + min(_CHUNK, count - looked_at), count)
         chunk = totals[row:end]
@@ -194,21 +195,86 @@ def one_pass(
             free[0, row:end], free[1, row:end], free[2, row:end], free[3, row:end], wanted, chunk
         )
         passing = _passing(chunk)
-        is_last = feasible + passing > most
-        if is_last:
-            end = row + _position(chunk, most - feasible)
-            chunk, passing = totals[row:end], most - feasible
+        if feasible + passing > most:
+            return most, looked_at + _position(chunk, most - feasible)
         feasible += passing
-        highest_here = _highest(chunk)
-        if highest_here > highest:
-            highest, tied = highest_here, 0
-        if highest_here == highest and passing:
-            for k in range(len(chunk)):
-                # Without a branch, since nobody can foretell which nodes are the best.
-                best[tied] = row + k
-                tied += chunk[k] == highest
         looked_at += end - row
-        if is_last:
-            break
         row = end if end < count else 0
-    return feasible, looked_at, tied
+    return feasible, looked_at
+
+
+@compiled
+def totals_at(
+    rows: IntArray,
+    scores: FloatArray,
+    free: IntArray,
+    allocatable: FloatArray,
+    requested: FloatArray,
+    non_zero: FloatArray,
+    wanted: tuple[int, int, int, int],
+    scored: tuple[int, int],
+    amounts: tuple[int, int],
+    weights: tuple[int, int],
+    found: FloatArray,
+) -> None:
+    """Work the totals of these rows out, as `totals_of` does for all; they are in `found`, in the order of `rows`."""
+    for k in range(len(rows)):
+        row = rows[k]
+        there, there_2 = allocatable[0, row], allocatable[1, row]
+        total = scores[row] + float(weights[0]) * least_allocated(
+            there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
+        )
+        if weights[1]:
+            total += float(weights[1]) * balanced_allocation(
+                there, requested[0, row], float(amounts[0]), there_2, requested[1, row], float(amounts[1])
+            )
+        for resource in range(4):
+            if free[resource, row] < wanted[resource]:
+                total = -1.0
+        found[k] = total
+
+
+@compiled
+def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray) -> None:
+    """Put the scores into `found`, and what a refusal gives (`by`) where `refused` isn't 0."""
+    for k in range(len(found)):
+        found[k] = by if refused[k] != 0 else scores[k]
+
+
+@compiled
+def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int) -> IntArray:
+    """Return the rows of the feasible nodes, that many, of those looked at from row `start` on, in visiting order."""
+    count = len(totals)
+    first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
+    rows = np.empty(feasible + 1, np.int64)  # one more, as each row is written before it is known to count
+    found = 0
+    for begin, end in ((start, first), (0, last)):
+        for k in range(begin, end):
+            rows[found] = k
+            found += totals[k] >= 0
+    return rows[:feasible]
+
+
+@compiled
+def add_at(totals: FloatArray, rows: IntArray, scores: IntArray) -> None:
+    """Add the scores of these rows, shape (k,), to the totals of all."""
+    for k in range(len(rows)):
+        totals[rows[k]] += scores[k]
+
+
+@compiled
+def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray) -> int:
+    """Count the nodes with the highest total of so many from row `start` on and round the end.
+
+    Their rows are in `best`, in visiting order.
+    """
+    count = len(totals)
+    first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
+    highest = max(_highest(totals[start:first]), _highest(totals[:last]))
+    tied = 0
+    for begin, end in ((start, first), (0, last)):
+        for k in range(begin, end):
+            # Without a branch, since nobody can foretell which nodes are the best.
+            best[tied] = k
+            tied += totals[k] == highest
+    return tied

@@ -3,7 +3,9 @@
 Most pods are of a shape that has come before: they differ in their requests and in names, and nothing else that plugins
 look at. A plan has what plugins say of the shape: the nodes they refuse and the scores they give on account of the node
 objects alone, worked out once by their hooks. What depends on requests and on the pods on nodes is computed in the
-pass: who has enough left, the scores of CPU and memory, the best nodes in visiting order. No hook is called.
+pass: who has enough left, the scores of CPU and memory, the best nodes in visiting order. A plugin to which other pods
+matter is asked about every pod, but about all nodes at once: its filter before the pass, its score about the nodes that
+the pass finds feasible.
 
 A pod is placed so only where the outcome is surely that of the hooks. Otherwise they are asked as ever: when no node
 passes, for one, since a plan doesn't say why.
@@ -12,12 +14,11 @@ passes, for one, since a plan doesn't say why.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import Final, Protocol
+from functools import cache
+from typing import Final, cast
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
@@ -25,35 +26,30 @@ from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
+from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, PlanPart, Plugin
+from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.filtering import FilterPlugin
-from kschedfw.framework.runtime.hooks import Hook, HookTable, hooks_of
-from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
-from kschedfw.framework.status import Status
+from kschedfw.framework.runtime.hooks import HookTable, hooks_of
+from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, Question
+from kschedfw.framework.runtime.plan import (
+    LARGEST_TOTAL,
+    REFUSED,
+    ShapePlan,
+    plan_for,
+    planned_plugins,
+)
+from kschedfw.framework.runtime.score_plugin import ScorePlugin
 
 _FEWEST_NODES: Final = 256
 """For fewer nodes it isn't worth while to load the compiled pass."""
 
-_MOST_ASKED: Final = 10_000
-"""Where more nodes are in question, hooks are faster for a pod that requests the same as the pod before: they are asked
-about the nodes that have changed alone (162 µs on 50,000 nodes, where the pass takes 400)."""
-
 _MOST_PLANS: Final = 512
 """At most 4 KiB a node, as in the memo; and next to nothing for plans in which all nodes are equal."""
 _MOST_LATELY: Final = 1024
-
-_LARGEST_TOTAL: Final = 2**52
-"""Totals up to this one, and what they are made of, are exact in float64."""
-_REFUSED: Final = -4.0 * _LARGEST_TOTAL
-"""The score of a node that refuses the pod: below 0, whatever is added to it."""
-
-_ANY_AMOUNT: Final = -(1 << 63)
-"""Every node has this much free: what a pod asks for that requests nothing of a resource."""
-_ANY_AMOUNTS: Final = (_ANY_AMOUNT,) * 4
 
 _PLANNED_HOOKS: Final = (
     "pre_filter",
@@ -65,30 +61,6 @@ _PLANNED_HOOKS: Final = (
     "normalize_score",
 )
 
-Mask = npt.NDArray[np.bool_]
-
-
-class Pass(Protocol):
-    """The compiled pass: `_one_pass.one_pass`, which says what the arguments are."""
-
-    def __call__(
-        self,
-        scores: FloatArray,
-        free: IntArray,
-        allocatable: FloatArray,
-        requested: FloatArray,
-        non_zero: FloatArray,
-        wanted: tuple[int, int, int, int],
-        scored: tuple[int, int],
-        amounts: tuple[int, int],
-        weights: tuple[int, int],
-        start: int,
-        most: int,
-        totals: FloatArray,
-        best: IntArray,
-        /,
-    ) -> tuple[int, int, int]: ...
-
 
 @attrs.frozen(eq=False)
 class BestNodes:
@@ -97,27 +69,20 @@ class BestNodes:
     `looked_at` counts the nodes in question up to the end of the search.
     """
 
-    rows: IntArray
+    rows: Sequence[int] | IntArray
     feasible: int
     looked_at: int
 
 
-@attrs.frozen(eq=False)
-class _ShapePlan:
-    """What plugins say of a shape, as long as the node objects stay as they are."""
+class _Scratch:
+    """Arrays by node that are written anew for every pod."""
 
-    scores: FloatArray
-    """What the nodes get on account of the node objects, shape (n,); far below 0 where they refuse the pod."""
-    least_allocated: int
-    balanced_allocation: int
-    """The weights of the two scores that are computed, 0 where one isn't wanted."""
-    fits: bool
-    """Whether nodes need to have room for the pod."""
-    written: CycleState
-    skipped_filters: frozenset[str] = frozenset()
-    skipped_scores: frozenset[str] = frozenset()
-    signed: tuple[AnyPlugin, ...] = ()
-    """The plugins whose signatures the plan has to be refined by."""
+    def __init__(self, nodes: int) -> None:
+        self.totals: FloatArray = np.empty(nodes)
+        self.best: IntArray = np.empty(nodes, dtype=np.int64)
+        self.scores: FloatArray = np.empty(nodes)
+        self.scores_to_read = read_only_view(self.scores)
+        """The pass is compiled for arrays that can't be written to, as those of plans."""
 
 
 class Planner:
@@ -138,113 +103,138 @@ class Planner:
         names = dict.fromkeys(
             name for hook in ("pre_filter", "filter", "pre_score", "score") for name, _ in hooks[hook]
         )
-        self._plugins = [plugins[name] for name in names]
-        self._hooks = {name: hooks.of(name) for name in names}
-        self._filters = {each.name: each for each in filters}
-        self._scores = {each.name: each for each in scores}
+        own_hooks = {name: hooks.of(name) for name in names}
+        self._plugins = planned_plugins([plugins[name] for name in names], own_hooks, filters, scores)
         self._snapshot = snapshot
         largest_total = sum(each.weight for each in scores) * MAX_NODE_SCORE
-        self.is_possible = largest_total <= _LARGEST_TOTAL and all(
-            _promises(plugin) and self._hooks[plugin.name].keys() >= _planned_hooks(plugin)
-            for plugin in self._plugins
+        self.is_possible = largest_total <= LARGEST_TOTAL and all(
+            _promises(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
+            for name in names
         )
         """Whether all plugins that filter or score can say how pods of a shape fare."""
-        self._holds = [
-            plugin.plan_holds for plugin in self._plugins if type(plugin).plan_holds is not Plugin.plan_holds
-        ]
-        self._plans: BoundedDict[Hashable, tuple[tuple[int, int], _ShapePlan | None]] = BoundedDict(
+        self._plans: BoundedDict[Hashable, tuple[tuple[int, int], ShapePlan | None]] = BoundedDict(
             _MOST_PLANS
         )
         """By shape, or shape and signatures, with the version of the node objects; None where there can be no plan."""
         self._lately: BoundedDict[Hashable, tuple[int, int]] = BoundedDict(_MOST_LATELY)
         """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
-        self._last_requests: PodRequests | None = None
-        self._totals: FloatArray = np.empty(0)
-        self._best: IntArray = np.empty(0, dtype=np.int64)
+        self._kept = KeptTotalsOfPods()
+        self.fewest_nodes = _FEWEST_NODES
+        self._scratch = _Scratch(0)
 
     def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
         """Find the best of the first `wanted` nodes that pass, from row `start` on and round the end.
 
         None where hooks have to be asked; nothing is written then. Else the state has what later hooks look for.
         """
-        requests = pod.requests
-        is_like_the_last, self._last_requests = requests is self._last_requests, requests
-        demand, scored, amounts = requests.demand, requests.scored, requests.amounts
+        requests, table = pod.requests, self._snapshot.table
+        count = len(table)
         if (
-            len(self._snapshot) < _FEWEST_NODES
-            or (is_like_the_last and wanted > _MOST_ASKED)
-            or amounts.scalar_resources
-            or demand.scalar_resources
+            count < self.fewest_nodes
+            or requests.amounts.scalar_resources
+            or requests.demand.scalar_resources
             or pod.shape is None
-            or (one_pass := _compiled_pass()) is None
+            or (compiled := _compiled_pass()) is None
         ):
             return None
-        table = self._snapshot.table
+        if not _is_exact(requests, table):
+            return None
+        if len(self._scratch.best) != count:
+            self._scratch = _Scratch(count)
         try:
             plan = self._plan(pod, table)
-            if plan is None:
-                return None
-            for holds in self._holds:
-                if not holds(pod):
-                    return None
+            return None if plan is None else self._run(compiled, table, plan, state, pod, start, wanted)
         except HOOK_FAILURES:  # whoever asks the hooks again tells of it
             return None
-        wanted_free = _ANY_AMOUNTS
-        if plan.fits:
-            cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
-            wanted_free = (cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1)
-        balanced = plan.balanced_allocation if amounts.milli_cpu or amounts.memory else 0
-        if (
-            not 0 <= scored.milli_cpu <= LARGEST_EXACT
-            or not 0 <= scored.memory <= LARGEST_EXACT
-            or not 0 <= amounts.milli_cpu <= LARGEST_EXACT
-            or not 0 <= amounts.memory <= LARGEST_EXACT
-            or not 0 < table.largest("cpu") <= LARGEST_EXACT
-            or not 0 < table.largest("memory") <= LARGEST_EXACT
-        ):
-            return None
-        if len(self._best) != len(table):
-            self._totals, self._best = np.empty(len(table)), np.empty(len(table), dtype=np.int64)
-        feasible, looked_at, tied = one_pass(
-            plan.scores,
-            table.free.T,
-            table.allocatable_floats.T,
-            table.requested_floats.T,
-            table.non_zero_floats.T,
-            wanted_free,
-            (scored.milli_cpu, scored.memory),
-            (amounts.milli_cpu, amounts.memory),
-            (plan.least_allocated, balanced),
-            start,
-            wanted,
-            self._totals,
-            self._best,
-        )
+
+    def _run(
+        self,
+        compiled: Pass,
+        table: NodeTable,
+        plan: ShapePlan,
+        state: CycleState,
+        pod: Pod,
+        start: int,
+        wanted: int,
+    ) -> BestNodes | None:
+        """The outcome of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
+        scratch, count, own = self._scratch, len(self._scratch.best), CycleState()
+        everything = self._snapshot.selection
+        scores, skipped_filters = self._scores(compiled, plan, own, pod, everything)
+        kept = None
+        if scores is plan.scores and not start and wanted >= count:
+            kept = self._kept.of(plan, pod.requests, compiled, table)
+        if kept is None:
+            question = Question.of(plan, pod.requests)
+            totals = scratch.totals
+            feasible, looked_at = question.totals(compiled, table, scores, start, wanted, totals)
+        else:
+            totals, feasible, looked_at = kept.totals, kept.feasible, count
         if not feasible:
             return None
+        skipped_scores = plan.skipped_scores
+        if plan.asked and feasible > 1:
+            nodes = everything
+            if start or feasible != count:
+                rows = compiled.feasible_rows(totals, start, looked_at, feasible)
+                nodes = NodeSelection(table, rows)
+            for each in plan.asked:
+                if each.is_skipped(each.pre_score, own, pod, nodes):
+                    skipped_scores |= {each.name}
+                elif each.scoring is not None:
+                    added = each.score(own, pod, nodes)
+                    if kept is not None:
+                        np.copyto(scratch.totals, totals)
+                        totals, kept = scratch.totals, None
+                    if nodes is everything:
+                        totals += added
+                    else:
+                        compiled.add_at(totals, nodes.rows, added)
+        if kept is None:
+            best: Sequence[int] | IntArray = scratch.best[
+                : compiled.best_of(totals, start, looked_at, scratch.best)
+            ]
+        else:
+            best = kept.best
         state.take(plan.written)
-        state.skip_filter_plugins = plan.skipped_filters
-        state.skip_score_plugins = plan.skipped_scores
-        return BestNodes(self._best[:tied], feasible, looked_at)
+        state.take(own)
+        state.skip_filter_plugins = skipped_filters
+        state.skip_score_plugins = skipped_scores
+        return BestNodes(best, feasible, looked_at)
 
-    def _plan(self, pod: Pod, table: NodeTable) -> _ShapePlan | None:
+    def _scores(
+        self, compiled: Pass, plan: ShapePlan, own: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> tuple[FloatArray, frozenset[str]]:
+        """The plan's scores, with what the plugins refuse that are asked about every pod; and which of them skip."""
+        scores, skipped = plan.scores, plan.skipped_filters
+        for each in plan.asked:
+            if each.is_skipped(each.pre_filter, own, pod, nodes):
+                skipped |= {each.name}
+            elif each.filtering is not None:
+                refused = each.refused(own, pod, nodes.table)
+                if refused is not None:
+                    compiled.refuse(scores, refused, REFUSED, self._scratch.scores)
+                    scores = self._scratch.scores_to_read
+        return scores, skipped
+
+    def _plan(self, pod: Pod, table: NodeTable) -> ShapePlan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)
         known = self._plans.get(shape)
         if known is None or known[0] != version:
             if not self._comes_again(shape, version):
                 return None
-            plan = self._making(pod, table).plan(self._plugins)
+            plan = plan_for(pod, self._snapshot.selection, self._plugins)
             known = self._plans[shape] = version, plan
         _, plan = known
         if plan is None or not plan.signed:
             return plan
-        signatures = shape, *[plugin.sign(pod) for plugin in plan.signed]
+        signatures = shape, *[each.plugin.sign(pod) for each in plan.signed]
         known = self._plans.get(signatures)
         if known is not None and known[0] == version:
             return known[1]
         if None in signatures:
             return None
-        plan = self._making(pod, table, plan).plan(plan.signed)
+        plan = plan_for(pod, self._snapshot.selection, plan.signed, plan)
         if self._comes_again(signatures, version):
             self._plans[signatures] = version, plan
         return plan
@@ -255,130 +245,18 @@ class Planner:
         self._lately[key] = version
         return comes_again
 
-    def _making(self, pod: Pod, table: NodeTable, base: _ShapePlan | None = None) -> _Making:
-        return _Making(self._filters, self._scores, self._hooks, pod, table, base)
 
-
-class _Making:
-    """Asks hooks about all nodes, for the plan of pods like this one; with a `base`, for one that refines it."""
-
-    def __init__(
-        self,
-        filters: Mapping[str, FilterPlugin],
-        scores: Mapping[str, ScorePlugin],
-        hooks: Mapping[str, Mapping[str, Hook]],
-        pod: Pod,
-        table: NodeTable,
-        base: _ShapePlan | None,
-    ) -> None:
-        self._filters = filters
-        self._scores = scores
-        self._hooks = hooks
-        self._pod = pod
-        self._nodes = NodeSelection.whole(table)
-        self._state = CycleState()
-        self._base = base or _ShapePlan(_zeros(len(table)), 0, 0, False, CycleState())
-        self._state.take(self._base.written)
-
-    def plan(self, plugins: Sequence[AnyPlugin]) -> _ShapePlan | None:
-        """The plan; None where a plugin gives none, fails, or answers what a plan can't hold."""
-        base = self._base
-        scores, fits = base.scores, base.fits
-        weights = {
-            PlanPart.LEAST_ALLOCATED: base.least_allocated,
-            PlanPart.BALANCED_ALLOCATION: base.balanced_allocation,
-        }
-        skipped_filters, skipped_scores = set(base.skipped_filters), set(base.skipped_scores)
-        signed: list[AnyPlugin] = []
-        try:
-            for plugin in plugins:
-                name, part = plugin.name, plugin.plan_part(self._pod)
-                if part is None:
-                    return None
-                if part is PlanPart.SIGNATURE and plugin not in base.signed:
-                    signed.append(plugin)
-                    continue
-                filtering, scoring = self._filters.get(name), self._scores.get(name)
-                if part in weights:
-                    weights[part] = 0 if scoring is None else scoring.weight
-                    fits |= filtering is not None
-                    continue
-                if self._skips(name, "pre_filter"):
-                    skipped_filters.add(name)
-                elif filtering is not None and part is not PlanPart.IDLE:
-                    scores = np.where(self._passes(filtering), scores, _REFUSED)
-                if self._skips(name, "pre_score"):
-                    skipped_scores.add(name)
-                elif scoring is not None and part is not PlanPart.IDLE:
-                    scores = scores + self._weighted(scoring)
-        except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
-            return None
-        scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
-        return _ShapePlan(
-            scores if scores.any() else _zeros(len(scores)),
-            weights[PlanPart.LEAST_ALLOCATED],
-            weights[PlanPart.BALANCED_ALLOCATION],
-            fits,
-            self._state,
-            frozenset(skipped_filters),
-            frozenset(skipped_scores),
-            tuple(signed),
-        )
-
-    def _skips(self, name: str, hook_name: str) -> bool:
-        """Call pre_filter or pre_score; return whether it skips."""
-        hook = self._hooks[name].get(hook_name)
-        answer = None if hook is None else hook(self._state, self._pod, self._nodes)
-        if answer is None or (isinstance(answer, Status) and answer.is_success):
-            return False
-        if isinstance(answer, Status) and answer.is_skip:
-            return True
-        raise _NotPlannedError
-
-    def _passes(self, each: FilterPlugin) -> Mask:
-        """The nodes that the filter lets pass, shape (n,)."""
-        table = self._nodes.table
-        answer = None
-        if each.batch is not None:
-            answer = each.batch(self._state, self._pod, table, table.all_rows)
-        if answer is None:
-            statuses = [each.ask(self._state, self._pod, info) for info in table.node_infos]
-            passes = np.array([status.is_success for status in statuses])
-        else:
-            each.counts.rows_asked += len(table)
-            statuses, passes = answer.statuses, answer.codes == 0
-        if any(not (status.is_success or status.is_rejected) or status.retry_at for status in statuses):
-            raise _NotPlannedError
-        return passes
-
-    def _weighted(self, each: ScorePlugin) -> IntArray | int:
-        """Weight × score; 0 where all nodes have the same, which makes no difference."""
-        table, scores = self._nodes.table, None
-        if each.batch is not None:
-            scores = each.batch(self._state, self._pod, table, table.all_rows)
-            each.counts.rows_asked += len(table)
-        if scores is None:
-            scores = [each.ask(self._state, self._pod, info) for info in table.node_infos]
-        raw = integers(each.name, scores, len(table))
-        if each.normalize is None:
-            check_range(each.name, raw)
-            return raw * each.weight
-        if not each.normalizes_by_scores_alone or raw.min() != raw.max():
-            raise _NotPlannedError  # the scores of a node depend on which others are feasible
-        normalized = each.normalize(self._state, self._pod, self._nodes, raw.copy())
-        check_range(each.name, raw if normalized is None else integers(each.name, normalized, len(table)))
-        return 0
-
-
-@lru_cache(maxsize=4)
-def _zeros(count: int) -> FloatArray:
-    zeros = np.zeros(count)
-    zeros.setflags(write=False)
-    return zeros
-
-
-class _NotPlannedError(Exception):
-    """A hook answers what a plan can't hold."""
+def _is_exact(requests: PodRequests, table: NodeTable) -> bool:
+    """Whether the pass computes with amounts that are exact in float64."""
+    scored, amounts = requests.scored, requests.amounts
+    return (
+        0 <= scored.milli_cpu <= LARGEST_EXACT
+        and 0 <= scored.memory <= LARGEST_EXACT
+        and 0 <= amounts.milli_cpu <= LARGEST_EXACT
+        and 0 <= amounts.memory <= LARGEST_EXACT
+        and 0 < table.largest("cpu") <= LARGEST_EXACT
+        and 0 < table.largest("memory") <= LARGEST_EXACT
+    )
 
 
 def _promises(plugin: AnyPlugin) -> bool:
@@ -397,9 +275,7 @@ def _planned_hooks(plugin: AnyPlugin) -> set[str]:
 @cache
 def _compiled_pass() -> Pass | None:
     try:
-        from kschedfw.framework.runtime._one_pass import (
-            one_pass,  # Numba takes a while to load, and may be missing
-        )
+        from kschedfw.framework.runtime import _one_pass  # Numba takes a while to load, and may be missing
     except ImportError:
         return None
-    return one_pass
+    return cast("Pass", _one_pass)

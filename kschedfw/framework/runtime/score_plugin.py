@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedfw.framework.runtime.hooks import Hook
@@ -61,6 +63,46 @@ class ScorePlugin:
         if isinstance(score, Status):
             raise ScoreError(self.name, score.as_error())
         raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
+
+    def ask_together(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | None:
+        """The raw scores by the batch form, shape (k,); None where there is no such form.
+
+        Raises:
+            ScoreError: the plugin failed, or gave something else.
+        """
+        if self.batch is None:
+            return None
+        rows = nodes.rows
+        try:
+            answer = self.batch(state, pod, nodes.table, rows)
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error) from error
+        if answer is None:
+            return None
+        self.counts.rows_asked += len(rows)
+        return integers(self.name, answer, len(rows))
+
+    def normalized(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
+    ) -> IntArray:
+        """The scores brought into 0–100 by the plugin's own hook, if it has one; `scores` may be changed.
+
+        Raises:
+            ScoreError: the plugin failed, or gave something else than scores.
+        """
+        if self.normalize is None:
+            return scores
+        try:
+            answer = self.normalize(state, pod, nodes, scores)
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error, NORMALIZING) from error
+        if answer is None:
+            return scores
+        if isinstance(answer, Status):
+            if not answer.is_success:
+                raise ScoreError(self.name, answer.as_error(), NORMALIZING)
+            return scores
+        return integers(self.name, answer, len(nodes), NORMALIZING)
 
     def weighted(self, score: int) -> int:
         """Weight × score.

@@ -9,7 +9,7 @@ import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.errors import HOOK_FAILURES, ProfileError
+from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.metrics import Operation
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -25,11 +25,9 @@ from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import PodClass, ScorePlan
 from kschedfw.framework.runtime.score_plugin import (
-    NORMALIZING,
     ScoreError,
     ScorePlugin,
     check_range,
-    integers,
 )
 from kschedfw.framework.runtime.totals import NodeScores, Normalized, PluginScores, Totals
 from kschedfw.framework.status import Status
@@ -80,7 +78,9 @@ class Scoring:
         active = [each for each in self.plugins if each.name not in state.skip_score_plugins]
         try:
             raw = {each.name: asking.raw(each, nodes).copy() for each in active}
-            normalized = {each.name: asking.normalized(each, nodes, raw[each.name].copy()) for each in active}
+            normalized = {
+                each.name: each.normalized(state, pod, nodes, raw[each.name].copy()) for each in active
+            }
             for name, scores in normalized.items():
                 check_range(name, scores)
         except ScoreError as error:
@@ -151,27 +151,11 @@ class _Asking:
             else self._kept(each, answers.scores(nodes.table), nodes)
         )
 
-    def normalized(self, each: ScorePlugin, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
-        """The scores brought into 0–100 by the plugin's own hook, if it has one; `scores` may be changed."""
-        if each.normalize is None:
-            return scores
-        try:
-            answer = each.normalize(self._state, self._pod, nodes, scores)
-        except HOOK_FAILURES as error:
-            raise ScoreError(each.name, error, NORMALIZING) from error
-        if answer is None:
-            return scores
-        if isinstance(answer, Status):
-            if not answer.is_success:
-                raise ScoreError(each.name, answer.as_error(), NORMALIZING)
-            return scores
-        return integers(each.name, answer, len(nodes), NORMALIZING)
-
     def weighted(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
         """Weight × normalised score, shape (k,). Not to be changed."""
         scores = self.raw(each, nodes)
         if each.normalize is not None:
-            scores = self.normalized(each, nodes, scores.copy())
+            scores = each.normalized(self._state, self._pod, nodes, scores.copy())
         check_range(each.name, scores)
         return scores if each.weight == 1 else scores * each.weight
 
@@ -272,15 +256,9 @@ class _Asking:
 
     def _fresh(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
         """What the batch form says, or the scalar form where there is no other."""
-        if each.batch is not None:
-            rows = nodes.rows
-            try:
-                answer = each.batch(self._state, self._pod, nodes.table, rows)
-            except HOOK_FAILURES as error:
-                raise ScoreError(each.name, error) from error
-            if answer is not None:
-                each.counts.rows_asked += len(rows)
-                return integers(each.name, answer, len(rows))
+        together = each.ask_together(self._state, self._pod, nodes)
+        if together is not None:
+            return together
         return self._scoring.one_by_one(each, self._state, self._pod, nodes)
 
     def _normalized(self, each: ScorePlugin, nodes: NodeSelection) -> Normalized:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import IntArray, moved
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray, moved
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
@@ -95,7 +95,7 @@ class BestRows:
 
     __slots__ = ("_floor", "_rows")
 
-    def __init__(self, totals: IntArray) -> None:
+    def __init__(self, totals: IntArray | FloatArray) -> None:
         rows = rows_with_most(totals)
         self._floor = int(totals[rows[0]])
         self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
@@ -118,7 +118,7 @@ class BestRows:
         return self._rows[max(self._rows)]
 
 
-def rows_with_most(totals: IntArray) -> IntArray:
+def rows_with_most(totals: IntArray | FloatArray) -> IntArray:
     """The rows with the highest of these totals, ascending."""
     if not len(totals):
         return np.empty(0, dtype=np.int64)

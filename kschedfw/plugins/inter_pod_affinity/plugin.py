@@ -56,8 +56,11 @@ class Company:
     @classmethod
     def of(cls, pod: Pod, own: OwnTerms, cluster: ClusterClient, index: TopologyIndex) -> Company:
         labels = namespace_labels(pod, cluster)
-        return cls(own, labels, index.terms_about(pod, labels) if index.has_terms else None)
+        existing = index.terms_about(pod, labels) if index.has_terms else None
+        return cls(own, labels, None if existing is None or existing.is_empty else existing)
 
+
+_SKIP = Status.skip()
 
 COMPANY = StateKey[Company]("InterPodAffinity.company")
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
@@ -93,15 +96,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         # Terms of existing pods may be about the labels.
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
-        return PlanPart.IDLE
-
-    def plan_holds(self, pod: Pod) -> bool:
-        """Whether no term of a pod on a node is about the pod."""
-        index = self.handle.snapshot.topology
-        if not index.has_terms:
-            return True
-        return index.terms_about(pod, namespace_labels(pod, self.handle.cluster)).is_empty
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.POD
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
@@ -109,12 +105,14 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         if own.error is not None:
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.required and not index.has_terms:
-            return Status.skip()
+            return _SKIP
         company = Company.of(pod, own, self.handle.cluster, index)
         state.write(COMPANY, company)
+        if not own.required and company.existing is None:
+            return _SKIP
         required = RequiredState.of(pod, company.namespace_labels, own, index, company.existing)
         if not own.required and not required.averse:
-            return Status.skip()
+            return _SKIP
         state.write(REQUIRED, required)
         return None
 
@@ -144,18 +142,20 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         company = state.find(COMPANY)
+        if company is not None and company.existing is None and not company.own.preferred:
+            return _SKIP
         own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
-            return Status.skip()
+            return _SKIP
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
         if not own.preferred and not self.handle.snapshot.topology.has_terms:
-            return Status.skip()
+            return _SKIP
         if company is None:
             company = Company.of(pod, own, self.handle.cluster, self.handle.snapshot.topology)
         attraction = Attraction.of(self._parts(company))
         if not attraction.by_key:
-            return Status.skip()
+            return _SKIP
         state.write(PREFERRED, attraction)
         return None
 

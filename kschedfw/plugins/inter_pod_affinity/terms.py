@@ -182,7 +182,9 @@ def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
     return joined(errors) if errors else None
 
 
-def _first_error(terms: Iterable[PodAffinityTerm]) -> str | None:
+def _first_error(terms: Sequence[PodAffinityTerm]) -> str | None:
+    if not terms:
+        return None
     selectors = (selector for term in terms for selector in (term.label_selector, term.namespace_selector))
     return next((error for selector in selectors if (error := selector_error(selector)) is not None), None)
 

@@ -45,6 +45,8 @@ from kschedfw.plugins.pod_topology_spread.filtering import HardSpread
 from kschedfw.plugins.pod_topology_spread.hints import SpreadHints
 from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
 
+_SKIP = Status.skip()
+
 HARD = StateKey[HardSpread]("PodTopologySpread.hard")
 SOFT = StateKey[SoftSpread]("PodTopologySpread.soft")
 
@@ -110,12 +112,8 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         has_constraints = pod.spec.topology_spread_constraints or any(self._defaults.values())
         return None if has_constraints else ()
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has constraints
-        return PlanPart.IDLE
-
-    def plan_holds(self, pod: Pod) -> bool:
-        """Whether no default constraints count for the pod."""
-        return not any(self.constraints(pod, action) for action in UnsatisfiableAction)
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.POD
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
@@ -124,7 +122,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         except MalformedSelectorError as error:
             return Status.from_error(f"obtaining pod's hard topology spread constraints: {error}")
         if not constraints:
-            return Status.skip()
+            return _SKIP
         state.write(HARD, HardSpread.of(pod, constraints, self.handle.snapshot, self._extents))
         return None
 
@@ -153,14 +151,14 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
         snapshot = self.handle.snapshot
         if not len(snapshot):
-            return Status.skip()
+            return _SKIP
         try:
             constraints = self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY)
         except MalformedSelectorError as error:
             what = "obtaining pod's soft topology spread constraints"
             return Status.from_error(f"calculating preScoreState: {what}: {error}")
         if not constraints:
-            return Status.skip()
+            return _SKIP
         # The system's defaults spread over hosts even where nodes have no zone.
         require_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaults
         rows = _rows(snapshot.table, nodes)

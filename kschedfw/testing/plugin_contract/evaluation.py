@@ -12,6 +12,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.one_pass import BestNodes
 from kschedfw.framework.status import Status
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.stage import NOW
@@ -36,10 +37,46 @@ _STEPS: Final = (1.0, 75.0, 4_000.0, 22_000.0)
 """Seconds that pass before a call, while the cluster changes: from a moment to many hours."""
 
 
+_PLAN_REMEDY: Final = (
+    "what `plan_part` says must hold for every pod of the shape (`Pod.shape`: no labels, affinity, constraints or "
+    "requests): NODES for answers that follow from it and the node objects alone, SIGNATURE if also from `sign`, POD "
+    "for all others; or leave it out: then hooks are called for every pod"
+)
+
+
 class EvaluationChecks(Subject):
-    """Checks that `filter_batch` and `score_batch` agree with `filter` and `score`, and that `reads` and `sign` are
-    right.
+    """Checks that `filter_batch` and `score_batch` agree with `filter` and `score`, and that `reads`, `sign` and
+    `plan_part` are right.
     """
+
+    @concerns("filter", "score")
+    def test_plan_for_pods_of_a_shape_gives_the_answers_of_the_hooks_while_the_cluster_changes(self) -> None:
+        def through_a_history(world: World) -> None:
+            clock = FakeClock(NOW)
+            planned, asked = (
+                self._framework(snapshot=world.snapshot, clock=clock, evaluation=each)
+                for each in (Evaluation.MEMO, Evaluation.SCALAR)
+            )
+            planner = planned._planner
+            if planner is None:
+                return  # it says nothing of shapes
+            planner.fewest_nodes = 1
+            for seconds in _STEPS:
+                first, *others = world.pending()
+                # A shape has a plan from its second pod on.
+                for pod in (first, first, *others, *others, first):
+                    clock.advance(seconds)
+                    best = planned.best_nodes(CycleState(), pod, 0, len(world.snapshot))
+                    expected = _best(asked, pod)
+                    if best is not None and (names := _names(world, best)) != expected:
+                        violated(
+                            f"{self._name} gives other answers than its hooks by what plan_part says of a pod's shape: "
+                            f"of {best.feasible} feasible nodes the best are {names}, but by its hooks {expected}",
+                            _PLAN_REMEDY,
+                        )
+                world.change()
+
+        self._in_worlds(through_a_history)
 
     @concerns("filter", "score")
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
@@ -74,6 +111,20 @@ def _differ(
         f"{step} is {given.get(step)!r}, but {expected.get(step)!r} node by node",
         _REMEDIES[evaluation],
     )
+
+
+def _names(world: World, best: BestNodes) -> Sequence[str]:
+    names = world.snapshot.table.names
+    return [names[row] for row in best.rows]
+
+
+def _best(framework: Framework, pod: Pod) -> Sequence[str]:
+    """The nodes with the highest total, by hooks."""
+    answers = _answers(framework, pod, range(len(framework.handle.snapshot)))
+    feasible, best = answers.get("feasible"), answers.get("best")
+    if not isinstance(feasible, tuple) or not isinstance(best, list):
+        return []
+    return [feasible[index] for index in best]
 
 
 def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str, object]:

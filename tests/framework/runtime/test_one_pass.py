@@ -79,6 +79,12 @@ def some_nodes(count: int, cpu: int = 8) -> list[Node]:
     ]
 
 
+def relative(pod: Pod, number: int) -> Pod:
+    """A pod like another, but for its name."""
+    name = f"{pod.name}-{number}"
+    return attrs.evolve(pod, metadata=attrs.evolve(pod.metadata, name=name, uid=name))
+
+
 def alone(pod: Pod) -> Pod:
     """The pod without terms and constraints about other pods."""
     affinity = attrs.evolve(pod.spec.affinity, pod_affinity=None, pod_anti_affinity=None)
@@ -188,7 +194,11 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
     passes = 0
     for number in range(6):
         template = data.draw(st.sampled_from(templates), "like")
-        pod = sibling(template, number, *data.draw(REQUESTS, "requests"))
+        pod = (
+            relative(template, number)
+            if data.draw(st.booleans(), "with the same requests")
+            else sibling(template, number, *data.draw(REQUESTS, "requests"))
+        )
         house.cache.update_snapshot(house.snapshot)
         start, wanted = data.draw(st.integers(0, len(nodes) - 1)), data.draw(st.integers(1, len(nodes)))
         for _ in range(2):  # it isn't known the first time
@@ -196,7 +206,7 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
         expected = by_hooks(house, pod, start, wanted)
         if best is not None:
             passes += 1
-            assert (best.rows.tolist(), best.feasible, best.looked_at) == expected
+            assert (list(best.rows), best.feasible, best.looked_at) == expected
         host = data.draw(st.sampled_from(nodes), "host")
         there = pod if data.draw(st.integers(0, 3), "with its terms") == 0 else alone(pod)
         house.cache.assume_pod(there.bound_to(host.name))
@@ -223,6 +233,82 @@ def test_stream_of_pods_gets_the_same_nodes_draws_and_counts_as_by_hooks(percent
     assert [one.schedule(pod) for pod in pods] == [other.schedule(pod) for pod in pods]
     assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
     assert (one.placed > 200, other.placed) == (True, 0)
+
+
+def zoned_nodes(count: int) -> list[Node]:
+    return [
+        make_node(f"n{number}")
+        .labels(host=f"n{number}", zone=f"z{number % 3}")
+        .capacity(cpu=8, memory="64Gi", pods=3)
+        .build()
+        for number in range(count)
+    ]
+
+
+RELATED = [
+    make_pod("spread").labels(app="a").spread("zone", {"app": "a"}),
+    make_pod("evenly").labels(app="a").spread("zone", {"app": "a"}, hard=False),
+    make_pod("near").labels(app="a").pod_affinity("zone", {"app": "a"}),
+    make_pod("far").labels(app="b").pod_anti_affinity("host", {"app": "b"}),
+    make_pod("drawn").labels(app="a").pod_affinity("host", {"app": "a"}, weight=10),
+    make_pod("repelled").labels(app="b").pod_anti_affinity("zone", {"app": "a"}, weight=10),
+]
+
+
+@pytest.mark.parametrize("percentage", [40, 100])
+def test_pods_with_terms_and_constraints_get_the_same_nodes_in_one_pass_as_by_hooks(percentage: int) -> None:
+    random = Random(2)
+    templates = [each.build() for each in RELATED]
+    pods = []
+    for number in range(160):
+        template = random.choice(templates)
+        pods.append(
+            relative(template, number)
+            if random.random() < 0.5
+            else sibling(template, number, random.choice([0, 250, 900]), random.choice([0, 2**30]))
+        )
+    nodes = zoned_nodes(150)
+    one, other = (House(nodes, percentage=percentage, in_one_pass=planned) for planned in (True, False))
+    assert [one.schedule(pod) for pod in pods] == [other.schedule(pod) for pod in pods]
+    assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
+    assert (one.placed > 100, other.placed) == (True, 0)
+
+
+def test_equal_pods_get_the_same_nodes_as_by_hooks_while_pods_come_and_go_and_kinds_take_turns() -> None:
+    random = Random(3)
+    kinds = [make_pod(f"kind{cpu}").requests(cpu=f"{cpu}m", memory="1Gi").build() for cpu in (100, 250, 4000)]
+    houses = [House(zoned_nodes(40), in_one_pass=planned, percentage=100) for planned in (True, False)]
+    placed: list[Pod] = []
+    for number in range(150):
+        pod = relative(random.choice(kinds), number)
+        results = [house.schedule(pod) for house in houses]
+        assert results[0] == results[1]
+        if isinstance(results[0], ScheduleResult):
+            placed.append(pod.bound_to(results[0].suggested_host))
+        if len(placed) > 30 and random.random() < 0.7:
+            for gone in [placed.pop(random.randrange(len(placed))) for _ in range(random.choice([1, 1, 20]))]:
+                for house in houses:
+                    house.cache.remove_pod(gone)
+    assert houses[0].placed > 100
+
+
+def test_equal_pods_are_placed_by_looking_at_the_changed_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = one_pass._compiled_pass()
+    assert compiled is not None
+    passes: list[int] = []
+    totals_of = compiled.totals_of
+
+    def counted(*args: object) -> tuple[int, int]:
+        passes.append(1)
+        return totals_of(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compiled, "totals_of", counted)
+    house = House(some_nodes(50), percentage=100)
+    template = make_pod("pod").requests(cpu="100m").build()
+    for number in range(20):
+        house.schedule(relative(template, number))
+    assert house.placed == 19
+    assert len(passes) == 2  # the first of all, and the one whose totals are kept
 
 
 def test_pod_of_a_known_shape_is_placed_without_a_question_to_any_plugin() -> None:
@@ -350,12 +436,3 @@ def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(dif
     result = house.schedule(sibling(differing, 3, 100, 0))
     assert isinstance(result, ScheduleResult)
     assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
-
-
-def test_hooks_are_asked_about_equal_pods_in_very_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass, "_MOST_ASKED", 4)
-    house = House(some_nodes(5))
-    template = make_pod("pod").build()
-    for number, cpu in enumerate([100, 101, 102, 103, 103, 103]):
-        house.schedule(sibling(template, number, cpu, 0))
-    assert house.placed == 3

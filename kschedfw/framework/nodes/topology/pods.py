@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Protocol
 
 import attrs
@@ -52,14 +53,13 @@ class PodCounter:
 
     Read-only, and valid only in the cycle of the question.
 
-    `per_node` has one count for each row of the table, `total` is their sum.
+    `per_node` has one count for each row of the table.
     """
 
-    __slots__ = ("_by_key", "_domains_of", "last_use", "per_node", "total")
+    __slots__ = ("_by_key", "_domains_of", "last_use", "per_node")
 
     def __init__(self, nodes: int, domains_of: DomainsOf) -> None:
         self.per_node: IntArray = np.zeros(nodes, dtype=np.int64)
-        self.total = 0
         self.last_use = 0
         self._domains_of = domains_of
         self._by_key: dict[str, DomainSums] = {}
@@ -83,23 +83,67 @@ class PodCounter:
 
     def add(self, row: int, pods: int) -> None:
         self.per_node[row] += pods
-        self.total += pods
         for sums in self._by_key.values():
             sums.add(row, pods)
 
     def add_each(self, rows: IntArray, pods: IntArray) -> None:
         """Count pods on many nodes in. To be called before the first question."""
         self.per_node[rows] += pods
-        self.total += int(pods.sum())
 
     def add_counter(self, other: PodCounter) -> None:
         """Add the counts of another counter. To be called before the first question."""
         self.per_node += other.per_node
-        self.total += other.total
 
     def move_rows(self, moved_from: IntArray) -> None:
         self.per_node = moved(self.per_node, moved_from)
-        self.total = int(self.per_node.sum())
+
+
+class CounterForNow:
+    """The sum of other counters, and of pods in single rows, for a query that hasn't come before.
+
+    It is summed up as it is asked for: over three zones, the counts of a few counters are much less than those of all
+    nodes.
+    """
+
+    def __init__(self, nodes: int, domains_of: DomainsOf) -> None:
+        self._nodes = nodes
+        self._domains_of = domains_of
+        self._parts: list[PodCounter] = []
+        self._places: list[tuple[int, int]] = []
+        self._by_key: dict[str, DomainSums] = {}
+
+    def add(self, row: int, pods: int) -> None:
+        """Count pods on a node in, before anybody asks."""
+        self._places.append((row, pods))
+
+    def add_counter(self, other: PodCounter) -> None:
+        """Count in what another has counted, before anybody asks."""
+        self._parts.append(other)
+
+    @cached_property
+    def per_node(self) -> IntArray:
+        """One count for each row of the table."""
+        counts: IntArray = np.zeros(self._nodes, dtype=np.int64)
+        for part in self._parts:
+            counts += part.per_node
+        for row, pods in self._places:
+            counts[row] += pods
+        return counts
+
+    def by_domain(self, key: str) -> IntArray:
+        """See `PodCounter`."""
+        return self.in_domains(key).sums
+
+    def in_domains(self, key: str) -> DomainSums:
+        """See `PodCounter`."""
+        sums = self._by_key.get(key)
+        if sums is None or not sums.fresh:
+            sums = self._by_key[key] = DomainSums(self._domains_of(key))
+            for part in self._parts:
+                sums.add_sums(part.in_domains(key))
+            for row, pods in self._places:
+                sums.add(row, pods)
+        return sums
 
 
 @attrs.define(eq=False)
@@ -139,17 +183,15 @@ class PodCounters:
         self._counters: dict[PodQuery, PodCounter] = {}
         self._queries_by_selector = SelectorIndex[PodQuery]()
         self._asked_once: BoundedDict[PodQuery, None] = BoundedDict(_MOST_ASKED_ONCE)
-        self._for_now: BoundedDict[PodQuery, PodCounter] = BoundedDict(_MOST_FOR_NOW)
+        self._for_now: BoundedDict[PodQuery, PodCounter | CounterForNow] = BoundedDict(_MOST_FOR_NOW)
         """Counters that aren't kept, until the next pod comes or goes: a plugin may ask twice in a cycle."""
         self._uses = 0
 
-    def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
+    def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | CounterForNow:
         """The counter of a query; `rows` are those of the nodes."""
         counter = self._counters.get(query)
         if counter is None:
-            counter = self._for_now.get(query)
-        if counter is None:
-            counter = self._new_counter(query, rows)
+            return self._for_now.get(query) or self._new_counter(query, rows)
         self._uses += 1
         counter.last_use = self._uses
         return counter
@@ -208,7 +250,7 @@ class PodCounters:
             self._classes_by_label.add(labels, known)
         return known
 
-    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
+    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | CounterForNow:
         if self._asked.ask_for(query.label_keys) or not self._is_asked:
             self._is_asked = True
             self._sort_pods_anew()
@@ -216,12 +258,14 @@ class PodCounters:
         matching = [each for each in candidates if query.matches(each.example)]
         if query not in self._asked_once:
             self._asked_once[query] = None
-            counter = self._for_now[query] = self._count(matching, rows)
-            return counter
+            for_now = self._for_now[query] = self._count(matching, rows)
+            return for_now
         del self._asked_once[query]
         if len(self._counters) >= _MOST_COUNTERS:
             self._forget_older_half()
         counter = PodCounter(len(rows), self._domains_of)
+        self._uses += 1
+        counter.last_use = self._uses
         for label_class in matching:
             self._add_class(counter, label_class, rows)
             label_class.counters.append(counter)
@@ -229,16 +273,18 @@ class PodCounters:
         self._queries_by_selector.add(query.selector, query)
         return counter
 
-    def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter:
+    def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter | CounterForNow:
         """A counter of all pods of these classes that isn't kept up to date."""
         if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
             return self._own_counter(classes[0], rows)
-        counter = PodCounter(len(rows), self._domains_of)
+        counter = CounterForNow(len(rows), self._domains_of)
         for label_class in classes:
             self._add_class(counter, label_class, rows)
         return counter
 
-    def _add_class(self, counter: PodCounter, label_class: LabelClass, rows: Mapping[str, int]) -> None:
+    def _add_class(
+        self, counter: PodCounter | CounterForNow, label_class: LabelClass, rows: Mapping[str, int]
+    ) -> None:
         if len(label_class.by_node) > _MOST_ADDED_SINGLY:
             counter.add_counter(self._own_counter(label_class, rows))
             return

@@ -1,0 +1,216 @@
+"""The totals of all nodes, kept from one pod to the next that requests the same: only changed nodes are looked at.
+
+What a placement changes is one node. So a pod like one of the few before costs about the same, however many nodes there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+import numpy as np
+
+from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.requests import PodRequests
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.runtime.plan import ShapePlan, SmallCodes
+from kschedfw.framework.runtime.totals import BestRows
+
+Amounts: TypeAlias = tuple[int, int]
+
+_MOST_KEPT: Final = 8
+"""8 bytes a node each, and a list of the best nodes."""
+_MOST_CHANGED: Final = 64
+"""Where more nodes have changed, a pass over all nodes is about as fast."""
+
+_ANY_AMOUNT: Final = -(1 << 63)
+"""Every node has this much free: what a pod asks for that requests nothing of a resource."""
+_ANY_AMOUNTS: Final = (_ANY_AMOUNT,) * 4
+
+
+class Pass(Protocol):
+    """The compiled pass: the module `_one_pass`, which says what the arguments are."""
+
+    @staticmethod
+    def totals_of(
+        scores: FloatArray,
+        free: IntArray,
+        allocatable: FloatArray,
+        requested: FloatArray,
+        non_zero: FloatArray,
+        wanted: tuple[int, int, int, int],
+        scored: Amounts,
+        amounts: Amounts,
+        weights: Amounts,
+        start: int,
+        most: int,
+        totals: FloatArray,
+        /,
+    ) -> tuple[int, int]: ...
+
+    @staticmethod
+    def totals_at(
+        rows: IntArray,
+        scores: FloatArray,
+        free: IntArray,
+        allocatable: FloatArray,
+        requested: FloatArray,
+        non_zero: FloatArray,
+        wanted: tuple[int, int, int, int],
+        scored: Amounts,
+        amounts: Amounts,
+        weights: Amounts,
+        found: FloatArray,
+        /,
+    ) -> None: ...
+
+    @staticmethod
+    def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray, /) -> None: ...
+
+    @staticmethod
+    def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int, /) -> IntArray: ...
+
+    @staticmethod
+    def add_at(totals: FloatArray, rows: IntArray, scores: IntArray, /) -> None: ...
+
+    @staticmethod
+    def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray, /) -> int: ...
+
+
+@attrs.frozen(eq=False)
+class Question:
+    """What the pass is asked about a pod of a plan."""
+
+    plan: ShapePlan
+    wanted: tuple[int, int, int, int]
+    scored: Amounts
+    amounts: Amounts
+    weights: Amounts
+
+    @classmethod
+    def of(cls, plan: ShapePlan, requests: PodRequests) -> Question:
+        demand, scored, amounts = requests.demand, requests.scored, requests.amounts
+        wanted = _ANY_AMOUNTS
+        if plan.fits:
+            cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
+            wanted = (cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1)
+        balanced = plan.balanced_allocation if amounts.milli_cpu or amounts.memory else 0
+        return cls(
+            plan,
+            wanted,
+            (scored.milli_cpu, scored.memory),
+            (amounts.milli_cpu, amounts.memory),
+            (plan.least_allocated, balanced),
+        )
+
+    def totals(
+        self, compiled: Pass, table: NodeTable, scores: FloatArray, start: int, most: int, totals: FloatArray
+    ) -> tuple[int, int]:
+        """How many of the nodes are feasible and how many were looked at, whose totals are in `totals`."""
+        return compiled.totals_of(
+            scores,
+            table.free.T,
+            table.allocatable_floats.T,
+            table.requested_floats.T,
+            table.non_zero_floats.T,
+            self.wanted,
+            self.scored,
+            self.amounts,
+            self.weights,
+            start,
+            most,
+            totals,
+        )
+
+    def totals_at(self, compiled: Pass, table: NodeTable, rows: Sequence[int]) -> FloatArray:
+        """The totals of a few nodes, shape (k,)."""
+        found: FloatArray = np.empty(len(rows))
+        compiled.totals_at(
+            np.array(rows, dtype=np.int64),
+            self.plan.scores,
+            table.free.T,
+            table.allocatable_floats.T,
+            table.requested_floats.T,
+            table.non_zero_floats.T,
+            self.wanted,
+            self.scored,
+            self.amounts,
+            self.weights,
+            found,
+        )
+        return found
+
+
+class KeptTotals:
+    """The totals of all nodes for pods of a plan and requests, below 0 where a node isn't feasible."""
+
+    def __init__(self, question: Question, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
+        self._question = question
+        self._requests = requests
+        self.totals: FloatArray = np.empty(len(table))
+        self.feasible = self._nodes = self._pods = 0
+        self._best: BestRows | None = None
+        self._fill(compiled, table)
+
+    def answers(self, plan: ShapePlan, requests: PodRequests) -> bool:
+        """Whether these are the totals for pods of this plan and with these requests."""
+        return self._question.plan is plan and self._requests is requests
+
+    def follow(self, compiled: Pass, table: NodeTable) -> None:
+        """Take note of the pods that have come and gone."""
+        if self._pods == table.pod_changes.version:
+            return
+        changed = table.changed_since(self._nodes, self._pods)
+        if changed is None or len(changed) > _MOST_CHANGED:
+            self._fill(compiled, table)
+            return
+        self._pods = table.pod_changes.version
+        after = self._question.totals_at(compiled, table, changed).tolist()
+        for row, total in zip(changed, after, strict=True):
+            before = float(self.totals[row])
+            if total == before:
+                continue
+            self.totals[row] = total
+            self.feasible += (total >= 0) - (before >= 0)
+            if self._best is not None and not self._best.changed(row, int(before), int(total)):
+                self._best = None
+
+    @property
+    def best(self) -> Sequence[int]:
+        """The rows with the highest total, ascending; as long as nothing changes."""
+        if self._best is None:
+            self._best = BestRows(self.totals)
+        return self._best.rows
+
+    def _fill(self, compiled: Pass, table: NodeTable) -> None:
+        count = len(table)
+        scores = self._question.plan.scores
+        self.feasible, _ = self._question.totals(compiled, table, scores, 0, count, self.totals)
+        self._nodes, self._pods = table.node_changes.version, table.pod_changes.version
+        self._best = None
+
+
+class KeptTotalsOfPods:
+    """The totals of the latest plans and requests that came twice in a row, or are kept already."""
+
+    def __init__(self) -> None:
+        self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
+        """By the identity of the requests, which equal pods share."""
+        self._last: PodRequests | None = None
+
+    def of(
+        self, plan: ShapePlan, requests: PodRequests, compiled: Pass, table: NodeTable
+    ) -> KeptTotals | None:
+        """The totals as they are now; None where the requests haven't come lately."""
+        comes_again, self._last = requests is self._last, requests
+        kept = self._kept.get(id(requests))
+        if kept is not None and kept.answers(plan, requests):
+            kept.follow(compiled, table)
+            return kept
+        if not comes_again:
+            return None
+        kept = self._kept[id(requests)] = KeptTotals(Question.of(plan, requests), requests, compiled, table)
+        return kept

@@ -1,0 +1,255 @@
+"""The plan for pods of a shape: what the plugins say of it once, and which of them are asked about every pod."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import AnyPlugin, PlanPart
+from kschedfw.framework.results import Verdicts
+from kschedfw.framework.runtime.filtering import FilterPlugin
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
+from kschedfw.framework.status import Status
+
+SmallCodes: TypeAlias = npt.NDArray[np.int8]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+LARGEST_TOTAL = 2**52
+"""Totals up to this one, and what they are made of, are exact in float64."""
+REFUSED = -4.0 * LARGEST_TOTAL
+"""The score of a node that refuses the pod: below 0, whatever is added to it."""
+
+_SKIP = Status.skip()
+
+
+class NotPlannedError(Exception):
+    """A hook answers what a plan can't hold: all hooks have to be asked about the pod, as ever."""
+
+
+@attrs.define(eq=False)
+class PlannedPlugin:
+    """A plugin of a profile with what it is asked.
+
+    All methods raise what its hooks raise, or NotPlannedError.
+    """
+
+    plugin: AnyPlugin
+    filtering: FilterPlugin | None
+    scoring: ScorePlugin | None
+    pre_filter: Hook | None
+    pre_score: Hook | None
+    name: str = attrs.field(init=False)
+    _plain: Sequence[Status] = ()
+    """Statuses that verdicts had, and all of which are plain refusals."""
+
+    @name.default
+    def _name(self) -> str:
+        return self.plugin.name
+
+    def is_skipped(self, hook: Hook | None, state: CycleState, pod: Pod, nodes: NodeSelection) -> bool:
+        """Call pre_filter or pre_score; return whether it skips."""
+        answer = None if hook is None else hook(state, pod, nodes)
+        if answer is _SKIP:
+            return True
+        if answer is None:
+            return False
+        if isinstance(answer, Status) and answer.is_skip:
+            return True
+        if isinstance(answer, Status) and answer.is_success:
+            return False
+        raise NotPlannedError
+
+    def refused(self, state: CycleState, pod: Pod, table: NodeTable) -> SmallCodes | None:
+        """Codes that are 0 where the filter lets a node pass, shape (n,); None where it lets all pass."""
+        each = self.filtering
+        assert each is not None
+        answer = None
+        if each.batch is not None:
+            answer = each.batch(state, pod, table, table.all_rows)
+        if answer is None:
+            statuses = [each.ask(state, pod, info) for info in table.node_infos]
+            self._check(statuses)
+            return np.array([not status.is_success for status in statuses]).view(np.int8)
+        each.counts.rows_asked += len(table)
+        if answer is Verdicts.passing(len(table)):
+            return None
+        if answer.statuses is not self._plain:
+            self._check(answer.statuses)
+            self._plain = answer.statuses
+        codes = answer.codes
+        if codes.shape != (len(table),):
+            raise NotPlannedError
+        if codes.dtype == np.int8 and codes.flags.writeable:  # as the pass is compiled for
+            return cast("SmallCodes", codes)
+        refused: Mask = codes != 0
+        return refused.view(np.int8)
+
+    def _check(self, statuses: Sequence[Status]) -> None:
+        if any(not (status.is_success or status.is_rejected) or status.retry_at for status in statuses):
+            raise NotPlannedError
+
+    def kept_score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | int:
+        """Weight × score of all nodes, whichever are feasible; 0 where all nodes have the same score."""
+        each = self.scoring
+        assert each is not None
+        raw = self._raw(each, state, pod, nodes)
+        if each.normalize is None:
+            check_range(each.name, raw)
+            return raw * each.weight
+        if not each.normalizes_by_scores_alone or raw.min() != raw.max():
+            raise NotPlannedError  # the scores of a node depend on which others are feasible
+        check_range(each.name, each.normalized(state, pod, nodes, raw.copy()))
+        return 0
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray:
+        """Weight × normalised score of these feasible nodes, shape (k,)."""
+        each = self.scoring
+        assert each is not None
+        scores = self._raw(each, state, pod, nodes)
+        if each.normalize is not None:
+            scores = each.normalized(state, pod, nodes, scores.copy())
+        check_range(each.name, scores)
+        return scores if each.weight == 1 else scores * each.weight
+
+    def _raw(self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray:
+        raw = each.ask_together(state, pod, nodes)
+        if raw is None:
+            raw = integers(each.name, [each.ask(state, pod, info) for info in nodes], len(nodes))
+        return raw
+
+
+@attrs.frozen(eq=False)
+class ShapePlan:
+    """What plugins say of a shape, as long as the node objects stay as they are."""
+
+    scores: FloatArray
+    """What the nodes get on account of the node objects, shape (n,); far below 0 where they refuse the pod."""
+    least_allocated: int
+    balanced_allocation: int
+    """The weights of the two scores that are computed, 0 where one isn't wanted."""
+    fits: bool
+    """Whether nodes need to have room for the pod."""
+    written: CycleState
+    skipped_filters: frozenset[str] = frozenset()
+    skipped_scores: frozenset[str] = frozenset()
+    signed: tuple[PlannedPlugin, ...] = ()
+    """The plugins whose signatures the plan has to be refined by."""
+    asked: tuple[PlannedPlugin, ...] = ()
+    """The plugins whose hooks are asked about every pod."""
+
+    @classmethod
+    def empty(cls, nodes: int) -> ShapePlan:
+        """The plan of a profile without plugins."""
+        return cls(_zeros(nodes), 0, 0, False, CycleState())
+
+
+def plan_for(
+    pod: Pod, nodes: NodeSelection, plugins: Sequence[PlannedPlugin], base: ShapePlan | None = None
+) -> ShapePlan | None:
+    """Ask hooks about all nodes, for the plan of pods like this one; with a `base`, for one that refines it.
+
+    None where a plugin gives no plan, fails, or answers what a plan can't hold.
+    """
+    try:
+        return _Making(pod, nodes, ShapePlan.empty(len(nodes)) if base is None else base).plan(plugins)
+    except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
+        return None
+
+
+class _Making:
+    def __init__(self, pod: Pod, nodes: NodeSelection, base: ShapePlan) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self._base = base
+        self._state = CycleState()
+        self._state.take(base.written)
+        self._scores = base.scores
+        self._skipped_filters = set(base.skipped_filters)
+        self._skipped_scores = set(base.skipped_scores)
+
+    def plan(self, plugins: Sequence[PlannedPlugin]) -> ShapePlan | None:
+        base = self._base
+        weights = {
+            PlanPart.LEAST_ALLOCATED: base.least_allocated,
+            PlanPart.BALANCED_ALLOCATION: base.balanced_allocation,
+        }
+        fits, signed, asked = base.fits, [], list(base.asked)
+        for each in plugins:
+            match each.plugin.plan_part(self._pod):
+                case None:
+                    return None
+                case PlanPart.SIGNATURE if each not in base.signed:
+                    signed.append(each)
+                case PlanPart.POD:
+                    asked.append(each)
+                case (PlanPart.LEAST_ALLOCATED | PlanPart.BALANCED_ALLOCATION) as part:
+                    weights[part] = 0 if each.scoring is None else each.scoring.weight
+                    fits |= each.filtering is not None
+                case part:
+                    self._keep(each, is_idle=part is PlanPart.IDLE)
+        scores = self._scores if self._scores.any() else _zeros(len(self._scores))
+        scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
+        return ShapePlan(
+            scores,
+            weights[PlanPart.LEAST_ALLOCATED],
+            weights[PlanPart.BALANCED_ALLOCATION],
+            fits,
+            self._state,
+            frozenset(self._skipped_filters),
+            frozenset(self._skipped_scores),
+            tuple(signed),
+            tuple(asked),
+        )
+
+    def _keep(self, each: PlannedPlugin, *, is_idle: bool) -> None:
+        """Count in what a plugin says of all nodes."""
+        state, pod, nodes = self._state, self._pod, self._nodes
+        if each.is_skipped(each.pre_filter, state, pod, nodes):
+            self._skipped_filters.add(each.name)
+        elif each.filtering is not None and not is_idle:
+            refused = each.refused(state, pod, nodes.table)
+            if refused is not None:
+                self._scores = np.where(refused, REFUSED, self._scores)
+        if each.is_skipped(each.pre_score, state, pod, nodes):
+            self._skipped_scores.add(each.name)
+        elif each.scoring is not None and not is_idle:
+            self._scores = self._scores + each.kept_score(state, pod, nodes)
+
+
+def planned_plugins(
+    plugins: Collection[AnyPlugin],
+    hooks: Mapping[str, Mapping[str, Hook]],
+    filters: Sequence[FilterPlugin],
+    scores: Sequence[ScorePlugin],
+) -> Sequence[PlannedPlugin]:
+    """The plugins with what each is asked; `hooks` has those of a plugin by its name."""
+    filtering, scoring = {each.name: each for each in filters}, {each.name: each for each in scores}
+    return [
+        PlannedPlugin(
+            plugin,
+            filtering.get(plugin.name),
+            scoring.get(plugin.name),
+            hooks[plugin.name].get("pre_filter"),
+            hooks[plugin.name].get("pre_score"),
+        )
+        for plugin in plugins
+    ]
+
+
+@lru_cache(maxsize=4)
+def _zeros(count: int) -> FloatArray:
+    zeros = np.zeros(count)
+    zeros.setflags(write=False)
+    return zeros
