@@ -390,6 +390,6 @@ class TestRack(PluginContract):
         "\nplugin 'Rack': unknown hook 'fliter_batch'; did you mean 'filter_batch'? "
         "(see test_hooks_and_arguments_are_accepted)\n"
     )
-    assert others.count(line) == 6
+    assert others.count(line) == 7
     assert "\nE  " not in others
     assert "`validate`" not in output
