@@ -81,7 +81,7 @@ def test_preemption_makes_room_for_pods_that_differ_too(part: Part) -> None:
 
 @each_part
 def test_the_processor_s_time_is_beside_the_real_one(part: Part) -> None:
-    wall, processor = Ticking(1.0), Ticking(0.25)
+    wall, processor = Ticking(0.5), Ticking(0.25)  # the scheduler looks at the wall's some twenty times a pod
     found = measure(case("basic", part=part, pods=4), wall, cpu_timer=processor, registry=INSTALLED)
     assert found.cpu_seconds == 4 * 0.25
     assert found.cpu_seconds_per_pod == 0.25
