@@ -97,13 +97,14 @@ class Plugin(Generic[ArgsT]):
         """Everything of the pod that filter and score depend on, or None where this pod's answers can't be reused."""
         return None
 
-    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
         """Everything of the pod that filter and score depend on, where they look at the pod and single nodes alone.
 
         None for a pod that other pods or nodes matter to: its search isn't reused for others (OpportunisticBatching).
-        kube-scheduler's SignPod; only in-tree plugins differ here from `sign`, to tell the same pods apart as it does.
+        kube-scheduler's SignPod: a plugin that doesn't say is one that signs no pod, since decisions are others with
+        batching than without. In-tree plugins tell the same pods apart as kube-scheduler's, which isn't always `sign`.
         """
-        return self.sign(pod) if self.reads in (Reads.NODE, Reads.PODS) else None
+        return None
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # for plugins to override
         """Say how all pods of this pod's shape fare (`Pod.shape`), or None where that isn't known.

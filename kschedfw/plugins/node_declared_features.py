@@ -75,6 +75,9 @@ class NodeDeclaredFeatures(Plugin):
     def sign(self, pod: Pod) -> Hashable | None:
         return required_features(pod)
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return self.sign(pod)
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.NODES
 

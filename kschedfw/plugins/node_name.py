@@ -35,6 +35,9 @@ class NodeName(Plugin):
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_name
 
+    def sign_for_batch(self, pod: Pod) -> Hashable | None:
+        return self.sign(pod)
+
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.NODES
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomResource
+from kschedfw.api.custom import CustomKind, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
@@ -58,7 +58,7 @@ class Gap:
     """Events that a plugin's hints pass over although they may help a pod that the plugin refused, and why they do."""
 
     plugin: str
-    resource: EventResource
+    resource: EventResource | CustomKind
     actions: ActionType
     reason: str
 

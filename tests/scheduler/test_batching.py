@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
+import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import InMemoryCluster, Pod, make_node, make_pod
+from kschedfw import (
+    EnabledPlugin,
+    ExtensionPoint,
+    InMemoryCluster,
+    NodeInfo,
+    Plugin,
+    Pod,
+    Profile,
+    Reads,
+    Registry,
+    hookimpl,
+    make_node,
+    make_pod,
+)
 from kschedfw.explain import ExplainingScheduler
 from kschedfw.explain.text import as_text
 from kschedfw.framework.gates import OPPORTUNISTIC_BATCHING, FeatureGates
 from kschedfw.scheduler import FirstByNameSelector, GenericScheduler, Scheduler, profiles_of
 from kschedfw.testing import FakeClock
 from tests.config.documents import document, loaded
+from tests.properties import examples
 
 LIST = [{"name": "PodTopologySpread", "args": {"defaultingType": "List"}}]
 PROFILES = profiles_of(loaded(document(profiles=[{"pluginConfig": LIST}])))
 
 
-def scheduler_of(cluster: InMemoryCluster, *, batching: bool = True) -> Scheduler:
+class Indifferent(Plugin):
+    """A plugin like most: it says nothing of batches, even if its answers may be kept."""
+
+    name = "Indifferent"
+    reads = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:  # pods make no difference
+        return ()
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return 0
+
+
+def scheduler_of(
+    cluster: InMemoryCluster, *, batching: bool = True, profiles: Sequence[Profile] = PROFILES
+) -> Scheduler:
+    registry = Registry()
+    registry.register(Indifferent)
     return Scheduler(
         cluster,
-        PROFILES,
+        profiles,
+        registry=registry,
         clock=FakeClock(1000.0),
         selector=FirstByNameSelector(),
         percentage_of_nodes_to_score=100,
@@ -42,7 +77,7 @@ def placed(cpus: Sequence[int], pods: int, *, batching: bool) -> dict[str, str]:
     return {pod.name: pod.node_name for pod in cluster.list(Pod)}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(4, 9), min_size=1, max_size=8), st.integers(1, 9))
 def test_pods_that_fill_their_nodes_go_where_they_go_without_batching_if_nothing_else_happens(
     cpus: list[int], pods: int
@@ -50,15 +85,26 @@ def test_pods_that_fill_their_nodes_go_where_they_go_without_batching_if_nothing
     assert placed(cpus, pods, batching=True) == placed(cpus, pods, batching=False)
 
 
-def test_a_better_node_that_comes_in_between_is_not_looked_at() -> None:
-    def third_node(*, batching: bool) -> str:
+@pytest.mark.parametrize(
+    ("batching", "plugins", "node"),
+    [(True, [], "z"), (False, [], "a"), (True, ["Indifferent"], "a")],
+    ids=["with batching", "without batching", "with a plugin that signs no pod for it"],
+)
+def test_a_better_node_that_comes_in_between_is_not_looked_at_if_the_search_is_reused(
+    batching: bool, plugins: list[str], node: str
+) -> None:
+    points = dict(PROFILES[0].points)
+    points[ExtensionPoint.SCORE] = (*points[ExtensionPoint.SCORE], *map(EnabledPlugin, plugins))
+    profile = attrs.evolve(PROFILES[0], points=points)
+
+    def third_node() -> str:
         cluster = InMemoryCluster(
             [
                 make_node(name).capacity(cpu=cpu, pods=9).build()
                 for name, cpu in (("m", 7), ("n", 8), ("z", 6))
             ]
         )
-        scheduler = scheduler_of(cluster, batching=batching)
+        scheduler = scheduler_of(cluster, batching=batching, profiles=[profile])
         for name in ("first", "second"):
             cluster.add(make_pod(name).requests(cpu=5).build())
             scheduler.run_until_idle()
@@ -68,8 +114,7 @@ def test_a_better_node_that_comes_in_between_is_not_looked_at() -> None:
         scheduler.close()
         return next(pod.node_name for pod in cluster.list(Pod) if pod.name == "third")
 
-    assert third_node(batching=True) == "z"
-    assert third_node(batching=False) == "a"
+    assert third_node() == node
 
 
 def test_an_explanation_names_the_pod_whose_search_was_reused() -> None:

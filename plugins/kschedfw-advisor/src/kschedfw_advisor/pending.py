@@ -123,15 +123,17 @@ def _kinds(refused: Sequence[Refused], cluster: Cluster) -> list[tuple[tuple[str
     Pods of a kind may be refused for different reasons, since each is tried at another moment. What would help is
     found out for all of them at one moment, in the end.
     """
-    found: dict[Hashable, list[Refused]] = {}
+    found: dict[tuple[Workload | None, Hashable, bool], list[Refused]] = {}
     for each in refused:
-        found.setdefault((workload_of(each.pod, cluster), likeness(each.pod)), []).append(each)
+        # What helps one that fits and waits for its gang is what helps those of the gang that don't fit.
+        fits = bool(each.node_name)
+        found.setdefault((workload_of(each.pod, cluster), likeness(each.pod), fits), []).append(each)
     kinds = []
-    for alike in found.values():
+    for (*_, fits), alike in found.items():
         reasons = Counter(each.reasons for each in alike).most_common(1)[0][0]
         first = next(each for each in alike if each.reasons == reasons)
         pods = tuple(each.pod for each in alike)
-        kinds.append((reasons, _kind(pods, first.message, cluster, fits=bool(first.node_name))))
+        kinds.append((reasons, _kind(pods, first.message, cluster, fits=fits)))
     return kinds
 
 
