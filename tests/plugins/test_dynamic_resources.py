@@ -497,12 +497,12 @@ class TestSearchesThatTakeTooLong:
 
     SELECTOR = "lists.range(400).all(i, i >= 0)"
 
-    def world(self, *node_names: str, **args: float) -> World:
+    def world(self, *node_names: str, selector: str = SELECTOR, gpus: int = 3, **args: float) -> World:
         profile = default_profile()
         given = {**profile.args, DynamicResources.name: DynamicResourcesArgs(**args)}
         spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 3}}]}}
-        odd = gpu_class(self.SELECTOR)
-        slices = [devices(name, "g0", "g1", "g2") for name in node_names]
+        odd = gpu_class(selector)
+        slices = [devices(name, *(f"g{number}" for number in range(gpus))) for name in node_names]
         wanting = made("ResourceClaim", "c", spec=spec)
         objects = [*map(node, node_names), *slices, odd, wanting, pod("p", "c")]
         return World(*objects, profiles=[attrs.evolve(profile, args=given)])
@@ -513,6 +513,11 @@ class TestSearchesThatTakeTooLong:
         assert world.told("p") == (
             'running "DynamicResources" filter plugin: node a: timed out trying to allocate devices'
         )
+
+    def test_many_devices_are_looked_at_once_however_short_it_is(self) -> None:
+        world = self.world("a", selector="true", gpus=100, filter_timeout=0.001)
+        world.run()
+        assert world.node_of("p") == "a"
 
     def test_the_pod_is_tried_again_without_an_event_and_gets_further_each_time(self) -> None:
         steps = Budget(1e6)

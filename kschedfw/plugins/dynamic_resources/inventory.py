@@ -294,6 +294,11 @@ class ReachablePools:
                             yield slice_, position, False
 
     @cached_property
+    def device_count(self) -> int:
+        """The number of devices in the pools, whether or not they can be used."""
+        return sum(len(slice_.devices) for pool in self.pools for slice_ in pool.slices)
+
+    @cached_property
     def pool_of(self) -> Mapping[PoolId, Pool]:
         return {each.pool.id: each.pool for each in self.pools}
 
