@@ -1,4 +1,6 @@
 from .commands import Command as Command
+from .configurations import DEFAULT_CHOICE as DEFAULT_CHOICE
+from .configurations import ConfigurationChoice as ConfigurationChoice
 from .configurations import candidates_of as candidates_of
 from .configurations import selected_configuration as selected_configuration
 from .configurations import selected_profile as selected_profile
@@ -29,14 +31,12 @@ from .missing_output import missing_lines as missing_lines
 from .names import check_name as check_name
 from .options import AttemptTimeOption as AttemptTimeOption
 from .options import ClusterArgument as ClusterArgument
-from .options import ConfigOption as ConfigOption
 from .options import FormatOption as FormatOption
 from .options import GatesOption as GatesOption
 from .options import KubeVersionOption as KubeVersionOption
 from .options import NoProgressOption as NoProgressOption
 from .options import ParallelismOption as ParallelismOption
 from .options import PodsOption as PodsOption
-from .options import ProviderOption as ProviderOption
 from .options import SeedOption as SeedOption
 from .options import SelectHost as SelectHost
 from .options import SelectHostOption as SelectHostOption

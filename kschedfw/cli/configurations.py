@@ -6,6 +6,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+import attrs
 
 from kschedfw.cli.enabled import UsageError
 from kschedfw.config import (
@@ -60,6 +63,24 @@ def selected_configuration(
         configuration = parse_configuration(default, "default", gates=switched)
     print_warnings(configuration)
     return configuration
+
+
+@attrs.frozen
+class ConfigurationChoice:
+    """The options that name a configuration, as they stand on the command line."""
+
+    file: Path | None = None
+    provider: str | None = None
+    gates: list[str] | None = None
+    kube_version: str | None = None
+
+    def load(self) -> SchedulerConfiguration:
+        """Load the configuration; raises as `selected_configuration` does."""
+        return selected_configuration(self.file, self.provider, self.gates, self.kube_version)
+
+
+DEFAULT_CHOICE: Final = ConfigurationChoice()
+"""The default of a parameter `chosen`: kube-scheduler's own configuration."""
 
 
 def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.pod import Pod
-from kschedfw.cli.configurations import selected_configuration
+from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
@@ -24,13 +24,9 @@ from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
     AttemptTimeOption,
-    ConfigOption,
     FormatOption,
-    GatesOption,
     HtmlOption,
-    KubeVersionOption,
     PodsOption,
-    ProviderOption,
     SeedOption,
     SelectHost,
     SelectHostOption,
@@ -85,10 +81,7 @@ def explain(
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
+    chosen: ConfigurationChoice = DEFAULT_CHOICE,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     start_time: StartTimeOption = None,
@@ -131,7 +124,7 @@ def explain(
             )
         paths = [Path(path) for path in files]
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
-        configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
+        configuration = chosen.load()
         with reading_bar(enabled=not live.is_wanted) as bar:
             loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar)
         tell(loaded.problems)

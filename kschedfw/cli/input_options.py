@@ -1,9 +1,10 @@
-"""Options that stand for one parameter of a command: those of live clusters, and those of how input is read."""
+"""Options that stand for one parameter of a command: for a live cluster, how input is read, and the configuration."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 import attrs
@@ -12,19 +13,31 @@ import typer
 from kschedfw.api.extensions import ExtensionError
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
+from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
 from kschedfw.cli.inputs import ReadingOptions
 from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Source, SourceOption
-from kschedfw.cli.options import FieldValidationOption, LimitOption, NoExpandOption, SkipInvalidOption
+from kschedfw.cli.options import (
+    ConfigOption,
+    FieldValidationOption,
+    GatesOption,
+    KubeVersionOption,
+    LimitOption,
+    NoExpandOption,
+    ProviderOption,
+    SkipInvalidOption,
+)
 
 
 def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command options in place of its parameters `live: Live` and `reading: ReadingOptions`.
+    """Give a command options in place of its parameters `live`, `reading` and `chosen`, if it has them.
 
-    Typer reads a function's signature: the one that is returned has a parameter for each option. For `live` these are
-    the options of the installed sources; those of known sources that aren't installed are there, too, hidden, and are
-    refused with the name of the distribution. For `reading` they are `--skip-invalid` and the others about manifests.
+    Typer reads a function's signature: the one that is returned has a parameter for each option. For `live: Live`
+    these are the options of the installed sources; those of known sources that aren't installed are there, too,
+    hidden, and are refused with the name of the distribution. For `reading: ReadingOptions` they are `--skip-invalid`
+    and the others about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options that take
+    its place or change it.
     """
     signature = inspect.signature(command, eval_str=True)
     groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
@@ -39,7 +52,7 @@ def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
 
     expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
-    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect looks for it
     return expanded
 
 
@@ -60,9 +73,19 @@ def _reading(
     return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []), expand=not no_expand)
 
 
-def _reading_options() -> _Options:
-    parameters = inspect.signature(_reading, eval_str=True).parameters.values()
-    return _Options(tuple(parameters), lambda given: _reading(**given))
+def _choice(
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
+) -> ConfigurationChoice:
+    return ConfigurationChoice(config, algorithm_provider, feature_gates, kube_version)
+
+
+def _parameters_of(function: Callable[..., object]) -> _Options:
+    """The parameters of a function whose result is the value."""
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    return _Options(tuple(parameters), lambda given: function(**given))
 
 
 def _live_options() -> _Options:
@@ -82,7 +105,11 @@ def _live_options() -> _Options:
     return _Options([*map(_parameter, offered), *map(_hidden, _absent(sources))], value)
 
 
-_GROUPS: Final = {"live": _live_options, "reading": _reading_options}
+_GROUPS: Final[Mapping[str, Callable[[], _Options]]] = {
+    "live": _live_options,
+    "reading": partial(_parameters_of, _reading),
+    "chosen": partial(_parameters_of, _choice),
+}
 
 
 def _installed() -> Iterator[tuple[str, Source]]:

@@ -13,7 +13,7 @@ import typer
 
 from kschedfw.api.node import Node
 from kschedfw.api.storage import PersistentVolumeClaim
-from kschedfw.cli.configurations import selected_configuration
+from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.html import page_of
@@ -24,15 +24,11 @@ from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ClusterArgument,
-    ConfigOption,
     FormatOption,
-    GatesOption,
     HtmlOption,
-    KubeVersionOption,
     NoProgressOption,
     ParallelismOption,
     PodsOption,
-    ProviderOption,
     SelectHost,
     SelectHostOption,
     StartTimeOption,
@@ -75,10 +71,7 @@ def simulate(
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
+    chosen: ConfigurationChoice = DEFAULT_CHOICE,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     arrivals: Annotated[
@@ -144,7 +137,7 @@ def simulate(
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
-    configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
+    configuration = chosen.load()
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)

@@ -12,18 +12,17 @@ from typing import Annotated
 import typer
 
 from kschedfw.cli import (
+    DEFAULT_CHOICE,
     DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ClusterArgument,
-    ConfigOption,
+    ConfigurationChoice,
     ExitCode,
     FormatOption,
-    GatesOption,
     InputFormat,
     Live,
     NoProgressOption,
     PodsOption,
-    ProviderOption,
     ReadingOptions,
     RescheduleOption,
     SeedOption,
@@ -31,7 +30,6 @@ from kschedfw.cli import (
     complain,
     read_input,
     reading_bar,
-    selected_configuration,
     tell,
     with_input_options,
 )
@@ -69,9 +67,7 @@ def explore(
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
+    chosen: ConfigurationChoice = DEFAULT_CHOICE,
     profile: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,7 +103,7 @@ def explore(
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
-    configuration = selected_configuration(config, algorithm_provider, feature_gates)
+    configuration = chosen.load()
     others = candidates_of(profile or [], at_least=0)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)

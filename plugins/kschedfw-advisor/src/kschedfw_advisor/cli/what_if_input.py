@@ -13,6 +13,7 @@ import typer
 
 from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.cli import (
+    ConfigurationChoice,
     ExitCode,
     InputFormat,
     Live,
@@ -23,7 +24,6 @@ from kschedfw.cli import (
     failure_summary,
     read_input,
     reading_bar,
-    selected_configuration,
     tell,
     tell_failures,
 )
@@ -61,9 +61,7 @@ def asked_about(
     live: Live,
     *,
     format: InputFormat,
-    config: Path | None,
-    algorithm_provider: str | None,
-    feature_gates: list[str] | None,
+    chosen: ConfigurationChoice,
     seed: int,
     options: ReadingOptions,
     show_progress: bool,
@@ -75,7 +73,7 @@ def asked_about(
     Raises:
         typer.Exit: a plugin failed.
     """
-    configuration = selected_configuration(config, algorithm_provider, feature_gates)
+    configuration = chosen.load()
     with reading_bar(enabled=show_progress and not live.is_wanted) as reading:
         loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
     tell(loaded.problems)
