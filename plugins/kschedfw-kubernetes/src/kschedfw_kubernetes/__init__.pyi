@@ -17,7 +17,6 @@ from .cluster.leader_election import LeaderElector as LeaderElector
 from .cluster.node_records import NodeRecords as NodeRecords
 from .cluster.reading import READ_KINDS as READ_KINDS
 from .cluster.reading import LiveCluster as LiveCluster
-from .cluster.reading import kinds_of_plugins as kinds_of_plugins
 from .cluster.reading import read_cluster as read_cluster
 from .cluster.reflector import KindStatus as KindStatus
 from .cluster.request_metrics import RequestMetrics as RequestMetrics

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from kschedfw_replay.recording.lines import (
     GapBefore,
     Header,
     Key,
+    decode_object,
     encode_change,
     encode_line,
     encode_object,
@@ -27,7 +29,7 @@ from kschedfw_replay.recording.lines import (
     state_lines,
 )
 from kschedfw_replay.recording.segments import Segment, segment_numbers, segment_path
-from kschedfw_replay.records import Change, ChangeType, Gap, Record, State
+from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
 
 FLUSH_SECONDS: Final = 1.0
 """How long a change may wait in memory."""
@@ -148,6 +150,10 @@ class RecordingWriter:
                 self._blocks = None
                 raise RecordingError(f"{self.path}: can't be written ({error.strerror})") from None
             self.written += self._blocks.size - size
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Yield the objects as they are after the last record."""
+        return map(decode_object, self._objects.values())
 
     def close(self) -> None:
         """Write all, with the mark that the recording ends here. Nothing can be written afterwards."""
