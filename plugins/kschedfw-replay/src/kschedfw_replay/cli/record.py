@@ -8,12 +8,14 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Annotated, Final
 
+import attrs
 import typer
 from kschedfw_kubernetes import (
     SCHEDULING_ANNOTATIONS,
@@ -24,13 +26,18 @@ from kschedfw_kubernetes import (
 from rich.console import Console
 
 from kschedfw import Clock, SystemClock
-from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity
+from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import NoProgressOption, UsageError, counted, tell
+from kschedfw_replay.importing.audit import policy, read_audit_log
+from kschedfw_replay.importing.observations import Binding, Importer, Observation
+from kschedfw_replay.importing.simkube import read_simkube
+from kschedfw_replay.importing.simulator import read_simulator
+from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 from kschedfw_replay.recording.writer import RecordingWriter, SegmentLimits
 
-RECORD_HELP = """Record what happens in a live cluster, until SIGTERM or Ctrl-C.
+RECORD_HELP = """Record what happens in a live cluster, until SIGTERM or Ctrl-C; or make a recording of a file.
 
 DIRECTORY gets a state of the cluster and every change after it: nodes, pods, volumes, claims, quotas and so on, each
 without what scheduling doesn't read, and with what the cluster's scheduler decided. Nothing is written to the cluster.
@@ -38,11 +45,26 @@ A directory that has a recording of this cluster already is gone on with; the ti
 
 \b
 Exit codes:
-  0    ended by a signal, or after --for
-  2    bad usage, the cluster can't be read, or DIRECTORY can't be written
+  0    ended by a signal, or after --for; or the file was read
+  2    bad usage, the cluster or the file can't be read, or DIRECTORY can't be written
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
 """
+
+
+class ImportedFormat(StrEnum):
+    """The format of a file that a recording is made of."""
+
+    AUDIT = "audit"
+    SIMKUBE = "simkube"
+    SIMULATOR = "simulator"
+
+
+_READERS: Final[Mapping[ImportedFormat, Callable[[Path], Iterator[Observation | Binding]]]] = {
+    ImportedFormat.AUDIT: read_audit_log,
+    ImportedFormat.SIMKUBE: read_simkube,
+    ImportedFormat.SIMULATOR: read_simulator,
+}
 
 _STEP_SECONDS: Final = 0.5
 """Between writes. A kill loses what came in after the last one: less than a second, whatever else the machine does."""
@@ -51,6 +73,12 @@ _LINE_SECONDS: Final = 10.0
 _LISTING_SECONDS: Final = 300.0
 """How long the first lists may take."""
 _SECRET_BYTES: Final = 32
+
+
+def _print_policy(wanted: bool) -> None:
+    if wanted:
+        print(policy(), end="")
+        raise typer.Exit
 
 
 def _duration(text: str) -> float:
@@ -133,6 +161,36 @@ def record(
         float | None,
         typer.Option("--for", parser=_duration, metavar="DURATION", help="End after this time, such as 1h."),
     ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Make a recording of this file instead of a live cluster."
+        ),
+    ] = None,
+    source_format: Annotated[
+        ImportedFormat | None,
+        typer.Option(
+            "--format",
+            help="The format of that file: an audit log of kube-apiserver, a trace of SimKube, or a recording or "
+            "snapshot of kube-scheduler-simulator. It may be gzipped (.gz).",
+        ),
+    ] = None,
+    start: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --from: manifests of what is there from the beginning, such as nodes. Repeatable.",
+        ),
+    ] = None,
+    _audit_policy: Annotated[
+        bool,
+        typer.Option(
+            "--audit-policy",
+            callback=_print_policy,
+            is_eager=True,
+            help="Print the audit policy with which kube-apiserver logs what --format audit needs, and exit.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a line of JSON about the recording every ten seconds.")
     ] = False,
@@ -147,6 +205,17 @@ def record(
     limits = SegmentLimits(
         segment_size or default.bytes, segment_time or default.seconds, retain, retain_size
     )
+    if source is not None or source_format is not None:
+        chosen = _chosen(
+            source, source_format, {"--kubeconfig": kubeconfig, "--context": context, "--for": end_after}
+        )
+        with RecordingWriter(
+            out, cluster=chosen.path.name, anonymized=anonymize, limits=limits, clock=clock
+        ) as writer:
+            _import(writer, fields, chosen, start or ())
+        return
+    if start:
+        raise UsageError("--start is for --from; of a live cluster, all is recorded that there is")
     with connect(kubeconfig, context, qps=-1) as client:
         name = "" if anonymize else context or client.config.address
         with (
@@ -164,6 +233,33 @@ def record(
     print(f"{out}: {recording.summary}", file=sys.stderr)
 
 
+@attrs.frozen
+class _Imported:
+    """The file of which a recording is made."""
+
+    path: Path
+    format: ImportedFormat
+
+
+def _chosen(path: Path | None, format: ImportedFormat | None, of_live: Mapping[str, object]) -> _Imported:
+    if path is None or format is None:
+        raise UsageError("a recording is made of a file by --from FILE together with --format")
+    for option, value in of_live.items():
+        if value is not None:
+            raise UsageError(f"{option} is for a live cluster, not for --from")
+    return _Imported(path, format)
+
+
+def _import(writer: RecordingWriter, fields: Fields, chosen: _Imported, start: Sequence[Path]) -> None:
+    importer = Importer(fields, read_manifests(*start).objects() if start else ())
+    for record in importer.records(_READERS[chosen.format](chosen.path)):
+        writer.write(record)
+    if not writer.records:
+        raise RecordingError(f"{chosen.path}: tells of no object")
+    tell([f"{chosen.path}: {kind}: {count:,} left out" for kind, count in importer.left_out.items()])
+    print(f"{writer.path}: {counted(writer.records, 'record')} of {chosen.path}", file=sys.stderr)
+
+
 class _Recording:
     """A recording that goes on until it is ended, and tells how far it is."""
 
@@ -179,7 +275,6 @@ class _Recording:
         self._recorder, self._writer, self._clock, self._show = recorder, writer, clock, show
         self._as_json = as_json
         self._begun = clock.monotonic()
-        self._told: Mapping[str, str] = {}
 
     @property
     def summary(self) -> str:
@@ -202,7 +297,6 @@ class _Recording:
                 ending.get(timeout=max(left, 0.001))
                 ended = True
             self._recorder.step(ends=ended)
-            self._tell_errors()
             self._show(self.summary)
             if self._as_json and (ended or self._clock.monotonic() >= next_line):
                 next_line += _LINE_SECONDS
@@ -210,18 +304,13 @@ class _Recording:
             if ended:
                 return
 
-    def _tell_errors(self) -> None:
-        errors = self._recorder.errors()
-        tell([f"{kind}: {why}" for kind, why in errors.items() if self._told.get(kind) != why])
-        self._told = errors
-
     def _print_line(self, *, ended: bool) -> None:
         line = {
             "at": self._clock.now(),
             "changes": self._recorder.changes,
             "gaps": self._recorder.gaps,
             "bytesWritten": self._writer.written,
-            "errors": dict(self._told),
+            "errors": dict(self._recorder.errors()),
             "ended": ended,
         }
         print(json.dumps(line, ensure_ascii=False), flush=True)

@@ -1,0 +1,1 @@
+"""Recordings from what other tools wrote: audit logs, traces of SimKube, recordings of kube-scheduler-simulator."""

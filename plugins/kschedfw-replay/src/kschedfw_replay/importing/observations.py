@@ -1,0 +1,184 @@
+"""From what a foreign file tells, one observation after the other, to the records of a recording."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import attrs
+import msgspec
+
+from kschedfw.api import (
+    KIND_OF,
+    CustomObject,
+    ManifestError,
+    Named,
+    Pod,
+    PodCondition,
+    object_from_manifest,
+    supported_kind,
+)
+from kschedfw_replay.recording.blocks import RecordingError
+from kschedfw_replay.recording.lines import Key, key_of
+from kschedfw_replay.recording.recorder import Fields
+from kschedfw_replay.records import Change, ChangeType, Record, State
+
+LONGEST_LINE: Final = 64 << 20
+"""Bytes of a line: the API server takes requests of 3 MiB, and a line may have many of their objects."""
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@attrs.frozen
+class Observation:
+    """An object was seen in a state, or is gone.
+
+    Attributes:
+        at: seconds since 1970.
+        manifest: the object; of one that is gone, its kind and name are enough.
+        gone: whether it was deleted.
+    """
+
+    at: float
+    manifest: Mapping[str, Any]
+    gone: bool = False
+
+
+@attrs.frozen
+class Binding:
+    """A pod was bound."""
+
+    at: float
+    namespace: str
+    name: str
+    node_name: str
+
+
+class Importer:
+    """Turns observations into records.
+
+    Attributes:
+        left_out: how many observations of each kind weren't used, since scheduling doesn't read the kind or the object
+            can't be read.
+    """
+
+    def __init__(self, fields: Fields, start: Iterable[Named] = ()) -> None:
+        """`start` are objects that are there from the beginning, such as nodes that the file doesn't tell of."""
+        self.left_out: Counter[str] = Counter()
+        self._fields = fields
+        self._objects: dict[Key, Named] = {}
+        for obj in start:
+            reduced = fields.of(obj)
+            self._objects[_key(reduced)] = reduced
+
+    def records(self, observations: Iterable[Observation | Binding]) -> Iterator[Record]:
+        """Yield a state, with the start and all that is observed at the first time, then a change for each observation
+        that changes something.
+
+        An observation before the last one counts as one at the same time: files are written by several threads.
+        """
+        begins: float | None = None
+        last = 0.0
+        is_told = False
+        for observation in observations:
+            if begins is None:
+                begins = last = observation.at
+            last = max(last, observation.at)
+            if not is_told and last > begins:
+                yield self._state(begins)
+                is_told = True
+            change = self._change(last, observation)
+            if is_told and change is not None:
+                yield change
+        if begins is not None and not is_told:
+            yield self._state(begins)
+
+    def _state(self, at: float) -> State:
+        return State(at, tuple(map(self._fields.manifest, self._objects.values())))
+
+    def _change(self, at: float, observation: Observation | Binding) -> Change | None:
+        if isinstance(observation, Binding):
+            pod = self._objects.get(("", "Pod", observation.namespace, observation.name))
+            return None if pod is None else self._put(at, _bound(cast("Pod", pod), observation.node_name))
+        try:
+            if observation.gone:
+                return self._remove(at, key_of(observation.manifest))
+            if supported_kind(observation.manifest) is None:
+                self.left_out[str(observation.manifest.get("kind"))] += 1
+                return None
+            obj = object_from_manifest(observation.manifest, check=False)
+        except (ManifestError, RecordingError):
+            self.left_out[str(observation.manifest.get("kind"))] += 1
+            return None
+        if isinstance(obj, Pod) and obj.is_terminal:  # as for kube-scheduler, which follows only others
+            return self._remove(at, _key(obj))
+        return self._put(at, self._fields.of(obj))
+
+    def _put(self, at: float, obj: Named) -> Change | None:
+        key = _key(obj)
+        known = self._objects.get(key)
+        if known == obj:
+            return None
+        self._objects[key] = obj
+        type_ = ChangeType.ADDED if known is None else ChangeType.MODIFIED
+        return Change(at, type_, self._fields.manifest(obj))
+
+    def _remove(self, at: float, key: Key) -> Change | None:
+        known = self._objects.pop(key, None)
+        return None if known is None else Change(at, ChangeType.DELETED, self._fields.manifest(known))
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the content of each line of a file of JSON lines; it may be gzipped.
+
+    Raises:
+        RecordingError: a line is no JSON, or too long.
+        OSError: the file can't be read.
+    """
+    with opened(path) as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise RecordingError(f"{path}: line {number}: has more than {LONGEST_LINE} bytes")
+            if not line.isspace():
+                try:
+                    yield number, msgspec.json.decode(line)
+                except _UNREADABLE as error:
+                    raise RecordingError(f"{path}: line {number}: not JSON: {error}") from None
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file to read; unpack it if its name ends in .gz."""
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def seconds_of(text: object, where: str) -> float:
+    """The time that a text of RFC 3339 stands for, in seconds since 1970.
+
+    Raises:
+        RecordingError: it isn't one.
+    """
+    try:
+        return datetime.fromisoformat(str(text)).astimezone().timestamp()
+    except (ValueError, OverflowError):
+        raise RecordingError(f"{where}: {text!r} is no time such as 2026-01-31T12:00:00Z") from None
+
+
+def _bound(pod: Pod, node_name: str) -> Pod:
+    """The pod as the API server has it after a binding: with the node and the condition that says so."""
+    others = tuple(each for each in pod.status.conditions if each.type != "PodScheduled")
+    conditions = (*others, PodCondition("PodScheduled", "True"))
+    return attrs.evolve(
+        pod,
+        spec=attrs.evolve(pod.spec, node_name=node_name),
+        status=attrs.evolve(pod.status, conditions=conditions),
+    )
+
+
+def _key(obj: Named) -> Key:
+    kind = obj.kind if isinstance(obj, CustomObject) else KIND_OF[type(obj)]
+    return kind.api_version.rpartition("/")[0], kind.name, obj.namespace, obj.name

@@ -1,0 +1,137 @@
+"""Traces of SimKube, version 2: workloads as they were applied and deleted, and how long their pods ran.
+
+A trace has no nodes and no pods of workloads: the pods are made of the workloads' templates, as kschedfw makes them of
+manifests, and end after the time that the trace tells for the pod of that number. Lost is everything else about them:
+their names, when each was created, where it ran, and that a controller replaced it. CronJobs and workloads of custom
+kinds aren't expanded.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kschedfw.api import InvalidManifestsError, ManifestError, Named, Pod, parse_manifests, to_manifest
+from kschedfw_replay.importing.observations import Binding, Observation, opened
+from kschedfw_replay.recording.blocks import RecordingError
+
+_VERSION: Final = 2
+_LARGEST: Final = 1 << 30
+"""Bytes of a trace, which SimKube keeps in memory, too."""
+
+
+class _Event(msgspec.Struct):
+    ts: int
+    applied_objs: list[dict[str, Any]]
+    deleted_objs: list[dict[str, Any]]
+
+
+_Lifecycle = str | dict[str, int | tuple[int, int]]
+"""`Empty`, `{"Running": start}` or `{"Finished": [start, end]}`."""
+
+
+class _Trace(msgspec.Struct):
+    version: int
+    events: list[_Event]
+    pod_lifecycles: dict[tuple[str, str], dict[int, list[_Lifecycle]]]
+    """By the kind, as `group/version.Kind`, and `namespace/name` of what owns the pods; by the hash of their spec."""
+
+
+def read_simkube(path: Path) -> Iterator[Observation | Binding]:
+    """Yield what a trace tells.
+
+    Raises:
+        RecordingError: it is no trace of this version.
+    """
+    with opened(path) as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise RecordingError(f"{path}: has more than {_LARGEST} bytes")
+    try:
+        trace = msgspec.msgpack.decode(content, type=_Trace)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordingError(f"{path}: not a trace of SimKube of version {_VERSION}: {error}") from None
+    if trace.version != _VERSION:
+        raise RecordingError(f"{path}: a trace of version {trace.version}; version {_VERSION} is read")
+    yield from _Expansion(trace).observations()
+
+
+class _Expansion:
+    """The pods of a trace's workloads."""
+
+    def __init__(self, trace: _Trace) -> None:
+        self._trace = trace
+        self._made: dict[tuple[str, str], dict[str, Named]] = {}
+        """What was made of each workload and is still there, by kind and key."""
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._ends: list[tuple[float, int, tuple[str, str], str]] = []
+        """When pods end, as a heap: time, a number that makes items distinct, workload, pod."""
+
+    def observations(self) -> Iterator[Observation]:
+        for event in self._trace.events:
+            yield from self._ended(event.ts)
+            for obj in event.applied_objs:
+                made = _expanded(obj)
+                if not made:
+                    yield Observation(event.ts, obj)  # so that it is told what is left out
+                yield from self._apply(event.ts, obj, made)
+            for obj in event.deleted_objs:
+                yield from self._apply(event.ts, obj, {})
+        yield from self._ended(float("inf"))
+
+    def _apply(
+        self, at: float, workload: Mapping[str, Any], wanted: dict[str, Named]
+    ) -> Iterator[Observation]:
+        owner = _identity(workload)
+        present = self._made.setdefault(owner, {})
+        for key in [key for key in present if key not in wanted]:
+            yield Observation(at, to_manifest(present.pop(key)), gone=True)
+        for key, obj in wanted.items():
+            if isinstance(obj, Pod) and key not in present:
+                self._begin(at, owner, key)
+            present[key] = obj
+            yield Observation(at, to_manifest(obj))
+
+    def _begin(self, at: float, owner: tuple[str, str], key: str) -> None:
+        number = self._numbers[owner]
+        self._numbers[owner] += 1
+        lifecycles = [
+            each for of_hash in self._trace.pod_lifecycles.get(owner, {}).values() for each in of_hash
+        ]
+        if lifecycles and (seconds := _duration(lifecycles[number % len(lifecycles)])) is not None:
+            heapq.heappush(self._ends, (at + seconds, sum(self._numbers.values()), owner, key))
+
+    def _ended(self, until: float) -> Iterator[Observation]:
+        while self._ends and self._ends[0][0] <= until:
+            at, _, owner, key = heapq.heappop(self._ends)
+            pod = self._made.get(owner, {}).pop(key, None)
+            if pod is not None:
+                yield Observation(at, to_manifest(pod), gone=True)
+
+
+def _expanded(obj: Mapping[str, Any]) -> dict[str, Named]:
+    """What kschedfw makes of a workload's manifest, by kind and key; nothing of what it doesn't read."""
+    try:
+        found: Sequence[Named] = list(parse_manifests(json.dumps(obj)).objects(skip_invalid=True))
+    except (ManifestError, InvalidManifestsError):
+        return {}
+    return {f"{type(each).__name__} {each.key}": each for each in found}
+
+
+def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:
+    """The kind and name of a workload, as a trace writes them."""
+    metadata = obj.get("metadata") or {}
+    kind = f"{obj.get('apiVersion')}.{obj.get('kind')}"
+    return kind, f"{metadata.get('namespace', 'default')}/{metadata.get('name')}"
+
+
+def _duration(lifecycle: _Lifecycle) -> float | None:
+    """How long a pod ran, in seconds; None if its end isn't known."""
+    finished = lifecycle.get("Finished") if isinstance(lifecycle, Mapping) else None
+    return max(0.0, finished[1] - finished[0]) if isinstance(finished, tuple) else None
