@@ -8,10 +8,12 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
 from kschedfw_advisor.counting import smallest_count
+from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.settling import pending_again
 
 MOST_TRIES: Final = 200
@@ -22,19 +24,26 @@ MOST_TRIES: Final = 200
 class Remedy:
     """Changes that were tried, and got some of the pods a place.
 
-    `nodes` are the nodes that the pods went to, one for each pod that got a place; `pods` is how many pods wanted one.
-    `displaced` are the pods that the changes delete and that find no other place.
+    `edits` are what the changes do to manifests; those of a pod are told of the first of the pods. `nodes` are the
+    nodes that the pods went to, one for each pod that got a place; `pods` is how many pods wanted one. `displaced` are
+    the pods that the changes delete and that find no other place.
     """
 
     changes: Changes
     pods: int
     nodes: tuple[str, ...]
     displaced: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     @property
     def placed(self) -> int:
         """How many of the pods got a place."""
         return len(self.nodes)
+
+    @property
+    def effort(self) -> Effort:
+        """The greatest effort of its changes."""
+        return max(change.effort for change in self.changes)
 
     def __str__(self) -> str:
         return ", and ".join(map(str, self.changes))
@@ -42,10 +51,15 @@ class Remedy:
 
 @attrs.frozen
 class Search:
-    """The remedies that were found, the smallest first, and how many candidates were tried."""
+    """What was found for pods: why the first has no place, and the remedies, the smallest first.
 
+    `tried` is how many candidates were tried, and `untried` how many were left.
+    """
+
+    explanation: Explanation
     remedies: tuple[Remedy, ...]
     tried: int
+    untried: int = 0
 
 
 def find_remedies(
@@ -60,7 +74,8 @@ def find_remedies(
     explanation = what_if.explain(pods[0])
     best: dict[tuple[type, ...], Remedy] = {}
     tried = 0
-    for changes in candidates(pods[0], explanation, what_if.cluster, additions)[:MOST_TRIES]:
+    found = candidates(pods[0], explanation, what_if.cluster, additions)
+    for changes in found[:MOST_TRIES]:
         sort = tuple(dict.fromkeys(type(each) for each in changes))
         known = best.get(sort)
         if known is not None and known.placed == len(pods) and AddNodes not in sort:
@@ -71,7 +86,8 @@ def find_remedies(
             remedy = _with_more_nodes(what_if, remedy, pods, siblings)
         if remedy is not None and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
-    return Search(tuple(_without_detours(tuple(best.values()))), tried)
+    remedies = tuple(_without_detours(tuple(best.values())))
+    return Search(explanation, remedies, tried, untried=max(0, len(found) - MOST_TRIES))
 
 
 def _order(remedy: Remedy) -> tuple[float, ...]:
@@ -79,21 +95,25 @@ def _order(remedy: Remedy) -> tuple[float, ...]:
 
 
 def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
-    """The remedies in their order, without those of more changes than another one that gets as many pods a place."""
+    """The remedies in their order, without those that a simpler one makes pointless.
+
+    A remedy is simpler if it gets as many pods a place with fewer changes. Where correcting a typo gets them all a
+    place, nothing is said that takes that name seriously and costs more than another rule of the pod.
+    """
     return [
         each
         for each in sorted(remedies, key=lambda remedy: size(remedy.changes))
-        if not any(
-            len(other.changes) < len(each.changes)
-            and other.placed >= each.placed
-            and (_is_moderate(other) or not _is_moderate(each))
-            for other in remedies
-        )
+        if not any(_makes_pointless(other, each) for other in remedies)
     ]
 
 
-def _is_moderate(remedy: Remedy) -> bool:
-    return all(change.effort is not Effort.TOO_MUCH for change in remedy.changes)
+def _makes_pointless(simpler: Remedy, remedy: Remedy) -> bool:
+    if simpler.placed < remedy.placed:
+        return False
+    if simpler.effort is Effort.TYPO and remedy.effort > Effort.POD_RULE:
+        return True
+    fewer = len(simpler.changes) < len(remedy.changes)
+    return fewer and (simpler.effort is not Effort.TOO_MUCH or remedy.effort is Effort.TOO_MUCH)
 
 
 def attempt(

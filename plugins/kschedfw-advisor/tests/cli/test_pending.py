@@ -38,7 +38,7 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw,
         "\n"
         "1. Insufficient cpu\n"
         "   1 pod: default/too-big\n"
-        "   what helps                                       placed\n"
+        "   what helps (3 changes tried)                     placed\n"
         "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
         "   1500m more cpu on node n1; placed on n1          1 of 1\n"
     )
@@ -79,6 +79,14 @@ def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
     assert kind["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert kind["helps"][0] == {
         "changes": ["request 1500m of cpu instead of 3"],
+        "edits": [
+            {
+                "object": "Pod default/too-big",
+                "path": "/spec/containers/0/resources/requests/cpu",
+                "from": "3",
+                "to": "1500m",
+            }
+        ],
         "placed": 1,
         "nodes": ["n1"],
         "displaced": [],
