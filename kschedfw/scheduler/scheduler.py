@@ -19,7 +19,8 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING, FeatureGates
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import check_cluster, record_event
 from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens

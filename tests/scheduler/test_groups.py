@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
 from kschedfw.api import DisruptionMode, PodGroup
 from kschedfw.api.manifests import object_from_manifest
-from kschedfw.framework.gates import (
+from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
-    FeatureGates,
 )
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 

@@ -13,7 +13,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.gates import WORKLOAD_AWARE_PREEMPTION, FeatureGates
+from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
