@@ -165,6 +165,11 @@ class WhatIf:
             )
 
     @property
+    def feature_gates(self) -> FeatureGates:
+        """The scheduler's feature gates."""
+        return self._engine.scheduler.feature_gates
+
+    @property
     def scheduler_names(self) -> tuple[str, ...]:
         """The names of the profiles; pods with other scheduler names wait for another scheduler."""
         return tuple(self._engine.scheduler.frameworks)

@@ -10,7 +10,9 @@ from typing import Final
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
+from kschedfw.api import group_key
 from kschedfw.cluster import Cluster
+from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
@@ -103,7 +105,7 @@ def explain_pending(
     cluster = what_if.cluster
     misspelt = [pod for pod in elsewhere if close_to(pod.spec.scheduler_name, what_if.scheduler_names)]
     kinds = [
-        *_kinds(settled.refused, cluster),
+        *_kinds(settled.refused, cluster, grouping=what_if.feature_gates.enabled(GENERIC_WORKLOAD)),
         *_unscheduled(gated, cluster, _gates_text),
         *_unscheduled(misspelt, cluster, _scheduler_text),
     ]
@@ -127,25 +129,40 @@ def explain_pending(
     return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), rest, disagreements)
 
 
-def _kinds(refused: Sequence[Refused], cluster: Cluster) -> list[tuple[tuple[str, ...], PodKind]]:
+def _kinds(
+    refused: Sequence[Refused], cluster: Cluster, *, grouping: bool
+) -> list[tuple[tuple[str, ...], PodKind]]:
     """The kinds of the refused pods, each with the reasons that most of its pods have.
 
+    With `grouping`, pods of a PodGroup are scheduled together, so they are one kind, those first that fit nowhere.
     Pods of a kind may be refused for different reasons, since each is tried at another moment. What would help is
     found out for all of them at one moment, in the end.
     """
     found: dict[tuple[Workload | None, Hashable, bool], list[Refused]] = {}
+    kind: tuple[Workload | None, Hashable, bool]
     for each in refused:
         # What helps one that fits and waits for its gang is what helps those of the gang that don't fit.
         fits = bool(each.node_name)
-        found.setdefault((workload_of(each.pod, cluster), likeness(each.pod), fits), []).append(each)
+        if grouping and group_key(each.pod):
+            kind = (_group_of(each.pod), None, False)
+        else:
+            kind = (workload_of(each.pod, cluster), likeness(each.pod), fits)
+        found.setdefault(kind, []).append(each)
     kinds = []
     for (workload, _, fits), alike in found.items():
-        reasons = Counter(each.reasons for each in alike).most_common(1)[0][0]
+        nowhere = [each for each in alike if not each.node_name]
+        alike = [*nowhere, *(each for each in alike if each.node_name)]
+        reasons = Counter(each.reasons for each in nowhere or alike).most_common(1)[0][0]
         first = next(each for each in alike if each.reasons == reasons)
         pods = tuple(each.pod for each in alike)
         notes = tuple(unbound_claims(pods[0], cluster))
         kinds.append((reasons, PodKind(pods, first.message, fits, workload=workload, notes=notes)))
     return kinds
+
+
+def _group_of(pod: Pod) -> Workload:
+    namespace, _, name = group_key(pod).partition("/")
+    return Workload("PodGroup", namespace, name)
 
 
 def _unscheduled(
@@ -180,7 +197,8 @@ def _with_remedies(
     pod = kind.pods[0]
     if (change := _to_be_scheduled(pod, what_if)) is not None:
         remedy = attempt(what_if, (change,), kind.pods)
-        kind = attrs.evolve(kind, remedies=() if remedy is None else (remedy,), tried=1)
+        helpful = () if remedy is None or not remedy.placed else (remedy,)
+        kind = attrs.evolve(kind, remedies=helpful, tried=1)
     else:
         found = find_remedies(what_if, kind.pods, additions, siblings)
         notes = (*kind.notes, *volume_obstacles(pod, found.explanation))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli.test_scale_up import GROUPS
 
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Transaction
 from tests.cli.conftest import NODES
 from tests.cli.test_app import Kschedfw, kschedfw
 
@@ -132,9 +132,9 @@ def test_it_is_readable_in_40_columns(
 
 
 def test_interrupted(kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explain(self: WhatIf, pod: object) -> None:
+    def explain(self: Transaction, pod: object, pods: object = ()) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(WhatIf, "explain", explain)
+    monkeypatch.setattr(Transaction, "explain", explain)
     result = kschedfw("pending", cluster_dir)
     assert (result.code, result.out) == (130, "")
