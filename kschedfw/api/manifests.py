@@ -190,12 +190,13 @@ def parse_manifests(
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
     expand_workloads: bool = True,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
 
-    For `field_validation` and `expand_workloads` see `read_manifests`.
+    For `field_validation`, `expand_workloads` and `existing` see `read_manifests`.
     """
-    return _load([Source(source, text)], field_validation, limits, None, expand_workloads)
+    return _load([Source(source, text)], field_validation, limits, None, expand_workloads, existing)
 
 
 def _load(

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+from kschedfw.api.admission import RefusedPod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
@@ -131,8 +132,11 @@ def simulated(
     registry: Registry | None = None,
     seed: int | None = None,
     explaining: Explaining | None = None,
+    refused: Sequence[RefusedPod] = (),
 ) -> Report:
     """Schedule the cluster's pending pods, as `record_decisions` says, and return the report.
+
+    Pods that admission `refused` are passed on to the report.
 
     Raises:
         AssertionError: there was no pod to schedule, or a pod's last attempt failed. And the other errors of
@@ -151,6 +155,7 @@ def simulated(
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             initial_backoff=setup.initial_backoff,
             max_backoff=setup.max_backoff,
+            refused=refused,
             explaining=explaining,
             feature_gates=setup.feature_gates,
         ).run()
@@ -188,7 +193,7 @@ def _cluster(given: Objects) -> InMemoryCluster:
 def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
     """Without decisions every test would pass."""
     __tracebackhide__ = True
-    if report.pods:
+    if report.pods or report.refused:
         return
     why = "the cluster has no pending pods"
     if report.other_scheduler:
