@@ -357,6 +357,13 @@ class LooksAtTheDate(Plugin):
         return Status.unschedulable("node(s) were out of support") if late else None
 
 
+@caught(CHANCE, "a hook of Sleeps sleeps for 30 s, and nothing is scheduled meanwhile")
+class Sleeps(Plugin):
+    @hookimpl
+    def filter(self) -> None:
+        time.sleep(30)
+
+
 @caught(CHANCE, "two instances of SharesBooks with the same seed and clock disagree on")
 class SharesBooks(Plugin):
     reserved: set[str] = set()  # noqa: RUF012  # that is what is wrong
