@@ -173,6 +173,7 @@ CONFIGURATION_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "--config", "FILE", "--write-config-to", "-"),
     ("bench", "--profile", "FILE", "--workload", "none"),
 )
+SUITE_COMMANDS: tuple[tuple[str, ...], ...] = (("test", "FILE"), ("test", "FILE", "--json"))
 
 
 # Long runs

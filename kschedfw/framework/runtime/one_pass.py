@@ -228,7 +228,7 @@ class Planner:
         _, plan = known
         if plan is None or not plan.signed:
             return plan
-        signatures = shape, *[each.plugin.sign(pod) for each in plan.signed]
+        signatures = shape, *[each.sign(pod) for each in plan.signed]
         known = self._plans.get(signatures)
         if known is not None and known[0] == version:
             return known[1]

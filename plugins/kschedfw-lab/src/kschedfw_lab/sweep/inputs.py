@@ -200,7 +200,7 @@ def _read(source: ClusterSource) -> _Read:
     try:
         if source.manifests:
             loaded = read_manifests(*source.manifests)
-            return _Read(tuple(loaded.objects()), loaded.admission.refused)
+            return _Read(loaded.objects(), loaded.admission.refused)
         nodes = [node for path in source.openb_nodes for node in read_openb_nodes(path)]
         return _Read((*nodes, *(pod for path in source.openb_pods for pod in read_openb_pods(path))))
     except (KschedfwError, OSError) as error:
