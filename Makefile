@@ -14,7 +14,7 @@ POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
-DIST ?= $(POLICIES)
+DIST ?=
 CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
@@ -61,7 +61,7 @@ test: lint ## all checks: those of lint, then all tests
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
 
-downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
+downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …'; the gallery's) against this checkout
 	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
