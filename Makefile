@@ -111,6 +111,7 @@ build: $(VENV)/.installed-dev ## make the sdists and wheels of all distributions
 	@$(BIN)/python .ci/release.py build
 
 release: $(VENV)/.installed-dev ## build twice, install with every extra into empty environments, write SBOM and licences
+	@$(BIN)/python -m pip install --quiet --editable '.[release]'
 	@$(BIN)/python .ci/release.py check
 
 clean: ## remove environments, caches and build products

@@ -27,7 +27,7 @@ from zipfile import ZipFile
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SUPPORTED = ("python3.11", "python3.12", "python3.13", "python3.14")
-FOR_DEVELOPERS = frozenset({"dev", "docs", "test"})
+FOR_DEVELOPERS = frozenset({"dev", "docs", "release", "test"})
 """Extras that nobody installs who only uses kschedfw: they are checked, and not in the bill of materials."""
 
 

@@ -14,7 +14,7 @@ import pytest
 import kschedfw.cluster
 from kschedfw.api.convert import structure
 from kschedfw.api.kinds import KINDS
-from kschedfw.framework.gates import FEATURE_GATES
+from kschedfw.framework.gate_table import FEATURE_GATES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "modelled.md").read_text(encoding="utf-8")
