@@ -378,12 +378,17 @@ class Scheduler:
         with self._scheduling():
             refused: dict[str, MemberRefusal] = {}
             attempts: list[Attempt] = []
-            for pod in pods:
-                framework = self._framework_of(pod)
-                if (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
-                    attempts.append(self._attempt_out_of_turn(pod, framework, preempt=preempt))
-                else:
-                    refused[pod.uid] = MemberRefusal(allowed)
+            try:
+                for pod in pods:
+                    framework = self._framework_of(pod)
+                    if (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
+                        attempts.append(self._attempt_out_of_turn(pod, framework, preempt=preempt))
+                    else:
+                        refused[pod.uid] = MemberRefusal(allowed)
+            except BaseException as error:
+                for attempt in attempts:
+                    self._take_back(attempt, error)
+                raise
             if attempts:
                 refused |= self.group_cycle.place(attempts, hold)
             self._evictions.carry_out()

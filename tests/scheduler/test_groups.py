@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from kschedfw.framework.gate_table import (
     WORKLOAD_AWARE_PREEMPTION,
 )
 from kschedfw.framework.gates import FeatureGates
+from kschedfw.scheduler import SchedulingError
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 
@@ -196,6 +198,15 @@ class TestPlacingOutOfTurn:
         found = Scheduler(room, feature_gates=GATES).place_group(pods)
         text = "waiting for minCount pods from a gang to appear in scheduling queue"
         assert [found.refused[pod.uid].status.message for pod in pods] == [text, text]
+
+    def test_if_a_member_is_bound_already_the_others_may_be_placed_again(self) -> None:
+        room = cluster(cpu=4)
+        scheduler = Scheduler(room, feature_gates=GATES)
+        *others, last = room.list(Pod)
+        room.update(attrs.evolve(last, spec=attrs.evolve(last.spec, node_name="n")))
+        with pytest.raises(SchedulingError, match=f"{last.key} is bound to node n already"):
+            scheduler.place_group([*others, last])
+        assert len(scheduler.place_group(others).placements) == 2
 
     def test_pods_of_no_group_or_without_the_gate_are_an_error(self) -> None:
         room = cluster(cpu=4)
