@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.custom import CustomObject, CustomResource, read_custom_object
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.objects import object_from_manifest, to_manifest
 from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolumeClaim
 
 _SEPARATOR = re.compile(r"(/|__)")
 
@@ -73,6 +76,8 @@ _LABEL_KEYS: Final = frozenset({"key", "topologyKey", "matchLabelKeys", "mismatc
 _DROPPED: Final = frozenset({"message", "generateName"})
 _IMAGES: Final = frozenset({"image", "names"})
 _WELL_KNOWN: Final = re.compile(r"(^|[./])(kubernetes|k8s)\.io(/|$)")
+_LATEST_CLAIMS: Final = 100_000
+"""Claims of pods' own volumes whose names are remembered: as many as there may be pods with such volumes at a time."""
 _TIME_OR_NUMBER: Final = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
 _KEPT_TEXTS: Final = frozenset(
     {
@@ -84,10 +89,17 @@ _KEPT_TEXTS: Final = frozenset(
 
 
 class Anonymizer:
-    """Renames objects one after the other; what it has called something once, it calls that for ever."""
+    """Renames objects one after the other; what it has called something once, it calls that for ever.
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+    With a `secret`, of up to 64 bytes, a name is `n` and a keyed hash of what it stands for: the same in every process
+    with that secret, and in memory that doesn't grow with the number of names. Keep the secret apart from the objects:
+    with it, a guess of what a name stands for can be checked.
+    """
+
+    def __init__(self, secret: bytes = b"") -> None:
+        self._secret = secret
+        self._names: dict[str, str] = BoundedDict(_LATEST_CLAIMS) if secret else {}
+        """Names by what they stand for; with a secret, only those of claims that are named after pod and volume."""
         self._counts: Counter[str] = Counter()
 
     def anonymized(self, objects: Iterable[Named]) -> Iterator[Named]:
@@ -98,18 +110,23 @@ class Anonymizer:
         for obj in everything:
             yield self._renamed(obj)
 
+    def manifest(self, obj: Named) -> dict[str, Any]:
+        """The manifest of an object under another name."""
+        self._name(obj)
+        return self._map("", to_manifest(obj))
+
     def _name(self, obj: Named) -> None:
         """Choose the names of objects before those of anything else, so that they tell what they are names of."""
         kind = obj.kind.name if isinstance(obj, CustomObject | CustomResource) else KIND_OF[type(obj)].name
-        if not _is_kept(obj.name):
-            name = self._text(obj.name, kind.lower())
-            # The claim for such a volume has a name that is made of these two.
-            for volume in obj.spec.volumes if isinstance(obj, Pod) else ():
-                if volume.ephemeral is not None:
-                    self._names[f"{obj.name}-{volume.name}"] = f"{name}-{self._text(volume.name, 'volume')}"
+        if _is_kept(obj.name):
+            return
+        for pod, volume in _own_claims(obj):
+            # A pod's claim for such a volume has a name that is made of these two; scheduling makes it, too.
+            self._names[f"{pod}-{volume}"] = f"{self._text(pod, 'pod')}-{self._text(volume, 'volume')}"
+        self._text(obj.name, kind.lower())
 
     def _renamed(self, obj: Named) -> Named:
-        manifest = self._value("", to_manifest(obj))
+        manifest = self._map("", to_manifest(obj))
         if isinstance(obj, CustomObject | CustomResource):
             return read_custom_object(manifest)
         return object_from_manifest(manifest, check=False)
@@ -144,10 +161,22 @@ class Anonymizer:
 
     def _text(self, text: str, label: str) -> str:
         name = self._names.get(text)
+        if name is None and self._secret:
+            return f"n{blake2b(text.encode(), key=self._secret, digest_size=8).hexdigest()}"
         if name is None:
             self._counts[label] += 1
             name = self._names[text] = f"{label}-{self._counts[label]}"
         return name
+
+
+def _own_claims(obj: Named) -> Iterator[tuple[str, str]]:
+    """The names of a pod and of its volume for each claim that the pod owns, as far as the object tells."""
+    if isinstance(obj, Pod):
+        yield from ((obj.name, volume.name) for volume in obj.spec.volumes if volume.ephemeral is not None)
+    elif isinstance(obj, PersistentVolumeClaim):
+        owner = obj.metadata.controller
+        if owner is not None and owner.kind == "Pod" and obj.name.startswith(f"{owner.name}-"):
+            yield owner.name, obj.name.removeprefix(f"{owner.name}-")
 
 
 def _has_names(field: str, value: Any) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
+
 from kschedfw.api import object_from_manifest, parse_manifests, read_manifests
 from kschedfw.api.anonymize import Anonymizer
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, OwnerReference
 from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
@@ -101,12 +103,44 @@ def test_what_comes_out_is_valid() -> None:
         object_from_manifest(to_manifest(obj))
 
 
-def test_decisions_are_the_same() -> None:
-    objects = sample()
-    renamed = list(Anonymizer().anonymized(objects))
+def assert_decided_alike(objects: list[Named], renamed: list[Named]) -> None:
     names = dict(zip([obj.name for obj in objects], [obj.name for obj in renamed], strict=True))
     before = Simulation(InMemoryCluster(objects), seed=3).run().decisions
     after = Simulation(InMemoryCluster(renamed), seed=3).run().decisions
     assert [(each.outcome, names.get(each.node or "", each.node)) for each in before] == [
         (each.outcome, each.node) for each in after
     ]
+
+
+def test_decisions_are_the_same() -> None:
+    objects = sample()
+    assert_decided_alike(objects, list(Anonymizer().anonymized(objects)))
+
+
+def test_with_a_secret_objects_get_the_same_names_one_at_a_time_in_any_process() -> None:
+    node, claim, pod = parse_manifests(SECRETIVE).objects()
+    objects = [node, pod, claim]
+    together, alone = Anonymizer(b"s"), [Anonymizer(b"s") for _ in objects]
+    manifests = [together.manifest(obj) for obj in objects]
+    assert "acme" not in json.dumps(manifests)
+    # The claim's own name needs the pod, as long as the claim doesn't tell its owner.
+    assert [each.manifest(obj) for each, obj in zip(alone, objects, strict=True)][:2] == manifests[:2]
+    assert manifests[0]["metadata"]["name"] != Anonymizer(b"t").manifest(node)["metadata"]["name"]
+    volume = manifests[1]["spec"]["volumes"][0]
+    assert manifests[2]["metadata"]["name"] == f"{manifests[1]['metadata']['name']}-{volume['name']}"
+
+
+def test_with_a_secret_a_claim_that_tells_its_owner_is_named_after_it_before_the_pod_is_seen() -> None:
+    _, claim, pod = parse_manifests(SECRETIVE).objects()
+    owner = OwnerReference("Pod", pod.name, controller=True)
+    owned = claim.with_metadata(attrs.evolve(claim.metadata, owner_references=(owner,)))
+    anonymizer = Anonymizer(b"s")
+    name = anonymizer.manifest(owned)["metadata"]["name"]
+    manifest = anonymizer.manifest(pod)
+    assert name == f"{manifest['metadata']['name']}-{manifest['spec']['volumes'][0]['name']}"
+
+
+def test_with_a_secret_decisions_are_the_same() -> None:
+    objects = sample()
+    anonymizer = Anonymizer(b"s")
+    assert_decided_alike(objects, [object_from_manifest(anonymizer.manifest(obj)) for obj in objects])

@@ -15,11 +15,15 @@ from .cluster.errors import NotSyncedError as NotSyncedError
 from .cluster.errors import UnavailableError as UnavailableError
 from .cluster.leader_election import LeaderElector as LeaderElector
 from .cluster.node_records import NodeRecords as NodeRecords
+from .cluster.reading import READ_KINDS as READ_KINDS
 from .cluster.reading import LiveCluster as LiveCluster
 from .cluster.reading import read_cluster as read_cluster
 from .cluster.reflector import KindStatus as KindStatus
 from .cluster.request_metrics import RequestMetrics as RequestMetrics
 from .cluster.resources import SCHEDULER_KINDS as SCHEDULER_KINDS
+from .cluster.resources import parse_custom_kind as parse_custom_kind
+from .cluster.scheduling_fields import SCHEDULING_ANNOTATIONS as SCHEDULING_ANNOTATIONS
+from .cluster.scheduling_fields import scheduling_fields as scheduling_fields
 from .extender_server.app import ExtenderApp as ExtenderApp
 from .extender_server.app import ServerLimits as ServerLimits
 from .http_extender.client import HTTPExtender as HTTPExtender

@@ -162,6 +162,21 @@ def test_whatever_happens_to_connections_each_change_is_told_once(
         assert {obj.key for obj in cluster.list(Pod)} == {key for kind, key in watcher.present if kind is Pod}
 
 
+def test_lists_are_counted_anew_only_where_changes_may_have_been_missed(
+    server: ApiServer, connected: Callable[..., Client]
+) -> None:
+    with KubernetesCluster(connected(), [Node, Pod], clock=HastyClock(), random=Random(2)) as cluster:
+        assert cluster.wait_for_sync(20)
+        assert {status.lists for status in cluster.sync_status().values()} == {1}
+        server.cut_connections()  # from which a watch goes on where it was
+        server.cluster.add(pod("a"))
+        eventually(lambda: cluster.get(Pod, "default/a"))
+        assert cluster.sync_status()["pods"].lists == 1
+        server.compact()
+        server.cut_connections()
+        eventually(lambda: cluster.sync_status()["pods"].lists == 2)
+
+
 def test_pods_that_have_ended_are_gone(server: ApiServer, cluster: KubernetesCluster) -> None:
     added = server.cluster.add(pod("a"))
     eventually(lambda: cluster.get(Pod, "default/a"))

@@ -1,1 +1,9 @@
 """The subcommands of this distribution; their apps are imported when they are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kschedfw.cli import Command
+
+RECORD: Final = Command("Record what happens in a live cluster.", "kschedfw_replay.cli.record:record_app")

@@ -9,33 +9,17 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import IO, Annotated, Final
 
-import attrs
 import typer
 
-from kschedfw import CustomKind, FrozenDict, ObjectMeta
-from kschedfw.api import (
-    Anonymizer,
-    DeviceClass,
-    Named,
-    PersistentVolume,
-    PodTemplateSpec,
-    ReplicaSet,
-    ReplicationController,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimStatus,
-    ResourceClaimTemplate,
-    StatefulSet,
-    to_manifest,
-)
+from kschedfw.api import Anonymizer, Named, to_manifest
 from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
-from kschedfw.plugins import MIGRATED_PLUGINS
-from kschedfw.simulator import ANNOTATIONS
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
+from kschedfw_kubernetes.cluster.resources import parse_custom_kind
+from kschedfw_kubernetes.cluster.scheduling_fields import SCHEDULING_ANNOTATIONS, scheduling_fields
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
 
@@ -52,10 +36,6 @@ Exit codes:
   130  interrupted
 """
 
-_AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
-
-_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS}
-"""The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
 _SUFFIXES: Final = (".json", ".json.gz")
 
 
@@ -103,7 +83,7 @@ def dump(
 ) -> None:
     if str(file) != "-" and not file.name.lower().endswith(_SUFFIXES):
         raise UsageError(f"{file}: the file must end in {' or '.join(_SUFFIXES)}")
-    kinds = [_custom_kind(given) for given in custom_kind or ()]
+    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind or ()]
     with progress_bar("reading the cluster", enabled=not no_progress) as progress:
         found = read_cluster(
             kubeconfig,
@@ -113,59 +93,15 @@ def dump(
             progress=progress,
         )
     tell([*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)])
-    annotations = _ANNOTATIONS.union(annotation or ())
+    annotations = SCHEDULING_ANNOTATIONS.union(annotation or ())
     objects: Iterable[Named] = (
-        _as_it_is(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)
+        scheduling_fields(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)
     )
     if anonymize:
         objects = Anonymizer().anonymized(objects)
     with _opened(file) as output:
         written = _write(output, objects)
     print(f"{file}: {counted(written, 'object')} of {found.source}", file=sys.stderr)
-
-
-def _as_it_is(obj: Named, annotations: Collection[str]) -> Named:
-    """The object without fields that scheduling doesn't read, in a form from which loading creates no further objects.
-
-    A pod that isn't there wasn't to be scheduled, so workloads have no replicas.
-    """
-    kept = {key: value for key, value in obj.annotations.items() if key in annotations}
-    if len(kept) < len(obj.annotations):
-        obj = obj.with_metadata(attrs.evolve(obj.metadata, annotations=FrozenDict(kept)))
-    match obj:
-        case ReplicaSet() | ReplicationController() | StatefulSet():
-            spec: Any = obj.spec
-            return attrs.evolve(obj, spec=attrs.evolve(spec, replicas=0, template=_labelled(spec.template)))
-        case PersistentVolume() if obj.spec.azure_file is not None:
-            share = attrs.evolve(obj.spec.azure_file, secret_name="", secret_namespace="")
-            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, azure_file=share))
-        case DeviceClass():
-            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, config=()))
-        case ResourceClaim():
-            return attrs.evolve(obj, spec=_without_parameters(obj.spec), status=_allocated(obj.status))
-        case ResourceClaimTemplate():
-            inner = attrs.evolve(obj.spec, spec=_without_parameters(obj.spec.spec))
-            return attrs.evolve(obj, spec=inner)
-    return obj
-
-
-def _labelled(template: PodTemplateSpec | None) -> PodTemplateSpec | None:
-    """The template with labels, which the selector must match, as its only metadata."""
-    if template is None:
-        return None
-    return PodTemplateSpec(ObjectMeta(labels=template.metadata.labels), template.spec)
-
-
-def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
-    return attrs.evolve(spec, devices=attrs.evolve(spec.devices, config=()))
-
-
-def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
-    """The claim's status, with its allocation but without device parameters."""
-    if status.allocation is None:
-        return status
-    devices = attrs.evolve(status.allocation.devices, config=())
-    return attrs.evolve(status, allocation=attrs.evolve(status.allocation, devices=devices))
 
 
 def _write(output: IO[str], objects: Iterable[Named]) -> int:
@@ -203,12 +139,3 @@ def _opened(file: Path) -> Iterator[IO[str]]:
         written.replace(target)
     finally:
         written.unlink(missing_ok=True)
-
-
-def _custom_kind(given: str) -> CustomKind:
-    parts: Sequence[str] = given.split("/")
-    if len(parts) != 3 or not all(parts):
-        raise UsageError(
-            f"--custom-kind {given}: expected GROUP/VERSION/KIND, such as scheduling.x-k8s.io/v1alpha1/PodGroup"
-        )
-    return CustomKind("/".join(parts[:2]), parts[2])

@@ -58,6 +58,8 @@ class KindStatus:
         synced: whether its objects have been listed.
         objects: how many there are.
         unreadable: how many more there are that can't be read.
+        lists: how often all of them were listed: again each time that changes may have been missed, since the server
+            no longer had those after the last one that was seen.
         last_error: what went wrong; empty once all is well again.
     """
 
@@ -65,6 +67,7 @@ class KindStatus:
     synced: bool = False
     objects: int = 0
     unreadable: int = 0
+    lists: int = 0
     last_error: str = ""
 
 
@@ -99,6 +102,7 @@ class Reflector:
         self._namespace = namespace
         self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else dict(query or {})
         self._unreadable: dict[str, str] = {}
+        self._lists = 0
         self._last_error = ""
         self._stream: Stream | None = None
         self._stopping = StopSignal(clock)
@@ -122,7 +126,12 @@ class Reflector:
     def status(self) -> KindStatus:
         """The state of the reflector. The lock of `apply` must be held."""
         return KindStatus(
-            str(self.resource), self.synced, len(self.store), len(self._unreadable), self._last_error
+            str(self.resource),
+            self.synced,
+            len(self.store),
+            len(self._unreadable),
+            self._lists,
+            self._last_error,
         )
 
     # --- the loop ---
@@ -185,12 +194,13 @@ class Reflector:
                 raise UnavailableError("stopped")
         if not version:
             raise UnavailableError(f"{self.resource}: the list has no resourceVersion")
-        self._fill(objects, unreadable)
+        self._fill(objects, unreadable, lists=1)
         return version
 
-    def _fill(self, objects: Sequence[Named], unreadable: dict[str, str]) -> None:
+    def _fill(self, objects: Sequence[Named], unreadable: dict[str, str], *, lists: int = 0) -> None:
         def changes(store: Store) -> Iterator[WatchEvent]:
             self._unreadable = unreadable
+            self._lists += lists
             yield from store.replace(objects, unreadable)
             self.synced = True
 

@@ -1,0 +1,79 @@
+"""What of a cluster's objects leaves it, in dumps and recordings: only what scheduling reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import attrs
+
+from kschedfw import FrozenDict, ObjectMeta
+from kschedfw.api import (
+    DeviceClass,
+    Named,
+    PersistentVolume,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+    StatefulSet,
+)
+from kschedfw.plugins import MIGRATED_PLUGINS
+from kschedfw.simulator import ANNOTATIONS
+
+_AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
+
+SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS}
+"""The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
+
+
+def scheduling_fields(obj: Named, annotations: Collection[str] = SCHEDULING_ANNOTATIONS) -> Named:
+    """Return the object without fields that scheduling doesn't read, in a form that creates no further objects.
+
+    So no Secrets are named in it, and devices have no parameters. Workloads have no replicas: loading a manifest with
+    replicas creates their pods, and a pod that isn't there wasn't to be scheduled.
+
+    Args:
+        obj: an object of the classes of `kschedfw.api`, which have no other fields than scheduling and commands read.
+        annotations: the keys of annotations that stay.
+    """
+    kept = {key: value for key, value in obj.annotations.items() if key in annotations}
+    if len(kept) < len(obj.annotations):
+        obj = obj.with_metadata(attrs.evolve(obj.metadata, annotations=FrozenDict(kept)))
+    match obj:
+        case ReplicaSet() | ReplicationController() | StatefulSet():
+            spec: Any = obj.spec
+            return attrs.evolve(obj, spec=attrs.evolve(spec, replicas=0, template=_labelled(spec.template)))
+        case PersistentVolume() if obj.spec.azure_file is not None:
+            share = attrs.evolve(obj.spec.azure_file, secret_name="", secret_namespace="")
+            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, azure_file=share))
+        case DeviceClass():
+            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, config=()))
+        case ResourceClaim():
+            return attrs.evolve(obj, spec=_without_parameters(obj.spec), status=_allocated(obj.status))
+        case ResourceClaimTemplate():
+            inner = attrs.evolve(obj.spec, spec=_without_parameters(obj.spec.spec))
+            return attrs.evolve(obj, spec=inner)
+    return obj
+
+
+def _labelled(template: PodTemplateSpec | None) -> PodTemplateSpec | None:
+    """The template with labels, which the selector must match, as its only metadata."""
+    if template is None:
+        return None
+    return PodTemplateSpec(ObjectMeta(labels=template.metadata.labels), template.spec)
+
+
+def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    return attrs.evolve(spec, devices=attrs.evolve(spec.devices, config=()))
+
+
+def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
+    """The claim's status, with its allocation but without device parameters."""
+    if status.allocation is None:
+        return status
+    devices = attrs.evolve(status.allocation.devices, config=())
+    return attrs.evolve(status, allocation=attrs.evolve(status.allocation, devices=devices))

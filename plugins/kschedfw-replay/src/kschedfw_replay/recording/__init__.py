@@ -1,0 +1,1 @@
+"""Recordings on disk: their format, writing and reading."""
