@@ -54,6 +54,7 @@ class Sweep:
         source: str = "",
     ) -> None:
         self.source = source
+        self.folder = Path(folder)
         with _of(source):
             with inside("factors"):
                 self.factors = _factors(factors, Path(folder))
@@ -120,7 +121,7 @@ def _factor_json(factor: Factor) -> object:
         given = {"from": values.low, "to": values.high, "step": values.step, "points": values.points}
         found: object = {
             **{key: number for key, number in given.items() if number is not None},
-            "scale": "log" if values.log else "linear",
+            "scale": values.scale,
         }
     else:
         found = [label_of(value) for value in values.listed]
