@@ -22,9 +22,9 @@ from kschedfw.api import (
     Operator,
     PreferredSchedulingTerm,
     Requirement,
+    requirement_text,
 )
 from kschedfw.api.names import label_value_problems, qualified_name_problems
-from kschedfw.api.selector_text import requirement_text
 from kschedfw.api.selectors import parse_int64
 from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn

@@ -36,8 +36,8 @@ from kschedfw.api import (
     StorageClass,
     VolumeBindingMode,
     class_of_claim,
+    requirement_text,
 )
-from kschedfw.api.selector_text import requirement_text
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._claims import (
     claim_not_found,

@@ -244,6 +244,7 @@ def _place_of(error: Exception) -> str:
 _REQUIREMENT: Final = re.compile(
     r"\s*(?P<name>[\w.-]+)\s*(\[[^]]*\])?\s*\(?(?P<versions>[^;)]*)\)?\s*(?P<marker>;.*)?"
 )
+_RELEASE: Final = re.compile(r"\d+(\.\d+)*")
 _CLAUSE: Final = re.compile(r"\s*(?P<operator>>=|<=|==|!=|~=|>|<)\s*(?P<version>\d+(\.\d+)*)")
 
 
@@ -274,7 +275,7 @@ def _why_unmet(requirement: re.Match[str]) -> str:
 
 def _holds(clause: re.Match[str] | None, installed: str) -> bool:
     """Whether a version satisfies a clause such as `>=2.1`; one that can't be read (`==2.*`) counts as satisfied."""
-    known = re.match(r"\d+(\.\d+)*", installed)
+    known = _RELEASE.match(installed)
     if clause is None or known is None:
         return True
     has, wanted = (tuple(map(int, text.split("."))) for text in (known[0], clause["version"]))

@@ -27,11 +27,10 @@ from kschedfw.api import (
     UnsatisfiableAction,
     WeightedPodAffinityTerm,
     requirement_text,
-    to_manifest,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.amounts import exact_text, quantity_of
-from kschedfw_advisor.edits import Edit, object_differences
+from kschedfw_advisor.edits import Edit, object_differences, written
 from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 
@@ -492,7 +491,7 @@ class DeletePod(Change):
 
     @override
     def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        yield Edit(f"Pod {self.pod.key}", "", to_manifest(self.pod), None)
+        yield Edit(f"Pod {self.pod.key}", "", written(self.pod), None)
 
 
 @attrs.frozen
@@ -527,7 +526,7 @@ class AddNodes(Change):
     def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
         for number in range(1, self.count + 1):
             name = f"{self.group.template.name}-{number}"
-            yield Edit(f"Node {name}", "", None, to_manifest(self._new_node(name)))
+            yield Edit(f"Node {name}", "", None, written(self._new_node(name)))
 
     def _new_node(self, name: str) -> Node:
         template = self.group.template

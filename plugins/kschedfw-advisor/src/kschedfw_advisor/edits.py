@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import attrs
 
 from kschedfw import Node, Pod
 from kschedfw.api import to_manifest
+
+_OF_SERVER: Final = frozenset(("creationTimestamp", "generation", "resourceVersion", "uid"))
 
 
 @attrs.frozen
@@ -25,6 +28,13 @@ class Edit:
 
     def to_json(self) -> dict[str, object]:
         return {"object": self.name, "path": self.path, "from": self.old, "to": self.new}
+
+
+def written(obj: Pod | Node) -> Mapping[str, object]:
+    """The manifest of a whole object, without what the API server writes into its metadata."""
+    manifest = to_manifest(obj)
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _OF_SERVER}
+    return {**manifest, "metadata": metadata}
 
 
 def object_differences(old: Pod | Node, new: Pod | Node) -> Iterator[Edit]:

@@ -39,7 +39,6 @@ _FAR_MORE: Final = 10
 """How many times what the largest node has a request is whose unit was a mistake."""
 
 _DIGIT: Final = re.compile(r"\d")
-_DOUBLED: Final = re.compile(r"(\d)\1")
 
 _Pair = tuple[str, str]
 """A key and its value; the value is empty where only the key is wanted."""
@@ -64,7 +63,14 @@ def _is_slip(name: str, other: str) -> bool:
     """Whether names differ by more than their numbers, or by swapped or doubled digits: node 12 isn't node 13."""
     if _DIGIT.sub("", name) != _DIGIT.sub("", other):
         return True
-    return sorted(name) == sorted(other) or _DOUBLED.sub(r"\1", name) == _DOUBLED.sub(r"\1", other)
+    return sorted(name) == sorted(other) or _without_doubled(name) == _without_doubled(other)
+
+
+def _without_doubled(name: str) -> str:
+    """The name with each digit only once where it is repeated."""
+    return "".join(
+        each for before, each in zip(f" {name}", name, strict=False) if each != before or not each.isdigit()
+    )
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
