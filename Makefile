@@ -14,7 +14,7 @@ POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
-DIST ?= $(POLICIES)
+DIST ?=
 CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark lint fmt changelog build clean
+.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -61,7 +61,7 @@ test: lint ## all checks: those of lint, then all tests
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
 
-downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
+downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …'; the gallery's) against this checkout
 	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
@@ -107,8 +107,12 @@ fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 changelog: $(VENV)/.installed-dev ## show the next release's changelog
 	@$(BIN)/towncrier build --draft
 
-build: $(VENV)/.installed-dev ## make the sdist and the wheel in dist
-	@$(BIN)/python -m hatchling build --clean
+build: $(VENV)/.installed-dev ## make the sdists and wheels of all distributions in dist, the same bytes for the same commit
+	@$(BIN)/python .ci/release.py build
+
+release: $(VENV)/.installed-dev ## build twice, install with every extra into empty environments, write SBOM and licences
+	@$(BIN)/python -m pip install --quiet --editable '.[release]'
+	@$(BIN)/python .ci/release.py check
 
 clean: ## remove environments, caches and build products
 	rm -rf $(VENV) $(DOWNSTREAM) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -11,6 +11,8 @@ beside the package and not in it.
 * `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
   but what the test moves.
 
+Files that end in `.kschedfw.yaml` are suites of declarative tests (`kschedfw test`), and collected, too.
+
 The marker says what is in them:
 
     @pytest.mark.kschedfw(plugins=[Rack], args={"Rack": {"size": 3}}, objects=[make_node("a").build()])
@@ -23,7 +25,7 @@ The marker says what is in them:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.framework.runtime.registry import Registry
     from kschedfw.scheduler import Scheduler
+    from kschedfw.testing.cases import Case, Runner
     from kschedfw.testing.clock import FakeClock
 
 _MARKER = (
@@ -64,6 +67,57 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     refusal = getattr(pyfuncitem.instance, "_refusal", None)
     if refusal is not None:
         pytest.fail(f"{refusal} (see {_ACCEPTANCE})", pytrace=False)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Suites of declarative tests."""
+    if not file_path.name.endswith(_SUITES):
+        return None
+    return _SuiteFile.from_parent(parent, path=file_path)
+
+
+_SUITES = (
+    ".kschedfw.yaml",
+    ".kschedfw.yml",
+)  # `kschedfw.testing.cases.SUFFIXES`, which takes a while to import
+
+
+class _SuiteFile(pytest.File):
+    """A suite, whose cases are run one by one and share what they read."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        from kschedfw.testing.cases import CaseError, Runner, read_cases
+
+        try:
+            cases = read_cases(self.path)
+        except CaseError as error:
+            raise self.CollectError(str(error)) from None
+        runner = Runner()
+        for case in cases:
+            yield _CaseItem.from_parent(self, name=case.name, case=case, runner=runner)
+
+
+class _CaseItem(pytest.Item):
+    """A case; it fails with the list of what is otherwise than expected."""
+
+    def __init__(self, *, case: Case, runner: Runner, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._case = case
+        self._runner = runner
+
+    def runtest(self) -> None:
+        from kschedfw.testing.cases import CaseError, shown_problems
+
+        try:
+            problems = self._runner.problems(self._case)
+        except CaseError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        if problems:
+            where = f"{self._case.file}:{self._case.line}: {self._case.name}"
+            pytest.fail(f"{where}\n{shown_problems(problems)}", pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self._case.line - 1, self.name
 
 
 _ACCEPTANCE = "test_hooks_and_arguments_are_accepted"

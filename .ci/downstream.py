@@ -8,21 +8,26 @@ A distribution is named by
 kschedfw is built from this checkout and installed into a new environment, together with all the distributions and
 their extra `test`. Then every plugin that they offer must load, and the tests of each must pass, in a run of pytest
 of its own with its own configuration. A wheel has no tests to run.
+
+Without a distribution, those of the gallery (docs/gallery.toml) that offer plugins are tested; these plugins must be
+those that their entries name.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import site
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -31,19 +36,26 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # that the distributions need nothing more.
 TIME_LIMIT = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
 
+GALLERY = REPOSITORY / "docs" / "gallery.toml"
+
 LOAD_PLUGINS = """
+import json
 import sys
 from importlib.metadata import distributions
 from kschedfw import KschedfwError, Registry
 
 found = {
     each.name: f"{distribution.name} {distribution.version}"
-    for distribution in distributions(path=sys.argv[1:])
+    for distribution in distributions(path=sys.argv[1:2])
     if distribution.name != "kschedfw"
     for each in distribution.entry_points.select(group="kschedfw")
 }
 if not found:
     sys.exit("downstream: none of the distributions has an entry point in the group kschedfw")
+for home, names in json.loads(sys.argv[2]).items():
+    offered = sorted(name for name, origin in found.items() if origin.split()[0] == home)
+    if offered != sorted(names):
+        sys.exit(f"downstream: {home} offers {offered}; its entry in the gallery says {sorted(names)}")
 for name, origin in sorted(found.items()):
     try:
         Registry().load(name)
@@ -94,12 +106,18 @@ def main() -> None:
     options = _options()
     os.environ.pop("PYTHONPATH", None)  # only what is installed counts
     environment = Environment.make(options.venv, layered=options.layered)
+    promised: dict[str, list[str]] = {}
+    if not options.dist:
+        needed = {Path(each).resolve() for each in options.needed}
+        entries = [each for each in gallery() if (REPOSITORY / each["source"]).resolve() not in needed]
+        options.dist = [_place(each["source"]) for each in entries]
+        promised = {each["name"]: each["plugins"] for each in entries}
     found = [
         _find(text, environment, options.venv / "downstream" / str(i)) for i, text in enumerate(options.dist)
     ]
     print(f"== install {' '.join([*options.needed, *options.dist])}", flush=True)
     environment.pip("install", str(REPOSITORY), *options.needed, *(each.requirement for each in found))
-    _run([environment.python, "-I", "-c", LOAD_PLUGINS, environment.site_packages])
+    _run([environment.python, "-I", "-c", LOAD_PLUGINS, environment.site_packages, json.dumps(promised)])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         passed = list(pool.map(lambda each: _test(environment.python, each), found))
     failed = [each.label for each, good in zip(found, passed, strict=True) if not good]
@@ -107,11 +125,21 @@ def main() -> None:
         _give_up(f"failed: {' '.join(failed)}")
 
 
+def gallery() -> list[dict[str, Any]]:
+    """The entries of the gallery that offer plugins."""
+    entries = tomllib.loads(GALLERY.read_text(encoding="utf-8"))["entry"]
+    return [each for each in entries if each.get("plugins")]
+
+
+def _place(source: str) -> str:
+    return source if "://" in source else str(REPOSITORY / source)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="downstream", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("dist", nargs="+", metavar="DIST", help="a directory, a file or a URL")
+    parser.add_argument("dist", nargs="*", metavar="DIST", help="a directory, a file or a URL")
     parser.add_argument(
         "--with",
         dest="needed",

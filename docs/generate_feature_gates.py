@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kschedfw.framework.gates import FEATURE_GATES, VERSIONS, FeatureGate, GateState
+from kschedfw.framework.gate_table import FEATURE_GATES, VERSIONS, FeatureGate, GateState
 
 OUTPUT = Path(__file__).parent / "feature-gates.md"
 
 INTRODUCTION = """\
 # Feature gates
 
-<!-- Written by docs/generate_feature_gates.py from the table in kschedfw/framework/gates.py. Change that. -->
+<!-- Written by docs/generate_feature_gates.py from the table in kschedfw/framework/gate_table.py. Change that. -->
 
 Gates are set as in kube-scheduler, by `--feature-gates GenericWorkload=true,GangScheduling=true`, or in a
 configuration file of kschedfw, which kube-scheduler itself would refuse:

@@ -2,7 +2,7 @@
 
 The reports come from `kschedfw bench --json`. Each fills the tables of its kind: of the workloads, of growth by nodes,
 by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own, and so have
-those whose pods differ.
+those whose pods differ. Every table ends with the machine, and with the commit and date if the report names them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ PAGE = Path(__file__).parent / "performance.md"
 
 Report = Mapping[str, Any]
 
-_PARTS = {"algorithm": "algorithm", "end-to-end": "end to end"}
-_SAMPLINGS = {0: "default", 100: "all nodes"}
+_PARTS = ("algorithm", "end-to-end")
 _GROWN = {
     "nodes": ("nodes", "KiB/node"),
     "pods": ("placed before", "KiB/placed pod"),
     "devices": ("devices of each node", "KiB/device"),
 }
-_LEFT = {"workload", "part", "sampling"}
+_LEFT = {"workload"}
 
 
 def filled(page: str, report: Report) -> str:
@@ -59,32 +58,44 @@ def _tables(report: Report) -> Iterator[tuple[str, Iterable[str]]]:
 
 def _origin(report: Report) -> str:
     machine = report["machine"]
+    when = f" at {report['commit']}, {report['date']}" if "commit" in report else ""
     return (
-        f"kschedfw {machine['kschedfw']}, {machine['python']}, NumPy {machine['numpy']}, {machine['system']}, "
+        f"kschedfw {machine['kschedfw']}{when}, {machine['python']}, NumPy {machine['numpy']}, {machine['system']}, "
         f"{machine['cpus']} CPUs."
     )
 
 
 def _workloads(measurements: Iterable[Report]) -> Iterator[str]:
-    def row(measured: Report) -> Sequence[str]:
-        latency, yardstick = measured["latencySeconds"], measured["kubeSchedulerPodsPerSecond"]
-        side_by_side = measured["kubeSchedulerSideBySidePodsPerSecond"]
-        return (
-            measured["workload"],
-            _PARTS[measured["part"]],
-            _SAMPLINGS.get(measured["percentage"], f"{measured['percentage']} %"),
-            f"{measured['podsPerSecond']:,.0f}",
-            _milliseconds(measured["cpuSecondsPerPod"]),
-            _milliseconds(latency["p50"]),
-            _milliseconds(latency["p99"]),
-            _mib(measured),
-            "" if yardstick is None else f"{yardstick:,.0f}",
-            "" if yardstick is None else f"{measured['podsPerSecond'] / yardstick:,.2f}",
-            "" if side_by_side is None else f"{side_by_side:,.0f}",
-        )
+    """A row for each workload, whose parts and samplings are columns; a cell is empty where nothing was measured."""
+    found: dict[str, dict[tuple[str, int], Report]] = {}
+    for each in measurements:
+        found.setdefault(each["workload"], {})[each["part"], each["percentage"]] = each
 
-    headers = ("workload", "part", "sampling", "pods/s", "CPU/pod", "p50", "p99", "memory")
-    yield from _table((*headers, "kube-scheduler", "ratio", "side by side"), map(row, measurements))
+    def row(workload: str) -> Sequence[str]:
+        measured = found[workload]
+        speeds = [_speed(measured.get((part, percentage))) for part in _PARTS for percentage in (0, 100)]
+        whole, alone = measured.get(("end-to-end", 0)), measured.get(("algorithm", 0))
+        last = ("", "") if whole is None else (_milliseconds(whole["latencySeconds"]["p99"]), _mib(whole))
+        return (workload, *speeds, *last, *_beside_kube_scheduler(alone))
+
+    headers = ("workload", "algorithm", "all nodes", "end to end", "all nodes", "p99", "memory")
+    yield from _table((*headers, "kube-scheduler", "ratio", "side by side"), map(row, found))
+
+
+def _speed(measured: Report | None) -> str:
+    return "" if measured is None else f"{measured['podsPerSecond']:,.0f}"
+
+
+def _beside_kube_scheduler(alone: Report | None) -> tuple[str, str, str]:
+    """kube-scheduler's speed in pods per second, the ratio to it, and its speed side by side."""
+    if alone is None:
+        return "", "", ""
+    yardstick, beside = alone["kubeSchedulerPodsPerSecond"], alone["kubeSchedulerSideBySidePodsPerSecond"]
+    return (
+        "" if yardstick is None else f"{yardstick:,.0f}",
+        "" if yardstick is None else f"{alone['podsPerSecond'] / yardstick:,.2f}",
+        "" if beside is None else f"{beside:,.0f}",
+    )
 
 
 def _growth(growth: Report) -> Iterator[str]:

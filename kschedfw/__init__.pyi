@@ -76,6 +76,11 @@ from .framework.plugin import PlanPart as PlanPart
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
 from .framework.plugin import per_signature as per_signature
+from .framework.plugin_metrics import Counter as Counter
+from .framework.plugin_metrics import Gauge as Gauge
+from .framework.plugin_metrics import Histogram as Histogram
+from .framework.plugin_metrics import MetricKind as MetricKind
+from .framework.plugin_metrics import PluginMetric as PluginMetric
 from .framework.preemption import Candidate as Candidate
 from .framework.preemption import DisruptionBudgets as DisruptionBudgets
 from .framework.preemption import PreemptionEvaluator as PreemptionEvaluator

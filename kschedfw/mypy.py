@@ -1,8 +1,9 @@
 """A plugin for mypy that finds hooks which don't fit their hookspecs: `plugins = ["kschedfw.mypy"]` in its settings.
 
-It finds while typing what a Framework refuses when it is made: a hook that doesn't exist, an argument that the hook
-hasn't got or that has another type, a result of another type, `async def`, a missing `self`. Types are compared by
-mypy's rules. All errors have the code `kschedfw`.
+It finds while typing what a Framework refuses when it is made: a hook that doesn't exist or isn't marked, an argument
+that the hook hasn't got or that has another type, a result of another type, `async def`, a missing `self`, an option of
+pluggy's that has no effect. The methods `evidence` and `sign` are looked at in classes that have a hook. Types are
+compared by mypy's rules. All errors have the code `kschedfw`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mypy.messages import format_type_bare
 from mypy.nodes import (
     ArgKind,
     Argument,
+    CallExpr,
     Context,
     Decorator,
     Expression,
@@ -27,9 +29,10 @@ from mypy.nodes import (
     ImportFrom,
     MypyFile,
     RefExpr,
+    TypeInfo,
 )
 from mypy.options import Options
-from mypy.plugin import MethodContext, Plugin
+from mypy.plugin import ClassDefContext, MethodContext, Plugin
 from mypy.subtypes import is_subtype
 from mypy.types import CallableType, Type
 
@@ -37,6 +40,15 @@ HOOK: Final = ErrorCode("kschedfw", "Check that the hooks of kschedfw's plugins 
 
 _HOOKSPECS: Final = "kschedfw.framework.hookspecs"
 _HOOKIMPL: Final = "kschedfw.framework.plugin.hookimpl"
+_PLUGIN: Final = "kschedfw.framework.plugin.Plugin"
+_ASKED: Final = {
+    "evidence": ("kschedfw.framework.evidence", "GivesEvidence", "evidence"),
+    # `Plugin.sign` is declared so that any signature may override it; this one has the same arguments and result.
+    "sign": ("kschedfw.framework.plugin", "Plugin", "sign_for_batch"),
+}
+"""Methods that take subsets of their arguments as hooks do, and where their whole signature is."""
+_SPECIFYING: Final = (_HOOKSPECS, *(module for module, _, _ in _ASKED.values()))
+_WITHOUT_EFFECT: Final = ("tryfirst", "trylast", "wrapper", "hookwrapper")
 _ALIKE: Final = 0.5  # as when the framework is made
 _FROM_HERE: Final = -1
 _PRIORITY: Final = 10
@@ -50,18 +62,36 @@ def plugin(version: str) -> type[Plugin]:  # noqa: ARG001  # mypy calls it with 
 
 
 class HookChecker(Plugin):
-    """Checks every method that is marked `@hookimpl`; not those marked with options, `@hookimpl(…)`."""
+    """Checks every method that is marked `@hookimpl`; of `@hookimpl(…)` the options alone."""
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
-        """The hookspecs, for every file that may have a hook."""
+        """The hookspecs, and what is asked besides them, for every file that may have a hook."""
         names = {name for each in file.imports for name in _imported(each)}
-        uses = any(name.partition(".")[0] == "kschedfw" for name in names)
-        return [(_PRIORITY, _HOOKSPECS, _FROM_HERE)] if uses and file.fullname != _HOOKSPECS else []
+        if file.fullname in _SPECIFYING or not any(name.partition(".")[0] == "kschedfw" for name in names):
+            return []
+        return [(_PRIORITY, module, _FROM_HERE) for module in _SPECIFYING]
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
         """To look at what a marker of pluggy is put on: kschedfw's, or another project's."""
         is_marker = fullname.startswith("pluggy.") and fullname.endswith(".HookimplMarker.__call__")
         return _look if is_marker else None
+
+    def get_customize_class_mro_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
+        """To find hooks that nobody marked; of classes this is the only place where mypy asks about each."""
+        return None if fullname.startswith("builtins.") else self._find_unmarked
+
+    def _find_unmarked(self, context: ClassDefContext) -> None:
+        definition = context.cls
+        if not any(base.fullname == _PLUGIN for base in definition.info.mro[1:]):
+            return
+        for method in definition.defs.body:
+            if isinstance(method, FuncDef) and self._is_hook(method.name):
+                text = f'Method "{method.name}" has the name of a hook, and is not marked @hookimpl'
+                context.api.fail(text, method, code=HOOK)
+
+    def _is_hook(self, name: str) -> bool:
+        symbol = self.lookup_fully_qualified(f"{_HOOKSPECS}.{name}")
+        return symbol is not None and isinstance(symbol.node, Decorator)
 
 
 def _imported(statement: ImportBase) -> Iterable[str]:
@@ -74,12 +104,49 @@ def _imported(statement: ImportBase) -> Iterable[str]:
 
 
 def _look(context: MethodContext) -> Type:
-    decorated = context.context
-    if isinstance(decorated, Decorator) and _has(decorated.decorators, _HOOKIMPL):
-        checker = cast(TypeChecker, context.api)
-        for text, where in _problems(decorated.func, _specs(checker.modules), checker.options):
+    marked, checker = context.context, cast(TypeChecker, context.api)
+    if isinstance(marked, CallExpr) and _has([marked.callee], _HOOKIMPL):
+        for name in marked.arg_names:
+            if name in _WITHOUT_EFFECT:
+                checker.fail(
+                    f'"{name}" has no effect; hooks are called in the profile\'s order', marked, code=HOOK
+                )
+    if isinstance(marked, Decorator) and _has(marked.decorators, _HOOKIMPL):
+        problems = _problems(marked.func, _specs(checker.modules), checker.options)
+        for text, where in (*problems, *_problems_of_class(marked, checker)):
             checker.fail(text, where, code=HOOK)
     return context.default_return_type
+
+
+def _problems_of_class(marked: Decorator, checker: TypeChecker) -> Iterator[Problem]:
+    """Problems of `evidence` and `sign`, which nothing marks; told at the first hook of their class."""
+    info = marked.func.info
+    if not info or next(filter(_is_marked, info.defn.defs.body), None) is not marked:
+        return
+    for name, place in _ASKED.items():
+        symbol, spec = info.names.get(name), _type_of_method(*place, checker.modules)
+        if symbol is not None and isinstance(symbol.node, FuncDef) and spec is not None:
+            yield from _method_problems(symbol.node, f'Method "{name}"', spec, checker.options)
+
+
+def _type_of_method(
+    module: str, owner: str, method: str, modules: Mapping[str, MypyFile]
+) -> CallableType | None:
+    """The type of a method of a class, without self."""
+    symbol = modules[module].names.get(owner) if module in modules else None
+    found = (
+        symbol.node.names.get(method) if symbol is not None and isinstance(symbol.node, TypeInfo) else None
+    )
+    if found is None or not isinstance(found.node, FuncDef) or not isinstance(found.node.type, CallableType):
+        return None
+    whole = found.node.type
+    return whole.copy_modified(
+        arg_types=whole.arg_types[1:], arg_kinds=whole.arg_kinds[1:], arg_names=whole.arg_names[1:]
+    )
+
+
+def _is_marked(statement: Context) -> bool:
+    return isinstance(statement, Decorator) and _has(statement.decorators, _HOOKIMPL)
 
 
 def _has(decorators: Iterable[Expression], name: str) -> bool:
@@ -107,38 +174,46 @@ def _problems(function: FuncDef, specs: Mapping[str, CallableType], options: Opt
             hint = f'did you mean "{similar[0]}"?' if similar else f"hooks are {', '.join(specs)}"
             yield f'There is no hook "{hook}"; {hint}', function
         return
+    yield from _method_problems(function, f'Hook "{hook}"', spec, options)
+
+
+def _method_problems(
+    function: FuncDef, title: str, spec: CallableType, options: Options
+) -> Iterator[Problem]:
     if function.is_coroutine:
-        yield f'Hook "{hook}" is async, and nobody would await it', function
+        yield f"{title} is async, and nobody would await it", function
         return
     written = function.type if isinstance(function.type, CallableType) else None
     allowed = {name: kind for name, kind in zip(spec.arg_names, spec.arg_types, strict=True) if name}
     first = 0 if function.is_static else 1
     if first and (not function.arguments or function.arguments[0].variable.name in allowed):
         first = 0
-        yield f'Hook "{hook}" has no self', function
+        yield f"{title} has no self", function
     for position, argument in enumerate(function.arguments[first:], start=first):
         given = None if written is None else written.arg_types[position]
-        yield from _argument_problems(hook, argument, given, allowed, options)
+        yield from _argument_problems(title, argument, given, allowed, options)
     if written is not None and not is_subtype(written.ret_type, spec.ret_type):
         returned, expected = (format_type_bare(each, options) for each in (written.ret_type, spec.ret_type))
-        yield f'Hook "{hook}" returns "{returned}"; it may return "{expected}"', function
+        yield f'{title} returns "{returned}"; it may return "{expected}"', function
 
 
 def _argument_problems(
-    hook: str, argument: Argument, given: Type | None, allowed: Mapping[str, Type], options: Options
+    title: str, argument: Argument, given: Type | None, allowed: Mapping[str, Type], options: Options
 ) -> Iterator[Problem]:
     name = argument.variable.name
+    may_take = f" (it may take {', '.join(allowed)})" if allowed else "; it takes none"
     if argument.kind in (ArgKind.ARG_STAR, ArgKind.ARG_STAR2):
+        stars = "*" if argument.kind is ArgKind.ARG_STAR else "**"
+        yield f'{title} takes "{stars}{name}", which would be empty{may_take}', argument
         return
     if argument.kind.is_named():
-        yield f'Hook "{hook}" takes "{name}" by keyword only; hooks are called by position', argument
+        yield f'{title} takes "{name}" by keyword only; hooks are called by position', argument
     if name not in allowed:
         if argument.kind.is_optional():
             return  # nobody passes it, and nobody needs to
         similar = get_close_matches(name, allowed, n=1, cutoff=_ALIKE)
         hint = f'; did you mean "{similar[0]}"?' if similar else ""
-        may_take = f" (it may take {', '.join(allowed)})" if allowed else "; it takes none"
-        yield f'Hook "{hook}" has no argument "{name}"{hint}{may_take}', argument
+        yield f'{title} has no argument "{name}"{hint}{may_take}', argument
     elif given is not None and not is_subtype(allowed[name], given):
         taken, expected = (format_type_bare(each, options) for each in (given, allowed[name]))
-        yield f'Hook "{hook}" takes "{name}" as "{taken}"; it is "{expected}"', argument
+        yield f'{title} takes "{name}" as "{taken}"; it is "{expected}"', argument

@@ -7,8 +7,9 @@ linear in the length of any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -16,7 +17,7 @@ import attrs
 from kschedfw.api.field_errors import first_of, shown
 from kschedfw.api.json_stream import JsonReader, TextWindow
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
-from kschedfw.api.sources import UnreadableError
+from kschedfw.api.sources import UnreadableError, open_file
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
@@ -242,6 +243,41 @@ def _check_size(size: int, limits: Limits) -> None:
     if size > limits.document:
         limit = how_to_raise("document", limits.document)
         raise UnreadableError(f"has a document of more than {limits.document} characters: {limit}")
+
+
+def read_only_document(
+    path: Path | str, largest: int, *, noun: str, part: str
+) -> tuple[Mapping[str, Any], str]:
+    """Return the object in a YAML file that is one document, and the text that it is in, with the file's lines.
+
+    Errors call it a `noun`, which has at least the field `part`.
+
+    Raises:
+        UnreadableError: the file has more than `largest` bytes, isn't UTF-8 or YAML, has several documents or a key
+            twice, or has no object.
+        OSError: it can't be read.
+    """
+    with open_file(path) as file:
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise UnreadableError(f"has more than {largest:,} bytes")
+    try:
+        parts = [(line, part) for line, part in yaml_parts([data.decode("utf-8-sig")]) if part.strip()]
+        if len(parts) > 1:
+            raise UnreadableError(f"has {len(parts)} documents; a {noun} is one")
+        text = "".join("\n" * (line - 1) + part for line, part in parts)
+        built = list(build(text, largest=largest, whole=True)) if text else []
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except DocumentError as error:
+        raise UnreadableError(f"is not valid YAML: {yaml_problem(error, 1)}") from None
+    content = built[-1].content if built else None
+    if built and built[-1].duplicates:
+        raise UnreadableError(given_twice(built[-1].duplicates, 1)[0])
+    if not isinstance(content, Mapping):
+        found = "nothing" if content is None else shown(content)
+        raise UnreadableError(f"expected an object with {part}, found {found}")
+    return content, text
 
 
 def _is_preamble(part: str) -> bool:

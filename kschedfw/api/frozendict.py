@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -26,19 +26,30 @@ class FrozenDict(dict[K, V]):
             self._hash = hash(frozenset(self.items()))
             return self._hash
 
-    def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__} is immutable; build a new one: FrozenDict({{**old, key: value}})"
-        )
+    if TYPE_CHECKING:
+        # Arguments that no value fits: a type checker refuses a write where it stands, and goes on. A result of the
+        # type NoReturn would tell it that nothing after the write is reached, and it would check none of that.
+        def __setitem__(self, key: Never, value: Never) -> None: ...  # type: ignore[override]
+        def __delitem__(self, key: Never) -> None: ...  # type: ignore[override]
+        def __ior__(self, other: Never) -> Self: ...  # type: ignore[misc, override]
+        def pop(self, key: Never, *default: Never) -> V: ...  # type: ignore[override]
+        def setdefault(self, key: Never, default: Never) -> V: ...  # type: ignore[override]
+        def update(self, *args: Never, **kwargs: Never) -> None: ...  # type: ignore[override]
+    else:
 
-    __setitem__ = _refuse
-    __delitem__ = _refuse
-    __ior__ = _refuse  # in-place | would change it
-    clear = _refuse
-    pop = _refuse
-    popitem = _refuse
-    setdefault = _refuse
-    update = _refuse
+        def _refuse(self, *_args, **_kwargs):
+            raise TypeError(
+                f"{type(self).__name__} is immutable; build a new one: FrozenDict({{**old, key: value}})"
+            )
+
+        __setitem__ = _refuse
+        __delitem__ = _refuse
+        __ior__ = _refuse  # in-place | would change it
+        clear = _refuse
+        pop = _refuse
+        popitem = _refuse
+        setdefault = _refuse
+        update = _refuse
 
     def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
         # pickle and copy would otherwise rebuild it item by item through __setitem__

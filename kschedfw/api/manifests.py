@@ -131,7 +131,7 @@ class Manifests:
         found = FrozenDict(by_class)
         return cls(found, ignored, tuple(problems), tuple(warnings), admission.outcome)
 
-    def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
+    def objects(self, *, skip_invalid: bool = False) -> tuple[Named, ...]:
         """All objects, those that others refer to first and pods last.
 
         Raises:
@@ -139,12 +139,8 @@ class Manifests:
         """
         if self.problems and not skip_invalid:
             raise InvalidManifestsError(self.problems)
-        return self._objects()
-
-    def _objects(self) -> Iterator[Named]:
         early = (kind.cls for kind in KINDS.values() if kind.cls is not Pod)
-        for cls in (*early, CustomObject, Pod):
-            yield from self.loaded.get(cls, ())
+        return tuple(obj for cls in (*early, CustomObject, Pod) for obj in self.loaded.get(cls, ()))
 
     def of(self, cls: type[N]) -> tuple[N, ...]:
         """The objects of a kind, by the class that `kschedfw.api` has for it."""
@@ -194,12 +190,13 @@ def parse_manifests(
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
     expand_workloads: bool = True,
+    existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
 
-    For `field_validation` and `expand_workloads` see `read_manifests`.
+    For `field_validation`, `expand_workloads` and `existing` see `read_manifests`.
     """
-    return _load([Source(source, text)], field_validation, limits, None, expand_workloads)
+    return _load([Source(source, text)], field_validation, limits, None, expand_workloads, existing)
 
 
 def _load(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from kschedfw.api.convert import json_name, structure
 from kschedfw.api.custom import custom_key, plural_of, read_custom_object
-from kschedfw.api.documents import Document, documents, given_twice, yaml_parts, yaml_problem
+from kschedfw.api.documents import (
+    Document,
+    documents,
+    given_twice,
+    read_only_document,
+    yaml_parts,
+    yaml_problem,
+)
 from kschedfw.api.field_errors import at, first_of, join, printable, shown
 from kschedfw.api.names import subdomain_problems
 from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
@@ -36,6 +43,7 @@ __all__ = [
     "read_custom_object",
     "read_duration",
     "read_integer",
+    "read_only_document",
     "shown",
     "sources",
     "structure",

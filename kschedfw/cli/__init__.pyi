@@ -1,3 +1,4 @@
+from .commands import COMMANDS as COMMANDS
 from .commands import Command as Command
 from .configurations import DEFAULT_CHOICE as DEFAULT_CHOICE
 from .configurations import ConfigurationChoice as ConfigurationChoice

@@ -61,7 +61,6 @@ def _summary(name: str) -> str:
 app = typer.Typer(
     cls=_Commands,
     help=HELP,
-    add_completion=False,
     no_args_is_help=True,
     # Plain text: boxes don't survive narrow terminals, and tracebacks are for developers.
     rich_markup_mode=None,

@@ -57,3 +57,4 @@ CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli
 PLUGINS: Final = Command(
     "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"
 )
+TEST: Final = Command("Run declarative tests of policies.", "kschedfw.cli.test:test_app")

@@ -19,7 +19,7 @@ from kschedfw.config import (
     preset_configuration,
 )
 from kschedfw.config.naming import WHAT_THERE_IS, NamedConfiguration, UnknownConfigurationError, short_labels
-from kschedfw.framework.gates import REFERENCE
+from kschedfw.framework.gate_table import REFERENCE
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.setup import Setup, UnknownProfileError

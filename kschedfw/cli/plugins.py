@@ -41,7 +41,7 @@ def list_plugins(as_json: _AsJson = False) -> None:
         print(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))
     else:
         console = stdout_console(LIST_WIDTH)
-        print_parts(console, [_table(found)] if console.width >= WIDE else _narrow(found))
+        print_parts(console, _wide(found) if console.width >= WIDE else _narrow(found))
 
 
 @plugins_app.command("show", help="Show one plugin: what it does, its arguments and its hooks.")
@@ -61,14 +61,17 @@ plugins_app.command("new", help=NEW_HELP, short_help="Make a distribution with a
 )
 
 
+def _wide(found: list[PluginSummary]) -> Iterator[RenderableType]:
+    """A table of the plugins that work, and the others below it: their texts would make its columns wide."""
+    yield _table([each for each in found if not each.problem])
+    yield from _narrow([each for each in found if each.problem])
+
+
 def _table(found: list[PluginSummary]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for header in ("plugin", "distribution", "enabled at", "reads", "sign", "batch", "arguments"):
         table.add_column(header, overflow="fold", header_style="dim", no_wrap=header == "plugin")
     for each in found:
-        if each.problem:
-            table.add_row(each.name, each.source, Text(f"can't be used: {each.problem}", "red"))
-            continue
         table.add_row(
             each.name,
             each.source,

@@ -35,18 +35,15 @@ from kschedfw.config.naming import (
 from kschedfw.config.overriding import overridden
 from kschedfw.config.schema import KubeSchedulerConfiguration
 from kschedfw.config.writing import written
-from kschedfw.framework.gates import (
-    BOOLEANS,
-    DEFAULT_GATES,
+from kschedfw.framework.gate_table import (
     FEATURE_GATES,
     GENERIC_WORKLOAD,
     REFERENCE,
     FeatureGate,
-    FeatureGateError,
-    FeatureGates,
     GateState,
     Stage,
 )
+from kschedfw.framework.gates import BOOLEANS, DEFAULT_GATES, FeatureGateError, FeatureGates
 
 __all__ = [
     "BOOLEANS",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kschedfw.framework.gates import (
-    DEFAULT_GATES,
+from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     NODE_DECLARED_FEATURES,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
-    FeatureGates,
 )
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import EnabledPlugin
 
 _ALWAYS = (

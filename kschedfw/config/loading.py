@@ -25,13 +25,8 @@ from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
 from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
 from kschedfw.config.validation import settings_errors
-from kschedfw.framework.gates import (
-    DECLARED_GATES,
-    DEFAULT_GATES,
-    FEATURE_GATES,
-    FeatureGateError,
-    FeatureGates,
-)
+from kschedfw.framework.gate_table import DECLARED_GATES, FEATURE_GATES
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.registry import Registry
 

@@ -10,6 +10,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.evidence import Evidence, GivesEvidence
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.hooks import asked_method
 
 
 def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond:
@@ -39,10 +40,10 @@ def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond
 def _evidence(
     framework: Framework, name: str, state: CycleState, pod: Pod, node_info: NodeInfo
 ) -> tuple[Evidence, ...]:
-    plugin: object = framework.plugins[name]
+    plugin = framework.plugins[name]
     if not isinstance(plugin, GivesEvidence):
         return ()
     try:
-        return tuple(plugin.evidence(state, pod, node_info))
+        return tuple(asked_method(plugin, "evidence")(state, pod, node_info))
     except Exception as error:  # evidence is only for explanations, and its failure must not prevent one
         return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)

@@ -25,6 +25,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin_metrics import SECONDS, Counter, Gauge, Histogram, MetricKind, PluginMetric
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
@@ -225,6 +226,24 @@ class Handle:
         """
         if self._activator is not None:
             self._activator.activate_at(time, pods)
+
+    # Metrics of the plugin's own. They are made in its constructor, and have the label `profile` before their own ones.
+    # Each of these methods raises ValueError if the name can't be one, is kube-scheduler's, or is another metric's.
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Return a counter of the plugin's own, such as `rack_refusals_total`; `text` says what it counts."""
+        metric = PluginMetric(MetricKind.COUNTER, name, text, labels)
+        return Counter(metric, self.profile_name, self.metrics.plugin_metric(metric))
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Return a gauge of the plugin's own, for a number that goes up and down; `text` says which."""
+        metric = PluginMetric(MetricKind.GAUGE, name, text, labels)
+        return Gauge(metric, self.profile_name, self.metrics.plugin_metric(metric))
+
+    def histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = SECONDS) -> Histogram:
+        """Return a histogram of the plugin's own; `buckets` are the upper bounds of its buckets."""
+        metric = PluginMetric(MetricKind.HISTOGRAM, name, text, labels, tuple(buckets))
+        return Histogram(metric, self.profile_name, self.metrics.plugin_metric(metric))
 
     def attach(self, activator: PodActivator) -> None:
         """Set the queue of the framework's pods, which is made after the framework."""

@@ -6,10 +6,14 @@ default recorder is a no-op, and with it nothing is measured.
 
 from __future__ import annotations
 
+import threading
 from enum import StrEnum
 from random import Random
 from typing import Final, Protocol
 
+import attrs
+
+from kschedfw.framework.plugin_metrics import MetricKind, PluginMetric, RecordValue
 from kschedfw.framework.status import Code
 
 PLUGIN_METRICS_PERCENT: Final = 10
@@ -189,6 +193,13 @@ class MetricsRecorder(Protocol):
         """The wait of a pod at permit has ended: it was allowed, rejected, or timed out."""
         ...
 
+    def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
+        """A plugin has a metric of its own; return what records its values, or None where nobody wants to know.
+
+        Called when the plugin is made, once for each profile. Raises ValueError if another metric has the name.
+        """
+        ...
+
     # Preemption, told by its plugin
 
     def preemption_attempt(self) -> None:
@@ -286,6 +297,9 @@ class NoMetrics:
     def permit_wait(self, code: Code, seconds: float) -> None:
         pass
 
+    def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:  # noqa: ARG002  # see MetricsRecorder
+        return None
+
     def preemption_attempt(self) -> None:
         pass
 
@@ -320,9 +334,71 @@ class NoMetrics:
 NO_METRICS: Final[MetricsRecorder] = NoMetrics()
 
 
+@attrs.define
+class PluginSeries:
+    """What a metric of a plugin's own has come to, for some values of its labels.
+
+    `value` is the sum of a counter or a histogram, and the last number of a gauge. `count` is how many values there
+    were. `buckets` has, for each bound of a histogram's, how many values don't exceed it.
+    """
+
+    metric: PluginMetric
+    labels: tuple[str, ...]
+    value: float = 0.0
+    count: int = 0
+    buckets: list[int] = attrs.field(factory=list)
+
+    def add(self, value: float) -> None:
+        self.value = value if self.metric.kind is MetricKind.GAUGE else self.value + value
+        self.count += 1
+        for index, bound in enumerate(self.metric.buckets):
+            self.buckets[index] += value <= bound
+
+    def to_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "name": self.metric.name,
+            "kind": self.metric.kind.value,
+            "labels": dict(zip(self.metric.label_names, self.labels, strict=True)),
+        }
+        if self.metric.kind is not MetricKind.HISTOGRAM:
+            return {**found, "value": self.value}
+        bounds = [
+            {"le": bound, "count": count}
+            for bound, count in zip(self.metric.buckets, self.buckets, strict=True)
+        ]
+        return {**found, "sum": self.value, "count": self.count, "buckets": bounds}
+
+
+class PluginTally(NoMetrics):
+    """Adds the metrics of plugins' own up, and measures nothing else."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, tuple[str, ...]], PluginSeries] = {}
+        self._metrics: dict[str, PluginMetric] = {}
+        self._lock = threading.Lock()
+
+    def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
+        if self._metrics.setdefault(metric.name, metric) != metric:
+            raise ValueError(f"metric {metric.name!r}: there is another one of this name")
+
+        def record(value: float, labels: tuple[str, ...]) -> None:
+            with self._lock:
+                series = self._series.get((metric.name, labels))
+                if series is None:
+                    series = PluginSeries(metric, labels, buckets=[0] * len(metric.buckets))
+                    self._series[metric.name, labels] = series
+                series.add(value)
+
+        return record
+
+    def series(self) -> tuple[PluginSeries, ...]:
+        """Return all series, by name and labels."""
+        return tuple(series for _, series in sorted(self._series.items()))
+
+
 def listens(recorder: MetricsRecorder) -> bool:
-    """Whether the recorder is anything but the no-op recorder."""
-    return type(recorder) is not NoMetrics
+    """Whether the recorder wants to know of anything but plugins' own metrics."""
+    return type(recorder) not in (NoMetrics, PluginTally)
 
 
 class PluginSampling:

@@ -93,9 +93,18 @@ class Plugin(Generic[ArgsT]):
         self.args = args
         self.handle = handle
 
-    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
-        """Everything of the pod that filter and score depend on, or None where this pod's answers can't be reused."""
-        return None
+    if TYPE_CHECKING:
+        # Type checkers let any signature override this one: an override takes the pod, or nothing. `kschedfw.mypy`
+        # compares overrides with `sign(self, pod: Pod)`.
+        def sign(self, *args: Any, **kwargs: Any) -> Hashable | None: ...
+    else:
+
+        def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
+            """Everything of the pod that filter and score depend on; None where this pod's answers can't be reused.
+
+            An override that doesn't look at the pod may leave the argument out, as with hooks.
+            """
+            return None
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
         """Everything of the pod that filter and score depend on, where they look at the pod and single nodes alone.

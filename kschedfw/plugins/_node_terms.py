@@ -8,7 +8,7 @@ would: `NotIn` with a value that can't be a label matches nothing. Semantics: co
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -22,9 +22,11 @@ from kschedfw.api import (
     Operator,
     PreferredSchedulingTerm,
     Requirement,
+    requirement_text,
 )
 from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.selectors import parse_int64
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 
 Mask = npt.NDArray[np.bool_]
@@ -223,3 +225,29 @@ def _field_errors(requirement: Requirement) -> Iterator[FieldError]:
 
 def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
     return FieldError.invalid("values", values or None, why)
+
+
+def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
+    """Evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
+    if not terms:
+        yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
+    for index, term in enumerate(terms):
+        name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
+        problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
+        if problem is not None:
+            yield Evidence(f"{name} matches no node", problem, values=FrozenDict({"term": name}))
+            continue
+        for requirements, given in (
+            (term.match_expressions, node.labels),
+            (term.match_fields, {"metadata.name": node.name}),
+        ):
+            for requirement in requirements:
+                if not requirement.matches(given):
+                    yield unmatched(f"{name}: {requirement_text(requirement)}", name, requirement.key, given)
+
+
+def unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:
+    """Evidence that a node hasn't what `asked` says; `given` are the labels or fields that were looked at."""
+    value = given.get(key)
+    found = f"no label {key}" if value is None else f"{key}={value}"
+    return Evidence(asked, found, values=FrozenDict({"term": term, "key": key, "value": value}))

@@ -31,7 +31,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import PodGroup, group_key
-from kschedfw.framework.gates import GENERIC_WORKLOAD, WORKLOAD_AWARE_PREEMPTION
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD, WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,

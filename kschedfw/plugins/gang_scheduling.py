@@ -21,7 +21,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import PodGroup, group_key
-from kschedfw.framework.gates import GANG_SCHEDULING
+from kschedfw.framework.gate_table import GANG_SCHEDULING
 from kschedfw.framework.groups import CALL_IN, NO_MEMBERS, CallIn
 from kschedfw.plugins._hints import queue_if
 

@@ -15,7 +15,6 @@ from kschedfw import (
     CycleState,
     EventResource,
     FieldError,
-    FrozenDict,
     Handle,
     IntArray,
     KschedfwError,
@@ -37,7 +36,6 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kschedfw.api.selector_text import requirement_text
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import (
@@ -48,8 +46,9 @@ from kschedfw.plugins._node_terms import (
     is_empty,
     preferred_errors,
     selector_errors,
-    term_errors,
     term_mask,
+    unmatched,
+    unmatched_terms,
     usable_terms,
 )
 from kschedfw.plugins._normalize import normalized
@@ -133,7 +132,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         node = node_info.node
         if self._enforced is not None and not any_matches(self._enforced, node):
             yield from unmatched_terms(self._enforced, node, "addedAffinity")
-        yield from unmatched_labels(pod.spec.node_selector, node)
+        yield from _unmatched_labels(pod.spec.node_selector, node)
         required = RequiredNodeAffinity.of(pod).terms
         if required is not None and not any_matches(required, node):
             selector = _required(pod)
@@ -244,33 +243,8 @@ def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:
     return allowed
 
 
-def unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[Evidence]:
+def _unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[Evidence]:
     """The entries of a `nodeSelector` that the node doesn't have."""
     for key, value in node_selector.items():
         if node.labels.get(key) != value:
-            yield _unmatched(f"nodeSelector {key}={value}", "nodeSelector", key, node.labels)
-
-
-def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
-    """Evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
-    if not terms:
-        yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
-    for index, term in enumerate(terms):
-        name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
-        problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
-        if problem is not None:
-            yield Evidence(f"{name} matches no node", problem, values=FrozenDict({"term": name}))
-            continue
-        for requirements, given in (
-            (term.match_expressions, node.labels),
-            (term.match_fields, {"metadata.name": node.name}),
-        ):
-            for requirement in requirements:
-                if not requirement.matches(given):
-                    yield _unmatched(f"{name}: {requirement_text(requirement)}", name, requirement.key, given)
-
-
-def _unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:
-    value = given.get(key)
-    found = f"no label {key}" if value is None else f"{key}={value}"
-    return Evidence(asked, found, values=FrozenDict({"term": term, "key": key, "value": value}))
+            yield unmatched(f"nodeSelector {key}={value}", "nodeSelector", key, node.labels)

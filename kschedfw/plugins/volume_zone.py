@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 import attrs
@@ -13,6 +13,7 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
+    FrozenDict,
     IntArray,
     NodeInfo,
     NodeTable,
@@ -28,12 +29,16 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api import (
+    Operator,
     PersistentVolume,
     PersistentVolumeClaim,
+    Requirement,
     StorageClass,
     VolumeBindingMode,
     class_of_claim,
+    requirement_text,
 )
+from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._claims import (
     claim_not_found,
     find_claim,
@@ -42,6 +47,7 @@ from kschedfw.plugins._claims import (
     volume_not_found,
 )
 from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._node_terms import unmatched
 from kschedfw.plugins._storage_plugin import StoragePlugin
 
 _WRONG_ZONE: Final = Status.unresolvable("node(s) had no available volume zone")
@@ -109,6 +115,19 @@ class VolumeZone(StoragePlugin[Topologies]):
             return topologies
         return None if _allow(topologies, _labels_of(node_info)) else _WRONG_ZONE
 
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        labels = _labels_of(node_info)
+        for claim, volume in self._bound(pod):
+            for each in topologies_of(volume):
+                if not _allow([each], labels):
+                    where = f"claim {claim.key}, volume {volume.name}"
+                    wanted = Requirement(each.key, Operator.IN, tuple(sorted(each.values)))
+                    found = unmatched(
+                        f"{where}: {requirement_text(wanted)}", where, each.key, node_info.node.labels
+                    )
+                    names = {"claim": claim.key, "volume": volume.name}
+                    yield attrs.evolve(found, values=FrozenDict({**found.values, **names}))
+
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
         topologies = self._prepared(state, pod)
@@ -160,6 +179,16 @@ class VolumeZone(StoragePlugin[Topologies]):
                 return Status.unresolvable(volume_not_found(name))
             found += topologies_of(bound)
         return tuple(found)
+
+    def _bound(self, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """The pod's claims that have a volume, with it."""
+        cluster = self.handle.cluster
+        for each in pod.storage:
+            source = each.persistent_volume_claim
+            claim = None if source is None else find_claim(cluster, pod, source.claim_name)
+            volume = None if claim is None else cluster.get(PersistentVolume, claim.spec.volume_name)
+            if claim is not None and volume is not None:
+                yield claim, volume
 
     def _refuse_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
         """The refusal of an unbound claim; None for a claim that is bound only once the pod has a node."""

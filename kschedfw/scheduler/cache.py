@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -335,14 +335,19 @@ class Cache:
 
     # Reading
 
-    def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
+    def update_snapshot(
+        self, snapshot: Snapshot, pod: Pod | None = None, members: Iterable[Pod] = ()
+    ) -> None:
         """Bring the snapshot up to date; the cost is that of what has changed since its last update.
 
-        `pod` is the pod whose cycle begins; no other pod may be assumed before it.
+        `pod` is the pod whose cycle begins; no other pod may be assumed before it. `members` begin a cycle of their
+        group: each was tried with those before it, so they are assumed one after another.
         """
         with self._lock:
             if pod is not None:
                 self._begin_cycle(pod)
+            for member in members:
+                self._cycles.pop(member.uid, None)
             seen = self._seen.get(snapshot)
             if seen is None:
                 seen = self._seen[snapshot] = _Seen()

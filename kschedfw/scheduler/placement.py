@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
+
+import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
@@ -18,6 +20,7 @@ from kschedfw.scheduler.binding_cycle import BindingCycle, take_place
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.queue import PodQueue
 
 
@@ -156,6 +159,14 @@ class Placement:
         _traceback: TracebackType | None,
     ) -> None:
         self.give_up()
+
+
+@attrs.frozen(eq=False)
+class GroupPlaces:
+    """What became of pods that were placed together: the places that are held, and the pods that got none, by uid."""
+
+    placements: tuple[Placement, ...]
+    refused: Mapping[str, MemberRefusal]
 
 
 class Placements:

@@ -19,7 +19,8 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING, FeatureGates
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import check_cluster, record_event
 from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
@@ -44,8 +45,8 @@ from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
-from kschedfw.scheduler.placement import Placement, Placements, as_exception
+from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle, MemberRefusal
+from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
@@ -341,6 +342,59 @@ class Scheduler:
             PodInFlightError: the pod is being scheduled or bound, or has a placement.
             ConcurrentCycleError: as `run`.
         """
+        framework = self._framework_of(pod)
+        with self._scheduling():
+            if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
+                raise SchedulingError(allowed)
+            attempt = self._attempt_out_of_turn(pod, framework, preempt=preempt)
+            try:
+                status = self._scheduling_cycle.run(attempt, self.algorithm)
+            except BaseException as error:
+                self._take_back(attempt, error)
+                raise
+        if attempt.assumed is None or not status.is_success:
+            raise as_exception(status)
+        return self._placements.hold(attempt)
+
+    def place_group(self, pods: Sequence[Pod], *, preempt: bool = True) -> GroupPlaces:
+        """Find nodes for members of a PodGroup together, now and out of turn, and hold the places.
+
+        It is the cycle of their group, with these members in this order; those that a gate (pre_enqueue) holds back are
+        left out. If the group can't be placed, all are refused. Otherwise it is as for `place`.
+
+        Raises:
+            SchedulingError, ProfileError, PodInFlightError, ConcurrentCycleError: as `place`.
+            ValueError: the pods have no group, or several, or groups aren't enabled.
+        """
+        if self.group_cycle is None or len({group_key(pod) for pod in pods} - {""}) != 1:
+            raise ValueError("expected members of one PodGroup, and the feature gate GenericWorkload")
+        placements: list[Placement] = []
+
+        def hold(attempt: Attempt, take_place: Callable[[], Status]) -> None:
+            status = take_place()
+            if attempt.assumed is not None and status.is_success:
+                placements.append(self._placements.hold(attempt))
+
+        with self._scheduling():
+            refused: dict[str, MemberRefusal] = {}
+            attempts: list[Attempt] = []
+            try:
+                for pod in pods:
+                    framework = self._framework_of(pod)
+                    if (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
+                        attempts.append(self._attempt_out_of_turn(pod, framework, preempt=preempt))
+                    else:
+                        refused[pod.uid] = MemberRefusal(allowed)
+            except BaseException as error:
+                for attempt in attempts:
+                    self._take_back(attempt, error)
+                raise
+            if attempts:
+                refused |= self.group_cycle.place(attempts, hold)
+            self._evictions.carry_out()
+        return GroupPlaces(tuple(placements), refused)
+
+    def _framework_of(self, pod: Pod) -> Framework:
         if not isinstance(pod, Pod):
             raise TypeError(f"expected a Pod, found {pod!r}")
         if self._stopping:
@@ -351,23 +405,16 @@ class Scheduler:
             raise ProfileError(
                 f"no profile has the scheduler name {pod.spec.scheduler_name!r}; there are {known}"
             )
-        with self._scheduling():
-            if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
-                raise SchedulingError(allowed)
-            present = look_up(self.cluster, pod)
-            if present is not None and present.node_name:
-                problem = f"pod {pod.key} is bound to node {present.node_name} already"
-                raise SchedulingError(Status.from_error(problem))
-            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
-            attempt.may_preempt = preempt and present is not None
-            try:
-                status = self._scheduling_cycle.run(attempt, self.algorithm)
-            except BaseException as error:
-                self._take_back(attempt, error)
-                raise
-        if attempt.assumed is None or not status.is_success:
-            raise as_exception(status)
-        return self._placements.hold(attempt)
+        return framework
+
+    def _attempt_out_of_turn(self, pod: Pod, framework: Framework, *, preempt: bool) -> Attempt:
+        present = look_up(self.cluster, pod)
+        if present is not None and present.node_name:
+            problem = f"pod {pod.key} is bound to node {present.node_name} already"
+            raise SchedulingError(Status.from_error(problem))
+        attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
+        attempt.may_preempt = preempt and present is not None
+        return attempt
 
     @contextmanager
     def _scheduling(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ import attrs
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import MissingObject
+from kschedfw.framework.metrics import PluginSeries
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.simulator.decision import Decision, Outcome
 
@@ -152,6 +153,7 @@ class Report:
     without one. `replay` is None unless pods arrive and leave. `missing` are objects that pods referred to at the
     start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch.
     `refused` are pods that an API server would not create; none of the numbers counts them.
+    `plugin_metrics` are what the metrics of plugins' own have come to.
     """
 
     profile: str
@@ -183,6 +185,7 @@ class Report:
     missing: Sequence[MissingObject] = ()
     start: float = 0.0
     refused: Sequence[RefusedPod] = ()
+    plugin_metrics: Sequence[PluginSeries] = ()
 
     @property
     def decisions_per_second(self) -> float:
@@ -230,6 +233,7 @@ class Report:
                 for usage in self.utilisation
             },
             "podsPerNode": _spread_json(self.pods_per_node),
+            "pluginMetrics": [each.to_json() for each in self.plugin_metrics],
             "notes": list(self.notes),
             "decisions": [decision.to_json() for decision in self.decisions],
         }

@@ -28,6 +28,7 @@ from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.metrics import PluginTally
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -182,6 +183,7 @@ class Simulation:
         if isinstance(cluster, InMemoryCluster):
             self._controllers = VolumeController(cluster), ClaimController(cluster)
         chance = Random(seed)
+        self._tally = PluginTally()
         self.ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
             cluster,
@@ -197,6 +199,7 @@ class Simulation:
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
             unschedulable_timeout=math.inf,
+            metrics=self._tally,
             feature_gates=feature_gates,
         )
         if self.scheduler.group_cycle is not None:
@@ -459,6 +462,7 @@ class Simulation:
             if self._is_replay
             else None,
             start=self._time.start,
+            plugin_metrics=self._tally.series(),
         )
 
 

@@ -1,9 +1,16 @@
-"""Tools for tests of plugins and policies: a harness for single extension points, a contract, a clock.
+"""Tools for tests of plugins and policies: a harness for single extension points, decisions, whole clusters, a
+contract, a clock.
 
 `PluginContract` needs the extra `testing`.
 """
 
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.cluster_assertions import (
+    assert_evicted,
+    assert_no_overcommit,
+    assert_placed,
+    assert_spread,
+)
 from kschedfw.testing.decisions import assert_decision, decide
 from kschedfw.testing.golden import assert_golden, record_decisions
 from kschedfw.testing.harness import FrameworkHarness
@@ -14,7 +21,11 @@ __all__ = [
     "FrameworkHarness",
     "PluginContract",
     "assert_decision",
+    "assert_evicted",
     "assert_golden",
+    "assert_no_overcommit",
+    "assert_placed",
+    "assert_spread",
     "decide",
     "record_decisions",
 ]

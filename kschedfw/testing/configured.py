@@ -1,4 +1,4 @@
-"""Whole configurations for tests: loaded, or from a file."""
+"""Whole configurations for tests: loaded, or from a file; and who chooses among equally good nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import attrs
 
 from kschedfw.config import SchedulerConfiguration, load_configuration
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""
@@ -30,6 +32,7 @@ class Setup:
     percentage_of_nodes_to_score: int = 0
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
+    feature_gates: FeatureGates = DEFAULT_GATES
 
 
 @contextmanager
@@ -62,7 +65,17 @@ def set_up(
             read.percentage_of_nodes_to_score,
             float(read.pod_initial_backoff_seconds),
             float(read.pod_max_backoff_seconds),
+            read.gates,
         )
+
+
+def tie_breaker(seed: int | None) -> HostSelector | None:
+    """Return the selector of tests: the scheduler's own random one for a seed, else the first node by name.
+
+    A random choice depends on all choices before it: with it, one more pod in a cluster moves pods that have nothing
+    to do with it.
+    """
+    return FirstByNameSelector() if seed is None else None
 
 
 def read_configuration(configuration: Configuration, registry: Registry | None) -> SchedulerConfiguration:

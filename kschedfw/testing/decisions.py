@@ -14,7 +14,7 @@ from kschedfw.explain.text import as_text
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.configured import Configuration, set_up
+from kschedfw.testing.configured import Configuration, set_up, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
@@ -28,7 +28,7 @@ def decide(
     objects: Iterable[Named | Mapping[str, object]] = (),
     profile: Profile | None = None,
     configuration: Configuration | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Explanation:
     """The decision on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
@@ -37,7 +37,8 @@ def decide(
     The default profile is kube-scheduler's. A `configuration`, or the path of its file (relative to the working
     directory), provides all its profiles, one of which the pod names, and its extenders. `plugins` are classes that
     the profile or configuration may name; they replace installed plugins of the same names. Without a profile and a
-    configuration, they are the profile. All filters are called for all nodes.
+    configuration, they are the profile. All filters are called for all nodes. Of equally good nodes the first by name
+    is chosen; with a `seed`, a random one, as kube-scheduler does.
 
     Raises:
         ValueError: there are a profile and a configuration.
@@ -65,7 +66,8 @@ def decide(
             registry=registry,
             extenders=setup.extenders,
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
-            seed=seed,
+            selector=tie_breaker(seed),
+            seed=seed or 0,
         )
 
 
@@ -100,6 +102,7 @@ def assert_decision(
         AssertionError: a fact differs, or names an unknown node or plugin; lists all of these, and shows the
         explanation.
     """
+    __tracebackhide__ = True  # pytest shows the test's line, not this function
     wrong: list[str] = []
     if node is not None and (explanation.result not in _PLACED or explanation.node != node):
         placed = explanation.node if explanation.result in _PLACED else None

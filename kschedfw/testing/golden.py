@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+from kschedfw.api.admission import RefusedPod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
@@ -21,12 +22,11 @@ from kschedfw.explain import (
     Result,
     read_explanations,
 )
-from kschedfw.explain.text import as_text
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.simulator import Outcome, Report, Simulation
-from kschedfw.testing.configured import Configuration, set_up
+from kschedfw.testing.configured import Configuration, set_up, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
@@ -52,12 +52,13 @@ def record_decisions(
     configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> list[Explanation]:
     """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
 
     A `configuration`, or the path of its file (relative to the working directory), provides profiles, extenders,
-    sampling and backoffs; `registry` offers plugins.
+    sampling, backoffs and feature gates; `registry` offers plugins. Of equally good nodes the first by name is chosen,
+    so that one more pod doesn't move others; with a `seed`, a random one, as kube-scheduler does.
 
     Raises:
         AssertionError: there was no pod to schedule, or a plugin, an extender or a binding failed. ValueError: there
@@ -66,7 +67,8 @@ def record_decisions(
         TypeError: the cluster or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
-    return _simulated(cluster, configuration, profiles, registry, seed)[1]
+    __tracebackhide__ = True  # in this module: pytest shows the test's line, and the difference
+    return _explained(cluster, configuration, profiles, registry, seed)[1]
 
 
 def assert_golden(
@@ -76,7 +78,7 @@ def assert_golden(
     configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     placements_only: bool = False,
     update: bool | None = None,
 ) -> None:
@@ -88,57 +90,91 @@ def assert_golden(
     directory. For the other arguments see `record_decisions`.
 
     Raises:
-        AssertionError: there is no file, or something has changed; says what, and shows the first changed decision.
+        AssertionError: there is no file, or something has changed; says what.
             With `update` too: no pod was there to schedule, or a plugin, an extender or a binding failed.
         ExplanationFileError, GoldenFileError: the file can't be understood.
         And the other errors of `record_decisions`.
     """
-    path = Path(path)
-    report, decisions = _simulated(cluster, configuration, profiles, registry, seed)
-    placements = {each.pod: None if each.preempted else each.node for each in report.decisions}
-    if os.environ.get(UPDATE) == "1" if update is None else update:
-        _write(path, placements if placements_only else decisions)
-        return
-    if not path.exists():
-        raise AssertionError(f"{path}: there is no such file; {UPDATE}=1 writes it")
+    __tracebackhide__ = True
+    report, decisions = _explained(cluster, configuration, profiles, registry, seed)
     if placements_only:
-        found = _moves(_read_placements(path), placements, decisions)
-    else:
-        found = differences(list(read_explanations(path)), decisions)
-    problems = list(islice(found, MOST_DIFFERENCES + 1))
-    if not problems:
+        assert_placements(path, placements_of(report), update=update)
         return
-    told = "\n".join(f"* {text}" for text, _ in problems[:MOST_DIFFERENCES])
-    more = "\n* and more" if len(problems) > MOST_DIFFERENCES else ""
-    shown = next((f"\n\n{as_text(changed)}" for _, changed in problems if changed is not None), "")
-    raise AssertionError(
-        f"{path}: decisions have changed; if they should, {UPDATE}=1 writes the file anew\n{told}{more}{shown}"
-    )
+    path = Path(path)
+    if _is_written(path, update):
+        with path.open("w", encoding="utf-8") as file:
+            writer = ExplanationWriter(file)
+            for decision in decisions:
+                writer.write(decision)
+        return
+    _assert_none(path, _differences(list(read_explanations(path)), decisions))
 
 
-def _simulated(
+def assert_placements(path: Path | str, placements: Placements, *, update: bool | None = None) -> None:
+    """Assert that pods are where the file says; with `update`, write it. For errors see `assert_golden`."""
+    __tracebackhide__ = True
+    path = Path(path)
+    if _is_written(path, update):
+        text = json.dumps(placements, indent=2, sort_keys=True, ensure_ascii=False)
+        path.write_text(f"{text}\n", encoding="utf-8")
+        return
+    _assert_none(path, _moves(_read_placements(path), placements))
+
+
+def placements_of(report: Report) -> Placements:
+    return {each.pod: None if each.preempted else each.node for each in report.decisions}
+
+
+def simulated(
     cluster: Objects,
     configuration: Configuration | None,
-    profiles: Sequence[Profile] | None,
-    registry: Registry | None,
-    seed: int,
-) -> tuple[Report, list[Explanation]]:
-    found: list[Explanation] = []
+    profiles: Sequence[Profile] | None = None,
+    registry: Registry | None = None,
+    seed: int | None = None,
+    explaining: Explaining | None = None,
+    refused: Sequence[RefusedPod] = (),
+) -> Report:
+    """Schedule the cluster's pending pods, as `record_decisions` says, and return the report.
+
+    Pods that admission `refused` are passed on to the report.
+
+    Raises:
+        AssertionError: there was no pod to schedule, or a pod's last attempt failed. And the other errors of
+            `record_decisions`.
+    """
+    __tracebackhide__ = True
     cluster = _cluster(cluster)
     with set_up(configuration, profiles, registry) as setup:
         report = Simulation(
             cluster,
             profiles=setup.profiles,
             registry=registry,
-            seed=seed,
+            seed=seed or 0,
+            selector=tie_breaker(seed),
             extenders=setup.extenders,
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             initial_backoff=setup.initial_backoff,
             max_backoff=setup.max_backoff,
-            explaining=Explaining(found.append),
+            refused=refused,
+            explaining=explaining,
+            feature_gates=setup.feature_gates,
         ).run()
     _check_pods(report, cluster)
-    _check_failures(report, found)
+    _check_failures({each.pod: each.message for each in report.decisions if each.outcome is Outcome.FAILED})
+    return report
+
+
+def _explained(
+    cluster: Objects,
+    configuration: Configuration | None,
+    profiles: Sequence[Profile] | None,
+    registry: Registry | None,
+    seed: int | None,
+) -> tuple[Report, list[Explanation]]:
+    __tracebackhide__ = True
+    found: list[Explanation] = []
+    report = simulated(cluster, configuration, profiles, registry, seed, Explaining(found.append))
+    _check_failures({each.pod: each.message for each in found if each.result is Result.FAILED})
     return report, found
 
 
@@ -156,7 +192,8 @@ def _cluster(given: Objects) -> InMemoryCluster:
 
 def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
     """Without decisions every test would pass."""
-    if report.pods:
+    __tracebackhide__ = True
+    if report.pods or report.refused:
         return
     why = "the cluster has no pending pods"
     if report.other_scheduler:
@@ -168,27 +205,43 @@ def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
     raise AssertionError(f"no pod was tried: {why}")
 
 
-def _check_failures(report: Report, decisions: Sequence[Explanation]) -> None:
+def _check_failures(broken: Mapping[str, str]) -> None:
     """The decisions of a plugin that fails must not be recorded."""
-    broken = {each.pod: each.message for each in decisions if each.result is Result.FAILED}
-    broken |= {each.pod: each.message for each in report.decisions if each.outcome is Outcome.FAILED}
-    if not broken:
-        return
-    told = "".join(f"\n* {pod}: {message}" for pod, message in islice(broken.items(), MOST_DIFFERENCES))
-    more = "\n* and more" if len(broken) > MOST_DIFFERENCES else ""
-    raise AssertionError(f"scheduling failed, so nothing is compared or written:{told}{more}")
+    __tracebackhide__ = True
+    if broken:
+        raise AssertionError(
+            f"scheduling failed, so nothing is compared or written:{_listed(map(': '.join, broken.items()))}"
+        )
 
 
-def _write(path: Path, golden: Placements | Sequence[Explanation]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        if isinstance(golden, Mapping):
-            json.dump(golden, file, indent=2, sort_keys=True, ensure_ascii=False)
-            file.write("\n")
-            return
-        writer = ExplanationWriter(file)
-        for decision in golden:
-            writer.write(decision)
+def _is_written(path: Path, update: bool | None) -> bool:
+    """Whether the file is to be written now; its directory is made then.
+
+    Raises:
+        AssertionError: it isn't, and there is no file to compare with.
+    """
+    __tracebackhide__ = True
+    if os.environ.get(UPDATE) == "1" if update is None else update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return True
+    if not path.exists():
+        raise AssertionError(f"{path}: there is no such file; {UPDATE}=1 writes it")
+    return False
+
+
+def _assert_none(path: Path, differences: Iterator[str]) -> None:
+    __tracebackhide__ = True
+    if told := _listed(differences):
+        raise AssertionError(
+            f"{path}: decisions have changed; if they should, {UPDATE}=1 writes the file anew{told}"
+        )
+
+
+def _listed(problems: Iterable[str]) -> str:
+    """The first problems, each in a line of its own; empty if there are none."""
+    first = list(islice(problems, MOST_DIFFERENCES + 1))
+    more = "\n* and more" if len(first) > MOST_DIFFERENCES else ""
+    return "".join(f"\n* {text}" for text in first[:MOST_DIFFERENCES]) + more
 
 
 def _read_placements(path: Path) -> Placements:
@@ -205,37 +258,30 @@ def _read_placements(path: Path) -> Placements:
     return placements
 
 
-def _moves(
-    recorded: Placements, today: Placements, decisions: Sequence[Explanation]
-) -> Iterator[tuple[str, Explanation | None]]:
-    """The pods on other nodes than recorded, each with the last decision on it."""
-    last = {each.pod: each for each in decisions}
+def _moves(recorded: Placements, today: Placements) -> Iterator[str]:
+    """The pods on other nodes than recorded."""
     for pod, node in recorded.items():
         if pod not in today:
-            yield f"{pod}: is no longer scheduled", None
+            yield f"{pod}: is no longer scheduled"
         elif today[pod] != node:
-            yield f"{pod}: {node or 'no node'} → {today[pod] or 'no node'}", last.get(pod)
-    for pod in today.keys() - recorded.keys():
-        yield f"{pod}: is new", last.get(pod)
+            yield f"{pod}: {node or 'no node'} → {today[pod] or 'no node'}"
+    yield from (f"{pod}: is new" for pod in today if pod not in recorded)
 
 
-def differences(
-    recorded: Sequence[Explanation], decided: Sequence[Explanation]
-) -> Iterator[tuple[str, Explanation | None]]:
-    """The differences between decisions, each with the present decision."""
+def _differences(recorded: Sequence[Explanation], decided: Sequence[Explanation]) -> Iterator[str]:
+    """The differences between decisions."""
     before = {(each.pod, each.attempt): each for each in recorded}
     today = {(each.pod, each.attempt): each for each in decided}
     for key, old in before.items():
         if (new := today.get(key)) is None:
-            yield f"{_attempt(old)}: is no longer made", None
+            yield f"{_attempt(old)}: is no longer made"
         else:
-            for text in _changes(old, new):
-                yield f"{_attempt(new)}: {text}", new
+            yield from (f"{_attempt(new)}: {text}" for text in _changes(old, new))
     for key, new in today.items():
         if key not in before:
-            yield f"{_attempt(new)}: is new", new
+            yield f"{_attempt(new)}: is new"
     if list(before) != list(today) and before.keys() == today.keys():
-        yield "the pods are scheduled in another order", None
+        yield "the pods are scheduled in another order"
 
 
 def _attempt(explanation: Explanation) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -12,6 +13,7 @@ from typing import TypeAlias
 import attrs
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
 from kschedfw.explain import ExplainingScheduler, Explanation
 from kschedfw.framework.cycle_state import CycleState
@@ -22,6 +24,7 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.queue.heap import in_order
 from kschedfw.scheduler.scheduler import Scheduler
@@ -124,8 +127,12 @@ class Engine:
     def explain_after(self, pods: Iterable[Pod], pod: Pod, *, preempt: bool) -> Explanation:
         """What would be decided on the pod after these, and why; it leaves their places taken."""
         self.history.forget_attempts()
+        group = self._group_of(pod)
         with self._algorithm.trial():
-            for each in pods:
+            before = list(pods)
+            own = [each for each in before if group and self._group_of(each) == group]
+            self._place_each([each for each in before if each not in own], preempt=preempt, lost={})
+            for each in own:
                 self._place(self.present(each), preempt=preempt, lost={})
             return self._explain(self.present(pod))
 
@@ -139,15 +146,14 @@ class Engine:
     def place_all(
         self, pods: Sequence[Pod], *, preempt: bool, progress: Progress | None = None
     ) -> Sequence[Outcome]:
-        """Give each of the cluster's pods a place, in their order; how it stands with each in the end."""
+        """Give each of the cluster's pods a place, in their order; how it stands with each in the end.
+
+        Members of a PodGroup are placed together, in the turn of the first.
+        """
         self.history.forget_attempts()
-        outcomes: list[Placed | Refused] = []
         lost: dict[str, Refused] = {}
         with self._algorithm.trial():
-            for pod in pods:
-                outcomes.append(self._place(self.present(pod), preempt=preempt, lost=lost))
-                if progress is not None:
-                    progress(len(outcomes), len(pods))
+            outcomes = self._place_each(pods, preempt=preempt, lost=lost, progress=progress)
         return self.as_of_now(
             [
                 attrs.evolve(lost[each.pod.uid], victims=each.victims) if each.pod.uid in lost else each
@@ -192,6 +198,59 @@ class Engine:
         infos = [QueuedPodInfo(PodInfo.of(pod), sequence=number) for number, pod in enumerate(pods)]
         less = next(iter(self.scheduler.frameworks.values())).less
         return [info.pod for info in in_order(infos, less)]
+
+    def _place_each(
+        self,
+        pods: Sequence[Pod],
+        *,
+        preempt: bool,
+        lost: dict[str, Refused],
+        progress: Progress | None = None,
+    ) -> Sequence[Placed | Refused]:
+        members: defaultdict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            members[self._group_of(pod)].append(pod)
+        outcomes: list[Placed | Refused] = []
+        for pod in pods:
+            group = self._group_of(pod)
+            if not group:
+                outcomes.append(self._place(self.present(pod), preempt=preempt, lost=lost))
+            elif group in members:
+                outcomes += self._place_group(members.pop(group), preempt=preempt, lost=lost)
+            if progress is not None:
+                progress(len(outcomes), len(pods))
+        return outcomes
+
+    def _group_of(self, pod: Pod) -> str:
+        """The key of the pod's PodGroup; empty without one, and where pods of a group aren't scheduled together."""
+        is_known = (
+            self.scheduler.group_cycle is not None and pod.spec.scheduler_name in self.scheduler.frameworks
+        )
+        return group_key(pod) if is_known else ""
+
+    def _place_group(
+        self, pods: Sequence[Pod], *, preempt: bool, lost: dict[str, Refused]
+    ) -> Sequence[Placed | Refused]:
+        """Attempt to place the members of a group, and again those that some have been preempted for."""
+        ends: dict[str, Placed | Refused] = {}
+        victims: tuple[Pod, ...] = ()
+        left = pods
+        while left:
+            begin = self.cluster.position
+            found = self.scheduler.place_group([self.present(pod) for pod in left], preempt=preempt)
+            for placement in found.placements:
+                self.history.take(placement)
+                pod = placement.attempt.pod
+                ends[pod.uid] = Placed(pod, placement.node_name, victims)
+            gone = self._note_lost(lost)
+            if preempt:
+                gone += [*self.cluster.deleted_since(begin, Pod), *self._note_preempted(lost)]
+            victims += tuple(gone)
+            left = [pod for pod in left if pod.uid in found.refused]
+            if not gone:
+                ends |= {pod.uid: _refused_with_group(pod, found.refused[pod.uid], victims) for pod in left}
+                break
+        return [ends[pod.uid] for pod in pods if pod.uid in ends]
 
     def _place(self, pod: Pod, *, preempt: bool, lost: dict[str, Refused]) -> Placed | Refused:
         """Attempt it, and again if that has made room. `lost` gets the pods that it costs their places, by uid."""
@@ -258,6 +317,16 @@ def _refused_after_all(ended: Ended) -> Refused:
     if status.is_rejected and isinstance(error, FitError):
         return Refused(attempt.pod, str(error), error.diagnosis, ended.placement.node_name)
     return Refused(attempt.pod, status.message, Diagnosis())
+
+
+def _refused_with_group(pod: Pod, refusal: MemberRefusal, victims: tuple[Pod, ...]) -> Refused:
+    """The outcome of a member whose group isn't placed, or of one that isn't needed and fits nowhere."""
+    error = refusal.status.error
+    if isinstance(error, FitError):
+        return Refused(pod, str(error), error.diagnosis, refusal.node_name, victims)
+    if not refusal.status.is_rejected:
+        raise SchedulingError(refusal.status)
+    return Refused(pod, refusal.status.message, Diagnosis(), refusal.node_name, victims)
 
 
 def _gated(pod: Pod, gate: Status) -> Feasibility:

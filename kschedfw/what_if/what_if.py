@@ -164,6 +164,16 @@ class WhatIf:
                 and pod.uid not in held
             )
 
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """The scheduler's feature gates."""
+        return self._engine.scheduler.feature_gates
+
+    @property
+    def scheduler_names(self) -> tuple[str, ...]:
+        """The names of the profiles; pods with other scheduler names wait for another scheduler."""
+        return tuple(self._engine.scheduler.frameworks)
+
     def objects(self) -> Iterator[Named]:
         """All objects, those that others refer to first and pods last, as manifests could have them.
 

@@ -463,6 +463,11 @@ class TestWhoeverTakesTheObjects:
     def test_what_is_right_is_no_error(self) -> None:
         assert [obj.name for obj in parse_manifests(a_node_named("a")).objects()] == ["a"]
 
+    def test_objects_can_be_gone_through_twice(self) -> None:
+        objects = parse_manifests(a_node_named("a")).objects()
+        assert isinstance(objects, tuple)
+        assert list(objects) == list(objects) != []
+
 
 @pytest.mark.slow
 class TestLongLists:

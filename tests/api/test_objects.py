@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 import pytest
@@ -30,7 +31,7 @@ class TestFrozenDict:
         assert repr(labels) == "FrozenDict({'a': 1, 'b': 2})"
 
     def test_can_not_change(self) -> None:
-        labels = FrozenDict({"a": 1})
+        labels: Any = FrozenDict({"a": 1})  # whose type refuses these writes
         changes: list[Callable[[], object]] = [
             lambda: labels.__setitem__("a", 2),
             lambda: labels.__delitem__("a"),

@@ -86,4 +86,4 @@ def test_resource_is_immutable() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         resource.milli_cpu = 0  # type: ignore[misc]  # what a plugin may try
     with pytest.raises(TypeError, match="immutable"):
-        resource.scalar_resources["nvidia.com/gpu"] = 0
+        resource.scalar_resources["nvidia.com/gpu"] = 0  # type: ignore[index, assignment]

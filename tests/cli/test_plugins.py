@@ -232,6 +232,11 @@ class TestList:
         assert code == 0
         assert "can't be used: loading broken:Rack failed: ImportError: no such inventory" in out
         assert "TaintToleration" in out
+        # … and makes the table no wider
+        table, _, rest = out.partition("\nRack")
+        assert "can't be used" not in table
+        assert max(map(len, table.splitlines())) < 250
+        assert rest.splitlines()[1].startswith("  can't be used: ")
 
 
 class TestShow:

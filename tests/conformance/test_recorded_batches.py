@@ -17,7 +17,8 @@ import pytest
 
 from kschedfw import BatchAttempt, BatchFlush, InMemoryCluster, Node, Pod
 from kschedfw.api.manifests import object_from_manifest
-from kschedfw.framework.gates import OPPORTUNISTIC_BATCHING, FeatureGates
+from kschedfw.framework.gate_table import OPPORTUNISTIC_BATCHING
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.totals import Totals

@@ -5,11 +5,17 @@ The distributions are directories as pip leaves them, and every test looks at th
 
 from __future__ import annotations
 
+import json
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.distributions.site import Site
+
+DOWNSTREAM = runpy.run_path(str(Path(__file__).parents[2] / ".ci" / "downstream.py"))
 
 pytestmark = pytest.mark.slow
 
@@ -204,3 +210,18 @@ except KschedfwError as error:
     answer = ["Rack" in registry.names(), str(error)]
 """)
     assert answer == [False, "plugin 'Rack': it is blocked in this registry"]
+
+
+def test_make_downstream_refuses_an_entry_of_the_gallery_that_names_other_plugins(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
+
+    def loaded(*promised: str) -> tuple[int, str]:
+        names = json.dumps({"my-racks": promised})
+        command = [sys.executable, "-c", DOWNSTREAM["LOAD_PLUGINS"], str(site.path), names]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=site.environment)
+        return done.returncode, done.stdout + done.stderr
+
+    assert loaded("Rack") == (0, "Rack of my-racks 1.2 loads\n")
+    code, told = loaded("Rack", "Row")
+    assert code == 1
+    assert "my-racks offers ['Rack']; its entry in the gallery says ['Rack', 'Row']" in told

@@ -23,7 +23,7 @@ def test_targets_are_in_the_makefile() -> None:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^(\w+):.* ## ", makefile, re.MULTILINE))
     named = set(re.findall(r"\bmake (\w+)", "\n".join([*CODE, *SHOWN])))
-    assert {"quick", "test", "downstream", "changelog", "build"} <= named <= targets
+    assert {"quick", "test", "downstream", "changelog", "build", "release"} <= named <= targets
 
 
 def test_commands_are_installed() -> None:

@@ -17,7 +17,7 @@ from kschedfw_legacy.policy.tables import (
     PRIORITY_ALIASES,
 )
 
-from kschedfw.framework.gates import DECLARED_GATES
+from kschedfw.framework.gate_table import DECLARED_GATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
 

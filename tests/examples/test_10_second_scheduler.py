@@ -169,7 +169,8 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
     server.faults.only = lambda method, path: method != "GET" and not twice.search(path)
     server.faults.failed_after = 1.0
     config = configuration(server, tmp_path, token_of("scheduler"))
-    arguments = [each for each in container()["args"] if not each.startswith("--config")]
+    command, *arguments = (each for each in container()["args"] if not each.startswith("--config"))
+    assert command == "run"
     with Replica(server, tmp_path, "scheduler", f"--config={config}", *arguments, user=SCHEDULER) as replica:
         replica.wait_until_ready()
         waiting = pod("waiting", "5")
@@ -371,9 +372,3 @@ def test_the_parts_name_each_other_rightly() -> None:
     assert {each["port"] for each in one("ServiceMonitor")["spec"]["endpoints"]} == {port["name"]}
     assert [each["containerPort"] for each in container()["ports"]] == [10259]
     assert one("Deployment")["spec"]["replicas"] == 2
-
-
-def test_the_image_runs_the_command() -> None:
-    text = (EXAMPLE / "Containerfile").read_text()
-    assert 'ENTRYPOINT ["kschedfw", "run"]' in text
-    assert "pip install --no-cache-dir '/src[run]'" in text

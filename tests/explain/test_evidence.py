@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
@@ -17,6 +19,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
+from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
@@ -208,13 +211,109 @@ class TestPluginsOfOnesOwn:
         ]
 
 
+def claimed(volume: str = "", **spec: object) -> list[Named]:
+    """A pod's claim of a class that waits for its consumer, bound to the volume if there is one."""
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    manifests: list[dict[str, object]] = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "annotations": annotations},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "disk",
+                "volumeName": volume,
+            },
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "disk"},
+            "provisioner": "csi.example",
+            "volumeBindingMode": "WaitForFirstConsumer",
+            **spec,
+        },
+    ]
+    return [object_from_manifest(each) for each in manifests]
+
+
+def volume(name: str, zone: str, **labels: str) -> Named:
+    required = {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    }
+    return object_from_manifest(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"},
+                "csi": {"driver": "csi.example", "volumeHandle": name},
+                "nodeAffinity": {"required": required},
+                "storageClassName": "disk",
+            },
+        }
+    )
+
+
+class TestVolumes:
+    """The claim, its volume and what the volume requires of nodes."""
+
+    POD = make_pod("web").claim("data").build()
+
+    def explained(self, *objects: Named) -> Explanation:
+        return explain_pod(InMemoryCluster([node("n", "b"), *objects]), self.POD)
+
+    def test_the_claim_the_volume_and_the_zone_that_the_node_is_not_in(self) -> None:
+        explanation = self.explained(*claimed("pv"), volume("pv", "a"))
+        (found,) = explanation.of("n").evidence["VolumeBinding"]
+        assert str(found) == f"claim default/data, volume pv: {ZONE}=a; {ZONE}=b"
+        assert (found.values["claim"], found.values["volume"]) == ("default/data", "pv")
+
+    def test_the_zone_that_a_label_of_the_volume_names(self) -> None:
+        explanation = self.explained(*claimed("pv"), volume("pv", "b", **{ZONE: "a"}))
+        assert texts(explanation, "n", "VolumeZone") == [f"claim default/data, volume pv: {ZONE}=a; {ZONE}=b"]
+
+    def test_a_volume_that_is_gone(self) -> None:
+        explanation = decide(self.POD, VolumeBinding, nodes=[node("n")], objects=claimed("pv"))
+        assert texts(explanation, "n", "VolumeBinding") == [
+            "claim default/data, volume pv; the volume isn't there"
+        ]
+
+    def test_the_class_that_makes_no_volume_for_the_node(self) -> None:
+        topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a"]}]}]
+        explanation = self.explained(*claimed(allowedTopologies=topologies))
+        assert texts(explanation, "n", "VolumeBinding") == [
+            "claim default/data, StorageClass disk; node(s) didn't find available persistent volumes to bind"
+        ]
+
+    def test_how_many_volumes_of_a_driver_are_attached_and_may_be(self) -> None:
+        driver = {"name": "csi.example", "nodeID": "n", "allocatable": {"count": 0}}
+        csi_node = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": "n"},
+            "spec": {"drivers": [driver]},
+        }
+        explanation = self.explained(*claimed("pv"), volume("pv", "b"), object_from_manifest(csi_node))
+        assert texts(explanation, "n", "NodeVolumeLimits") == [
+            "1 more volume of csi.example; 0 of at most 0 attached"
+        ]
+
+
 ABLE = {
     "InterPodAffinity",
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
+    "NodeVolumeLimits",
     "PodTopologySpread",
     "TaintToleration",
+    "VolumeBinding",
+    "VolumeZone",
 }
 
 

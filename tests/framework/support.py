@@ -12,6 +12,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -60,6 +61,7 @@ def make_framework(
     parallelism: int = 1,
     evaluation: Evaluation = Evaluation.MEMO,
     args: Mapping[str, object] | None = None,
+    metrics: MetricsRecorder | None = None,
 ) -> Framework:
     """A framework with these plugins in this order, unless a profile says otherwise."""
     registry = Registry(entry_points=False)
@@ -75,6 +77,7 @@ def make_framework(
         random=Random(0),
         parallelizer=Parallelizer(parallelism),
         extenders=extenders,
+        metrics=metrics,
         evaluation=evaluation,
     )
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.framework.gates import (
-    DEFAULT_GATES,
+from kschedfw.framework.gate_table import (
     FEATURE_GATES,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
@@ -16,9 +15,8 @@ from kschedfw.framework.gates import (
     REFERENCE,
     VERSIONS,
     WORKLOAD_AWARE_PREEMPTION,
-    FeatureGateError,
-    FeatureGates,
 )
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -449,6 +449,35 @@ POLICY: Final[Value] = {
 }
 
 
+SUITE: Final[Value] = {
+    "seed": 1,
+    "nodes": [
+        {
+            "metadata": {"name": "one", "labels": {"zone": "a"}},
+            "status": {"allocatable": {"cpu": "4", "pods": "9"}},
+        }
+    ],
+    "cases": [
+        {
+            "name": "fits",
+            "pods": [
+                {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+            ],
+            "objects": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}],
+            "expected": {
+                "pods": {"web": {"oneOf": ["one", "two"]}},
+                "evicted": [],
+                "spread": [{"topologyKey": "zone", "pods": "!gpu", "maxSkew": 1}],
+                "placedShare": 0.5,
+                "noOvercommit": True,
+                "moved": {"pods": []},
+            },
+        }
+    ],
+}
+"""Cases for `kschedfw test`."""
+
+
 def cluster(random: Random) -> str:
     """A text that a cluster was changed to."""
     return text_of(mutated(CLUSTER, random), random)
@@ -457,3 +486,8 @@ def cluster(random: Random) -> str:
 def configuration(random: Random) -> str:
     """A text that a configuration was changed to."""
     return text_of(mutated(random.choice((CONFIGURATION, POLICY)), random), random)
+
+
+def suite(random: Random) -> str:
+    """A text that a suite of cases was changed to."""
+    return text_of(mutated(SUITE, random), random)

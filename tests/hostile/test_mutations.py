@@ -19,18 +19,20 @@ from kschedfw import Registry, hookimpl
 from kschedfw.cli.commands import COMMANDS as SUBCOMMANDS
 from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz, trial
-from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
+from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, SUITE, cluster, configuration, suite
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
 
-def test_what_is_changed_is_right_before() -> None:
+def test_what_is_changed_is_right_before(tmp_path: Path) -> None:
     """Otherwise every change would be refused for the same reason."""
     assert not read_cluster(json.dumps(CLUSTER)).problems
     assert read_configuration(json.dumps(CONFIGURATION)) is not None
     assert read_configuration(json.dumps(POLICY)) is not None
+    (tmp_path / "suite.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+    assert trial.command(["test", str(tmp_path / "suite.yaml")]) == 0
 
 
 @given(st.integers(0, 1 << 32))
@@ -69,6 +71,7 @@ def test_a_subcommand_takes_what_is_in_a_file_or_refuses_it(name: str, tmp_path:
     """`make fuzz` tries many files."""
     ways = [(way, cluster) for way in trial.CLUSTER_COMMANDS if way[0] == name]
     ways += [(way, configuration) for way in trial.CONFIGURATION_COMMANDS if way[0] == name]
+    ways += [(way, suite) for way in trial.SUITE_COMMANDS if way[0] == name]
     assert ways, f"trial.py doesn't say how {name} takes a file"
     file = tmp_path / "input.yaml"
     for seed, (way, made) in enumerate(2 * ways):

@@ -158,6 +158,7 @@ CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("explore", "FILE", "--host", NOWHERE, "--no-progress"),
     ("serve-extender", "--plugin", "NodeResourcesFit", "--cluster", "FILE", "--host", NOWHERE),
     ("dump", "-", "--kubeconfig", "FILE", "--no-progress"),
+    ("record", "--kubeconfig", "FILE", "--out", "FILE.recording", "--for", "1s", "--no-progress"),
     ("sweep", "FILE", "--dry-run", "--no-progress"),
     ("tune", "FILE", "--no-progress"),
     ("report", "FILE"),
@@ -173,6 +174,7 @@ CONFIGURATION_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "--config", "FILE", "--write-config-to", "-"),
     ("bench", "--profile", "FILE", "--workload", "none"),
 )
+SUITE_COMMANDS: tuple[tuple[str, ...], ...] = (("test", "FILE"), ("test", "FILE", "--json"))
 
 
 # Long runs

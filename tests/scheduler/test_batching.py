@@ -25,7 +25,8 @@ from kschedfw import (
 )
 from kschedfw.explain import ExplainingScheduler
 from kschedfw.explain.text import as_text
-from kschedfw.framework.gates import OPPORTUNISTIC_BATCHING, FeatureGates
+from kschedfw.framework.gate_table import OPPORTUNISTIC_BATCHING
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.scheduler import FirstByNameSelector, GenericScheduler, Scheduler, profiles_of
 from kschedfw.testing import FakeClock
 from tests.config.documents import document, loaded

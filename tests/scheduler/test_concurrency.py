@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
@@ -116,8 +117,8 @@ class TestTheParts:
         cache = parts.cache
         original = cache.update_snapshot
 
-        def meddling(snapshot: Snapshot, pod: Pod | None = None) -> None:
-            original(snapshot, pod)
+        def meddling(snapshot: Snapshot, pod: Pod | None = None, members: Iterable[Pod] = ()) -> None:
+            original(snapshot, pod, members)
             schedule_another()
 
         cache.update_snapshot = meddling  # type: ignore[method-assign]  # whatever calls back in the middle of it

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
 from kschedfw.api import DisruptionMode, PodGroup
 from kschedfw.api.manifests import object_from_manifest
-from kschedfw.framework.gates import (
+from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
-    FeatureGates,
 )
+from kschedfw.framework.gates import FeatureGates
+from kschedfw.scheduler import SchedulingError
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 
@@ -165,3 +168,49 @@ def test_no_gang_is_bound_in_part_no_node_is_overcommitted_and_nothing_stays_ass
             shrunk.add(int(gone.name[1 : gone.name.index("-")]))
             room.delete(gone)
             settled()
+
+
+class TestPlacingOutOfTurn:
+    """`place_group` holds the places of members until they are committed or given up."""
+
+    def test_the_places_of_a_gang_are_held_and_given_up(self) -> None:
+        room = cluster(cpu=4)
+        scheduler = Scheduler(room, feature_gates=GATES)
+        found = scheduler.place_group(room.list(Pod))
+        assert [placement.node_name for placement in found.placements] == ["n", "n", "n"]
+        assert not found.refused
+        assert not any(placement.is_waiting for placement in found.placements)
+        for placement in found.placements:
+            placement.give_up()
+        assert not scheduler.cache.dump().assumed
+
+    def test_of_a_gang_that_does_not_fit_each_member_says_why(self) -> None:
+        room = cluster(cpu=2)
+        pods = room.list(Pod)
+        found = Scheduler(room, feature_gates=GATES).place_group(pods)
+        assert not found.placements
+        assert [found.refused[pod.uid].node_name for pod in pods] == ["n", "n", ""]
+
+    def test_a_member_that_a_gate_holds_back_is_left_out(self) -> None:
+        room = cluster(cpu=4)
+        room.delete(room.list(Pod)[0])
+        pods = room.list(Pod)
+        found = Scheduler(room, feature_gates=GATES).place_group(pods)
+        text = "waiting for minCount pods from a gang to appear in scheduling queue"
+        assert [found.refused[pod.uid].status.message for pod in pods] == [text, text]
+
+    def test_if_a_member_is_bound_already_the_others_may_be_placed_again(self) -> None:
+        room = cluster(cpu=4)
+        scheduler = Scheduler(room, feature_gates=GATES)
+        *others, last = room.list(Pod)
+        room.update(attrs.evolve(last, spec=attrs.evolve(last.spec, node_name="n")))
+        with pytest.raises(SchedulingError, match=f"{last.key} is bound to node n already"):
+            scheduler.place_group([*others, last])
+        assert len(scheduler.place_group(others).placements) == 2
+
+    def test_pods_of_no_group_or_without_the_gate_are_an_error(self) -> None:
+        room = cluster(cpu=4)
+        with pytest.raises(ValueError, match="members of one PodGroup"):
+            Scheduler(room, feature_gates=GATES).place_group([make_pod("single").build()])
+        with pytest.raises(ValueError, match="feature gate GenericWorkload"):
+            Scheduler(room).place_group(room.list(Pod))

@@ -303,7 +303,7 @@ class TestWhatIsRefused:
     def test_a_place_within_a_cycle(self) -> None:
         caught: list[type[BaseException]] = []
 
-        def greedy(**_: object) -> None:
+        def greedy() -> None:
             try:
                 stage.scheduler.place(make_pod("b").build())
             except ConcurrentCycleError as error:

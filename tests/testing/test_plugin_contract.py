@@ -68,7 +68,7 @@ class Misspelt(Plugin):
 
 @caught(ACCEPTED, "its method 'filter' is not marked @hookimpl")
 class Unmarked(Plugin):
-    def filter(self, pod: Pod) -> None: ...
+    def filter(self, pod: Pod) -> None: ...  # type: ignore[kschedfw]
 
 
 @caught(ACCEPTED, "Hookless has no hook at all")
@@ -355,6 +355,13 @@ class LooksAtTheDate(Plugin):
     def filter(self) -> Status | None:
         late = datetime.datetime.now(datetime.UTC).year > 2030
         return Status.unschedulable("node(s) were out of support") if late else None
+
+
+@caught(CHANCE, "a hook of Sleeps sleeps for 30 s, and nothing is scheduled meanwhile")
+class Sleeps(Plugin):
+    @hookimpl
+    def filter(self) -> None:
+        time.sleep(30)
 
 
 @caught(CHANCE, "two instances of SharesBooks with the same seed and clock disagree on")

@@ -393,3 +393,40 @@ class TestRack(PluginContract):
     assert others.count(line) == 7
     assert "\nE  " not in others
     assert "`validate`" not in output
+
+
+SUITE = """
+nodes: [{metadata: {name: a}, status: {allocatable: {cpu: 4, pods: 9}}}]
+cases:
+- name: fits
+  pods: [&pod {metadata: {name: web}, spec: {containers: [{name: m, image: i}]}}]
+  expected: {pods: {web: {node: a}}}
+- name: is elsewhere
+  pods: [*pod]
+  expected: {pods: {web: {node: b}}}
+- name: has a typo
+  pods: [*pod]
+  configuration: none.yaml
+  expected: {evicted: []}
+"""
+
+
+class TestSuites:
+    def test_cases_are_tests_and_fail_in_a_few_lines(self, project: Project) -> None:
+        (project.path / "web.kschedfw.yaml").write_text(SUITE, encoding="utf-8")
+        (project.path / "values.yaml").write_text(SUITE, encoding="utf-8")
+        code, output = project.run("", "-rA")
+        assert code == 1
+        assert "PASSED web.kschedfw.yaml::fits" in output
+        assert "web.kschedfw.yaml:7: is elsewhere\n  * default/web should go to b, and is on a" in output
+        assert "web.kschedfw.yaml:12: cases[2].configuration: " in output
+        assert "Traceback" not in output
+        assert "exception" not in output
+        assert "2 failed, 1 passed" in output
+
+    def test_wrong_suite_is_an_error_of_collection(self, project: Project) -> None:
+        (project.path / "web.kschedfw.yaml").write_text("cases: [{name: a}]", encoding="utf-8")
+        code, output = project.run("")
+        assert code == 2
+        assert "web.kschedfw.yaml:1: cases[0].expected: Required value" in output
+        assert "Traceback" not in output

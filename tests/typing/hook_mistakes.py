@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import kschedfw
 from kschedfw import ClusterEvent, CycleState, NodeInfo, Plugin, Pod, Status, hookimpl
+from kschedfw.explain import Evidence
 
 
 class Mistaken(Plugin):
@@ -48,9 +49,51 @@ class Mistaken(Plugin):
     def events_to_register(pod: Pod) -> list[ClusterEvent]:  # type: ignore[kschedfw]
         return []
 
+    # Method "normalize_score" has the name of a hook, and is not marked @hookimpl
+    def normalize_score(self, pod: Pod) -> None: ...  # type: ignore[kschedfw]
+
+    # Method "evidence" has no argument "node"; did you mean "node_info"? (it may take state, pod, node_info)
+    def evidence(self, node: NodeInfo) -> list[Evidence]:  # type: ignore[kschedfw]
+        return []
+
+    # Method "sign" returns "list[str]"; it may return "Hashable | None"
+    def sign(self, pod: Pod) -> list[str]:  # type: ignore[kschedfw, override]
+        return [pod.name]
+
+    @hookimpl
+    # Hook "placement_score" takes "*more", which would be empty (it may take state, group, placed)
+    def placement_score(self, *more: object) -> int:  # type: ignore[kschedfw]
+        return 0
+
+    # "tryfirst" has no effect; hooks are called in the profile's order
+    @hookimpl(tryfirst=True)  # type: ignore[kschedfw]
+    def pre_enqueue(self) -> Status | None: ...
+
     @hookimpl
     def pre_score(self, state: object, pod: Pod | None, unused: int = 0) -> Status: ...  # type: ignore[empty-body]
 
     @hookimpl
     def score(self, state: CycleState) -> bool:
         return True
+
+
+class Sparing(Plugin):
+    """Takes subsets of arguments, which is no mistake."""
+
+    name = "Sparing"
+
+    def sign(self) -> str:
+        return ""
+
+    def evidence(self, node_info: NodeInfo) -> list[Evidence]:
+        return [Evidence(node_info.name)]
+
+    @hookimpl
+    def filter(self) -> Status | None: ...
+
+
+class WithoutMarks(Plugin):
+    name = "WithoutMarks"
+
+    # Method "filter" has the name of a hook, and is not marked @hookimpl
+    def filter(self) -> Status | None: ...  # type: ignore[kschedfw]

@@ -46,6 +46,9 @@ class Mistaken(Plugin[RackArgs]):
         self.args.lable  # type: ignore[attr-defined]  # noqa: B018
         self.handle.random_generator  # type: ignore[attr-defined]  # noqa: B018
         node_info.node.metadata.name = rack  # type: ignore[misc]
+        node_info.node.labels["rack"] = rack  # type: ignore[index, assignment]
+        node_info.node.labels.update(rack=rack)  # type: ignore[arg-type]
+        del node_info.node.labels["rack"]  # type: ignore[arg-type]
         return Status.unschedulable(7)  # type: ignore[arg-type]
 
     @hookimpl

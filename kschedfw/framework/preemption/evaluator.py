@@ -14,7 +14,7 @@ from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims
-from kschedfw.framework.gates import GENERIC_WORKLOAD
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Checks the hooks of a plugin class against the hookspecs.
+"""Checks the hooks of a plugin class against the hookspecs, and the methods that are asked by name like hooks.
 
 Of annotations only what is written is compared: an argument or a result without one may be anything, and so may one
 whose annotation can't be evaluated, such as a name that only the type checker imports.
@@ -11,14 +11,16 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Final, Union, get_args, get_origin
 
 import attrs
 import numpy as np
 
-from kschedfw.framework import hookspecs
+from kschedfw.framework import evidence, hookspecs
+from kschedfw.framework import plugin as plugins
+from kschedfw.framework.evidence import GivesEvidence
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.plugin import PROJECT, AnyPlugin
+from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 
 _UNKNOWN = object()
 """A type that is compatible with all others, since nothing is known of it."""
@@ -27,86 +29,135 @@ _ALIKE = 0.5  # `node` is as like to `node_info` as 0.62
 
 
 @attrs.frozen
-class _Hookimpl:
-    """A method that is marked as a hook."""
+class _Spec:
+    """The arguments and the result of a hook, or of a method that is asked like one.
 
-    hook: str
+    `noun` is what errors call it. Names in annotations are those of the `namespace`.
+    """
+
+    noun: str
+    signature: inspect.Signature
+    namespace: dict[str, object]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(self.signature.parameters)
+
+
+@attrs.frozen
+class _Implementation:
+    """A method of a plugin that stands for a hook, or that is asked like one."""
+
+    name: str
     function: Callable[..., object]
     has_self: bool
     options: Mapping[str, object]
 
     @classmethod
-    def all_of(cls, members: Mapping[str, object]) -> Iterator[_Hookimpl]:
+    def hooks_of(cls, members: Mapping[str, object]) -> Iterator[_Implementation]:
         for name in sorted(members):
-            attribute = members[name]
-            is_static = isinstance(attribute, staticmethod)
-            function = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
+            function, has_self = _function_of(members[name])
             options = getattr(function, f"{PROJECT}_impl", None)
             if inspect.isfunction(function) and isinstance(options, dict):
-                yield cls(options.get("specname") or name, function, not is_static, options)
+                yield cls(options.get("specname") or name, function, has_self, options)
+
+
+def _function_of(attribute: object) -> tuple[object, bool]:
+    """What a class has under a name, as a function, and whether this takes self."""
+    function = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
+    return function, not isinstance(attribute, staticmethod)
+
+
+def _members(plugin: type[AnyPlugin]) -> Mapping[str, object]:
+    members: dict[str, object] = {}
+    for base in reversed(plugin.__mro__):
+        members.update(vars(base))
+    return members
+
+
+def implemented_hooks(plugin: type[AnyPlugin]) -> frozenset[str]:
+    """Return the names of the hooks that methods of a plugin class are marked as, whatever these are called."""
+    return frozenset(impl.name for impl in _Implementation.hooks_of(_members(plugin)))
 
 
 def hook_problems(plugin: type[AnyPlugin]) -> Iterator[str]:
     """Everything about the hooks of a plugin class that doesn't fit the hookspecs, a sentence each."""
-    members: dict[str, object] = {}
-    for base in reversed(plugin.__mro__):
-        members.update(vars(base))
+    members = _members(plugin)
     implemented = set()
-    for impl in _Hookimpl.all_of(members):
-        implemented.add(impl.hook)
-        if impl.hook in HOOKS:
-            yield from _problems(impl, plugin)
+    for impl in _Implementation.hooks_of(members):
+        implemented.add(impl.name)
+        if impl.name in HOOKS:
+            yield from _marker_problems(impl)
+            yield from _problems(impl, _spec(impl.name), plugin)
         elif not impl.options.get("optionalhook"):
-            similar = get_close_matches(impl.hook, HOOKS, n=1)
+            similar = get_close_matches(impl.name, HOOKS, n=1)
             hint = f"did you mean {similar[0]!r}?" if similar else f"hooks are {', '.join(HOOKS)}"
-            yield f"unknown hook {impl.hook!r}; {hint}"
+            yield f"unknown hook {impl.name!r}; {hint}"
     for hook, spec in HOOKS.items():
         if hook not in implemented and callable(members.get(hook)):
             yield f"its method {hook!r} is not marked @hookimpl"
         if hook in implemented and spec.goes_with is not None and spec.goes_with not in implemented:
             yield f"it has the hook {hook!r} but not {spec.goes_with!r}, which it goes with"
+    for method in ASKED_METHODS:
+        function, has_self = _function_of(members.get(method))
+        if inspect.isfunction(function) and function is not Plugin.sign:
+            yield from _problems(_Implementation(method, function, has_self, {}), _spec(method), plugin)
 
 
-def _problems(impl: _Hookimpl, plugin: type[AnyPlugin]) -> Iterator[str]:
-    hook, allowed = impl.hook, HOOKS[impl.hook].arguments
+_UNUSED: Final = {
+    "wrapper": "is a wrapper; hooks of other plugins can't be wrapped",
+    "hookwrapper": "is a wrapper; hooks of other plugins can't be wrapped",
+    "tryfirst": "is marked tryfirst; plugins are called in the profile's order",
+    "trylast": "is marked trylast; plugins are called in the profile's order",
+}
+"""Options of pluggy's marker that nothing here would follow, and why."""
+
+
+def _marker_problems(impl: _Implementation) -> Iterator[str]:
+    found = dict.fromkeys(why for option, why in _UNUSED.items() if impl.options.get(option))
+    yield from (f"its hook {impl.name!r} {why}" for why in found)
+
+
+def _problems(impl: _Implementation, spec: _Spec, plugin: type[AnyPlugin]) -> Iterator[str]:
     if impl.options.get("wrapper") or impl.options.get("hookwrapper"):
-        yield f"its hook {hook!r} is a wrapper; hooks of other plugins can't be wrapped"
-        return
+        return  # it is a generator, and nothing else about it would fit
     if inspect.iscoroutinefunction(impl.function) or inspect.isasyncgenfunction(impl.function):
-        yield f"its hook {hook!r} is async, and nobody would await it; write def {impl.function.__name__}"
+        yield f"its {spec.noun} is async, and nobody would await it; write def {impl.function.__name__}"
         return
     signature = inspect.signature(impl.function)
     taken = list(signature.parameters.values())
-    if impl.has_self and (not taken or taken[0].name in allowed):
+    if impl.has_self and (not taken or taken[0].name in spec.arguments):
         arguments = ", ".join(["self", *(each.name for each in taken)])
-        yield f"its hook {hook!r} has no self; write def {impl.function.__name__}({arguments})"
+        yield f"its {spec.noun} has no self; write def {impl.function.__name__}({arguments})"
     elif impl.has_self:
         del taken[0]
     for each in taken:
-        yield from _argument_problems(impl, each, plugin)
-    expected = _spec(hook).return_annotation
-    if not _covers(_of_spec(expected), _evaluated(signature.return_annotation, impl, plugin)):
-        yield f"its hook {hook!r} returns {_shown(signature.return_annotation)}; it may return {expected}"
+        yield from _argument_problems(impl, spec, each, plugin)
+    expected = spec.signature.return_annotation
+    if not _covers(_of_spec(impl.name, expected), _evaluated(signature.return_annotation, impl, plugin)):
+        yield f"its {spec.noun} returns {_shown(signature.return_annotation)}; it may return {expected}"
 
 
 def _argument_problems(
-    impl: _Hookimpl, argument: inspect.Parameter, plugin: type[AnyPlugin]
+    impl: _Implementation, spec: _Spec, argument: inspect.Parameter, plugin: type[AnyPlugin]
 ) -> Iterator[str]:
-    hook, name, allowed = impl.hook, argument.name, HOOKS[impl.hook].arguments
+    name, allowed = argument.name, spec.arguments
     if argument.kind is inspect.Parameter.KEYWORD_ONLY:
-        yield f"its hook {hook!r} takes {name} by keyword only; hooks are called by position"
+        yield f"its {spec.noun} takes {name} by keyword only; hooks are called by position"
     if argument.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        stars = "*" if argument.kind is inspect.Parameter.VAR_POSITIONAL else "**"
+        yield f"its {spec.noun} takes {stars}{name}, which would be empty{_may_take('', allowed)}"
         return
     has_default = argument.default is not argument.empty
     if name not in allowed:
         if not has_default:  # or it is left at that
-            yield f"its hook {hook!r} has no argument {name!r}{_may_take(name, allowed)}"
+            yield f"its {spec.noun} has no argument {name!r}{_may_take(name, allowed)}"
         return
     if has_default:  # pluggy never passes these
-        yield f"its hook {hook!r} gives {name} a default; hooks' arguments have none"
-    expected = _spec(hook).parameters[name].annotation
-    if not _covers(_evaluated(argument.annotation, impl, plugin), _of_spec(expected)):
-        yield f"its hook {hook!r} takes {name} as {_shown(argument.annotation)}; it is {expected}"
+        yield f"its {spec.noun} gives {name} a default; hooks' arguments have none"
+    expected = spec.signature.parameters[name].annotation
+    if not _covers(_evaluated(argument.annotation, impl, plugin), _of_spec(impl.name, expected)):
+        yield f"its {spec.noun} takes {name} as {_shown(argument.annotation)}; it is {expected}"
 
 
 def _may_take(name: str, allowed: Sequence[str]) -> str:
@@ -121,16 +172,30 @@ def _may_take(name: str, allowed: Sequence[str]) -> str:
 
 
 @cache
-def _spec(hook: str) -> inspect.Signature:
-    return inspect.signature(getattr(hookspecs, hook))
+def _spec(name: str) -> _Spec:
+    if name in HOOKS:
+        return _Spec(f"hook {name!r}", inspect.signature(getattr(hookspecs, name)), vars(hookspecs))
+    function, module = _ASKED[name]
+    signature = inspect.signature(function)
+    without_self = list(signature.parameters.values())[1:]
+    return _Spec(f"method {name!r}", signature.replace(parameters=without_self), vars(module))
+
+
+_ASKED: Final[Mapping[str, tuple[Callable[..., object], types.ModuleType]]] = {
+    "evidence": (GivesEvidence.evidence, evidence),
+    "sign": (Plugin.sign, plugins),
+}
+
+ASKED_METHODS: Final[Mapping[str, tuple[str, ...]]] = {name: _spec(name).arguments for name in _ASKED}
+"""The arguments of methods that aren't hooks and, like hooks, take any subset of their arguments, by name."""
 
 
 @cache
-def _of_spec(annotation: str) -> object:
-    return eval(annotation, vars(hookspecs))
+def _of_spec(name: str, annotation: str) -> object:
+    return eval(annotation, _spec(name).namespace)
 
 
-def _evaluated(annotation: object, impl: _Hookimpl, plugin: type[AnyPlugin]) -> object:
+def _evaluated(annotation: object, impl: _Implementation, plugin: type[AnyPlugin]) -> object:
     if annotation is inspect.Parameter.empty:
         return _UNKNOWN
     if not isinstance(annotation, str):

@@ -6,6 +6,7 @@ hookimpls, in the registry; what runs are the bound methods, in profile order.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MethodType
@@ -19,6 +20,7 @@ from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
+from kschedfw.framework.runtime.hook_checks import ASKED_METHODS, implemented_hooks
 from kschedfw.framework.runtime.registry import Registry
 
 Hook = Callable[..., Any]
@@ -26,14 +28,30 @@ Hook = Callable[..., Any]
 
 
 def hooks_of(plugin: type[AnyPlugin]) -> tuple[str, ...]:
-    """The hooks that a plugin class implements by methods of their names, in the order of the hookspecs."""
-    return tuple(hook for hook in HOOKS if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl"))
+    """The hooks that a plugin class implements, in the order of the hookspecs."""
+    implemented = implemented_hooks(plugin)
+    return tuple(hook for hook in HOOKS if hook in implemented)
 
 
 def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
     """The extension points that a plugin has hooks for."""
     points = (HOOKS[hook].point for hook in hooks_of(plugin))
     return frozenset(point for point in points if point is not None)
+
+
+def asked_method(plugin: AnyPlugin, name: str) -> Hook:
+    """Return a plugin's `sign` or `evidence` as a callable that takes all of its arguments by position."""
+    method: Hook = getattr(plugin, name)
+    # The class's function, since bound methods are made anew each time.
+    taken = _taken(getattr(type(plugin), name, method), name)
+    arguments = ASKED_METHODS[name]
+    return method if taken == arguments else _adapter(arguments, taken)(method)
+
+
+@cache
+def _taken(function: Hook, name: str) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters
+    return tuple(argument for argument in ASKED_METHODS[name] if argument in parameters)
 
 
 def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:

@@ -81,7 +81,7 @@ class Pass(Protocol):
 
 
 @attrs.frozen(eq=False)
-class Question:
+class PassInput:
     """What the pass is asked about a pod of a plan."""
 
     plan: ShapePlan
@@ -91,7 +91,7 @@ class Question:
     weights: Amounts
 
     @classmethod
-    def of(cls, plan: ShapePlan, requests: PodRequests) -> Question:
+    def of(cls, plan: ShapePlan, requests: PodRequests) -> PassInput:
         demand, scored, amounts = requests.demand, requests.scored, requests.amounts
         wanted = _ANY_AMOUNTS
         if plan.fits:
@@ -147,8 +147,8 @@ class Question:
 class KeptTotals:
     """The totals of all nodes for pods of a plan and requests, below 0 where a node isn't feasible."""
 
-    def __init__(self, question: Question, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
-        self._question = question
+    def __init__(self, asked: PassInput, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
+        self._asked = asked
         self._requests = requests
         self.totals: FloatArray = np.empty(len(table))
         self.feasible = self._nodes = self._pods = 0
@@ -157,7 +157,7 @@ class KeptTotals:
 
     def answers(self, plan: ShapePlan, requests: PodRequests) -> bool:
         """Whether these are the totals for pods of this plan and with these requests."""
-        return self._question.plan is plan and self._requests is requests
+        return self._asked.plan is plan and self._requests is requests
 
     def follow(self, compiled: Pass, table: NodeTable) -> None:
         """Take note of the pods that have come and gone."""
@@ -168,7 +168,7 @@ class KeptTotals:
             self._fill(compiled, table)
             return
         self._pods = table.pod_changes.version
-        after = self._question.totals_at(compiled, table, changed).tolist()
+        after = self._asked.totals_at(compiled, table, changed).tolist()
         for row, total in zip(changed, after, strict=True):
             before = float(self.totals[row])
             if total == before:
@@ -187,8 +187,8 @@ class KeptTotals:
 
     def _fill(self, compiled: Pass, table: NodeTable) -> None:
         count = len(table)
-        scores = self._question.plan.scores
-        self.feasible, _ = self._question.totals(compiled, table, scores, 0, count, self.totals)
+        scores = self._asked.plan.scores
+        self.feasible, _ = self._asked.totals(compiled, table, scores, 0, count, self.totals)
         self._nodes, self._pods = table.node_changes.version, table.pod_changes.version
         self._best = None
 
@@ -212,5 +212,5 @@ class KeptTotalsOfPods:
             return kept
         if not comes_again:
             return None
-        kept = self._kept[id(requests)] = KeptTotals(Question.of(plan, requests), requests, compiled, table)
+        kept = self._kept[id(requests)] = KeptTotals(PassInput.of(plan, requests), requests, compiled, table)
         return kept

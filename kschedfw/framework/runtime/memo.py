@@ -29,6 +29,7 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.runtime.columns import FEW_ROWS
+from kschedfw.framework.runtime.hooks import Hook, asked_method
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, Answers, PodClass
 from kschedfw.framework.runtime.status_codes import StatusCodes
@@ -53,6 +54,12 @@ class _Signing:
     plugin: AnyPlugin
     counts: PluginMemo
     latest: BoundedDict[Hashable, None] | None
+    ask: Hook = attrs.field(init=False, repr=False)
+    """The plugin's `sign`."""
+
+    @ask.default
+    def _ask(self) -> Hook:
+        return asked_method(self.plugin, "sign")
 
     @classmethod
     def of(cls, plugin: AnyPlugin, counts: PluginMemo) -> _Signing:
@@ -64,7 +71,7 @@ class _Signing:
     def sign(self, pod: Pod) -> Hashable | None:
         """The pod's signature; None if there is none, or the plugin fails to make one."""
         try:
-            signature = self.plugin.sign(pod)
+            signature: Hashable | None = self.ask(pod)
             hash(signature)
         except HOOK_FAILURES as error:
             self.counts.signing_failed(self.plugin, error)
@@ -94,7 +101,7 @@ class Memo:
             for plugin, counts in plugins
             if not counts.objection and plugin.reads is not Reads.CLUSTER
         ]
-        self._sign = [each.plugin.sign for each in self._signing]
+        self._sign = [each.ask for each in self._signing]
         self.clear()
 
     def clear(self) -> None:

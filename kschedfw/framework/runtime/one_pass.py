@@ -34,7 +34,7 @@ from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
-from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, Question
+from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, PassInput
 from kschedfw.framework.runtime.plan import (
     LARGEST_TOTAL,
     REFUSED,
@@ -165,9 +165,9 @@ class Planner:
         if scores is plan.scores and not start and wanted >= count:
             kept = self._kept.of(plan, pod.requests, compiled, table)
         if kept is None:
-            question = Question.of(plan, pod.requests)
+            asked = PassInput.of(plan, pod.requests)
             totals = scratch.totals
-            feasible, looked_at = question.totals(compiled, table, scores, start, wanted, totals)
+            feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
         if not feasible:
@@ -228,7 +228,7 @@ class Planner:
         _, plan = known
         if plan is None or not plan.signed:
             return plan
-        signatures = shape, *[each.plugin.sign(pod) for each in plan.signed]
+        signatures = shape, *[each.sign(pod) for each in plan.signed]
         known = self._plans.get(signatures)
         if known is not None and known[0] == version:
             return known[1]

@@ -19,7 +19,7 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, PlanPart
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.runtime.filtering import FilterPlugin
-from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.hooks import Hook, asked_method
 from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
 from kschedfw.framework.status import Status
 
@@ -51,12 +51,17 @@ class PlannedPlugin:
     pre_filter: Hook | None
     pre_score: Hook | None
     name: str = attrs.field(init=False)
+    sign: Hook = attrs.field(init=False)
     _plain: Sequence[Status] = ()
     """Statuses that verdicts had, and all of which are plain refusals."""
 
     @name.default
     def _name(self) -> str:
         return self.plugin.name
+
+    @sign.default
+    def _sign(self) -> Hook:
+        return asked_method(self.plugin, "sign")
 
     def is_skipped(self, hook: Hook | None, state: CycleState, pod: Pod, nodes: NodeSelection) -> bool:
         """Call pre_filter or pre_score; return whether it skips."""

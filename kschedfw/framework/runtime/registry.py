@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pluggy
 
@@ -186,7 +187,8 @@ class Registry:
         except Exception as error:
             raise PluginLoadError(
                 name,
-                f"loading {offers[0].value} failed: {type(error).__name__}: {error}{_place_of(error)}",
+                f"loading {offers[0].value} failed: {type(error).__name__}: {error}{_place_of(error)}"
+                f"{_unmet(offers[0].dist)}",
                 _distribution(offers[0]),
             ) from error
         _check(plugin, name, offers[0])
@@ -237,6 +239,63 @@ def _place_of(error: Exception) -> str:
     if isinstance(error, SyntaxError) or not frames:
         return ""
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+_REQUIREMENT: Final = re.compile(
+    r"\s*(?P<name>[\w.-]+)\s*(\[[^]]*\])?\s*\(?(?P<versions>[^;)]*)\)?\s*(?P<marker>;.*)?"
+)
+_RELEASE: Final = re.compile(r"\d+(\.\d+)*")
+_CLAUSE: Final = re.compile(r"\s*(?P<operator>>=|<=|==|!=|~=|>|<)\s*(?P<version>\d+(\.\d+)*)")
+
+
+def _unmet(distribution: Distribution | None) -> str:
+    """The requirements of a distribution that aren't met, for the error about its plugin; empty if all are.
+
+    Requirements that only some systems or extras have are passed over, and versions are compared by their numbers
+    alone: for more, `packaging` would have to be installed.
+    """
+    lines = () if distribution is None else distribution.requires or ()
+    found = [_REQUIREMENT.fullmatch(line) for line in lines]
+    unmet = [
+        why for match in found if match is not None and not match["marker"] and (why := _why_unmet(match))
+    ]
+    return "".join(f"; it requires {why}" for why in unmet)
+
+
+def _why_unmet(requirement: re.Match[str]) -> str:
+    name, versions = requirement["name"], requirement["versions"].strip()
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        return f"{name}{versions}, which isn't installed"
+    if all(_holds(clause, installed) for clause in map(_CLAUSE.fullmatch, versions.split(","))):
+        return ""
+    return f"{name}{versions}, and {installed} is installed"
+
+
+def _holds(clause: re.Match[str] | None, installed: str) -> bool:
+    """Whether a version satisfies a clause such as `>=2.1`; one that can't be read (`==2.*`) counts as satisfied."""
+    known = _RELEASE.match(installed)
+    if clause is None or known is None:
+        return True
+    has, wanted = (tuple(map(int, text.split("."))) for text in (known[0], clause["version"]))
+    series = wanted[:-1]
+    length = max(len(has), len(wanted))
+    has, wanted = (numbers + (0,) * (length - len(numbers)) for numbers in (has, wanted))
+    match clause["operator"]:
+        case ">=":
+            return has >= wanted
+        case "<=":
+            return has <= wanted
+        case "==":
+            return has == wanted
+        case "!=":
+            return has != wanted
+        case "~=":
+            return has >= wanted and has[: len(series)] == series
+        case ">":
+            return has > wanted
+    return has < wanted
 
 
 def _offer(entry_point: EntryPoint) -> str:

@@ -174,8 +174,7 @@ class Question:
 
     def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
         """The devices for the claims, searched for without the cache."""
-        budget = Budget.of_seconds(self._timeout)
-        budget.left += _STEPS_PER_DEVICE * reach.device_count
+        budget = budget_of(reach, self._timeout)
         search = Search(self.wanted, reach, self._usage, budget)
         try:
             found = search.run()
@@ -188,3 +187,10 @@ class Question:
             return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
         score = sum(option.score for each in found for option in {one.option for one in each})
         return Answer(0, score), found
+
+
+def budget_of(reach: ReachablePools, timeout: float) -> Budget:
+    """The steps of a search on a node: those of `filterTimeout` in seconds, and a look at each device."""
+    budget = Budget.of_seconds(timeout)
+    budget.left += _STEPS_PER_DEVICE * reach.device_count
+    return budget

@@ -13,8 +13,9 @@ from typing import Final
 
 from kschedfw import FrozenDict, NodeInfo
 from kschedfw.api import DeviceAttribute, DeviceConstraint
-from kschedfw.cel import Budget, OutOfStepsError
+from kschedfw.cel import OutOfStepsError
 from kschedfw.framework.evidence import Evidence, EvidenceValue
+from kschedfw.plugins.dynamic_resources.answers import budget_of
 from kschedfw.plugins.dynamic_resources.decision import CANNOT_FIT, LEFT_OVER, PodDevices
 from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, DeviceReason, Viewer
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM, ExtendedRequests
@@ -66,7 +67,7 @@ def _evidence(
     reach = devices.inventory.on(info.node)
     answer = demand.question.answer(reach)
     if not answer.is_late and answer.problem:
-        viewer = Viewer(reach, devices.usage, holder_of, Budget.of_seconds(devices.filter_timeout))
+        viewer = Viewer(reach, devices.usage, holder_of, budget_of(reach, devices.filter_timeout))
         pieces = [
             each for wanted in demand.question.wanted for each in _of_claim(wanted, demand.extended, viewer)
         ]

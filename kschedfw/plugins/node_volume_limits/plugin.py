@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
+    FrozenDict,
     Handle,
     IntArray,
     NodeInfo,
@@ -32,6 +33,7 @@ from kschedfw import (
 )
 from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
+from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
@@ -94,28 +96,48 @@ class NodeVolumeLimits(Plugin):
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
         if not pod.spec.volumes:
             return None
-        cluster, csi_node = self.handle.cluster, self.handle.cluster.get(CSINode, node_info.name)
         try:
-            new = set(attachments(cluster, pod, csi_node, is_new=True))
-            limits = limits_of(csi_node)
-            if not new or not limits:
-                return None
-            used = {
-                volume
-                for each in node_info.pods_with_volumes
-                for volume in attachments(cluster, each.pod, csi_node)
-            }
+            exceeded = next(self._exceeded(state, pod, node_info), None)
         except ClaimNotFoundError as error:
             return Status.unresolvable(str(error))
         except VolumeError as error:
             return Status.from_error(error)
+        return None if exceeded is None else TOO_MANY
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:
+        for driver, wanted, present, limit in self._exceeded(state, pod, node_info):
+            yield Evidence(
+                f"{wanted} more volume{'s' * (wanted > 1)} of {driver}",
+                f"{present} of at most {limit} attached",
+                gap=(present + wanted - limit) / wanted,
+                values=FrozenDict({"driver": driver, "wanted": wanted, "attached": present, "limit": limit}),
+            )
+
+    def _exceeded(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Iterator[tuple[str, int, int, int]]:
+        """Each driver whose limit the pod's volumes exceed: how many they are, how many there are, and the limit.
+
+        Raises:
+            ClaimNotFoundError: a claim of the pod doesn't exist.
+            VolumeError: the volumes of a pod can't be determined.
+        """
+        cluster, csi_node = self.handle.cluster, self.handle.cluster.get(CSINode, node_info.name)
+        new = set(attachments(cluster, pod, csi_node, is_new=True))
+        limits = limits_of(csi_node)
+        if not new or not limits:
+            return
+        used = {
+            volume
+            for each in node_info.pods_with_volumes
+            for volume in attachments(cluster, each.pod, csi_node)
+        }
         wanted = Counter(driver for driver, _ in new - used)
         # What is attached but not used by any pod counts, even if it is what the pod wants.
         present = Counter(driver for driver, _ in used | self._attached_to(state, node_info.name))
-        exceeds = any(
-            driver in limits and present[driver] + count > limits[driver] for driver, count in wanted.items()
-        )
-        return TOO_MANY if exceeds else None
+        for driver, count in wanted.items():
+            if driver in limits and present[driver] + count > limits[driver]:
+                yield driver, count, present[driver], limits[driver]
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw import ClusterClient, KschedfwError, Pod
+from kschedfw import ClusterClient, FrozenDict, KschedfwError, Node, Pod
 from kschedfw.api import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -17,8 +17,11 @@ from kschedfw.api import (
 )
 from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, class_of_volume, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
+from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._assume_cache import AssumeCache
+from kschedfw.plugins._node_terms import unmatched_terms
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
+from kschedfw.plugins.volume_binding.problems import FINE, STATUSES
 from kschedfw.plugins.volume_binding.provisioning import Provisioning
 from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
 
@@ -67,6 +70,38 @@ class VolumeClaims:
                 raise VolumeClaimProblem("pod has unbound immediate PersistentVolumeClaims")
             delayed.append((claim, storage_class))
         return self._with_delayed(bound, delayed) if delayed else PodVolumes(tuple(bound))
+
+    def evidence(self, pod: Pod, node: Node) -> Iterator[Evidence]:
+        """What keeps each claim of the pod off the node: its volume's node affinity, or no room for a volume."""
+        for name, _ in _claims_of(pod):
+            claim = self.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                continue
+            if is_fully_bound(claim):
+                yield from self._out_of_reach(claim, node)
+            elif (storage_class := self._delaying_class(claim)) is not None:
+                yield from self._not_available(claim, storage_class, node)
+
+    def _out_of_reach(self, claim: PersistentVolumeClaim, node: Node) -> Iterator[Evidence]:
+        volume = self.volumes.get(claim.spec.volume_name)
+        names = {"claim": claim.key, "volume": claim.spec.volume_name}
+        where = f"claim {claim.key}, volume {claim.spec.volume_name}"
+        if volume is None:
+            yield Evidence(where, "the volume isn't there", values=FrozenDict(names))
+            return
+        reach = BoundReach.of(volume).on(node.name, self.cluster)
+        if reach.terms is not None and not reach.has(node.labels):
+            for each in unmatched_terms(reach.terms, node, where):
+                yield attrs.evolve(each, values=FrozenDict({**each.values, **names}))
+
+    def _not_available(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node
+    ) -> Iterator[Evidence]:
+        pod_volumes = self._with_delayed([], [(claim, storage_class)])
+        if (problems := pod_volumes.on(node, self.cluster).problems) != FINE:
+            where = f"claim {claim.key}, StorageClass {storage_class.name}"
+            names = {"claim": claim.key, "storageClass": storage_class.name}
+            yield Evidence(where, ", ".join(STATUSES[problems].reasons), values=FrozenDict(names))
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
         """The node restrictions of the pod's volumes; None unless all claims are bound and no volume was migrated to

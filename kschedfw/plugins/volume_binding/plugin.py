@@ -6,7 +6,7 @@ Semantics: kube-scheduler v1.36 `volumebinding`; KEP-490 (delayed binding), KEP-
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kschedfw import (
@@ -28,6 +28,7 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
+from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._storage_plugin import volumes_of
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import VolumeBinder, VolumeReservation
@@ -85,6 +86,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         problems = state.read(VOLUMES).on(node_info.node, self.handle.cluster).problems
         return None if problems == FINE else STATUSES[problems]
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        return self.claims.evidence(pod, node_info.node)
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:

@@ -81,9 +81,13 @@ class BoundReach:
         return cls(reach)
 
     def has(self, labels: Mapping[str, str], node_name: str, cluster: ClusterClient) -> bool:
+        return self.on(node_name, cluster).has(labels)
+
+    def on(self, node_name: str, cluster: ClusterClient) -> Reach:
+        """The nodes, by what the CSINode of one of them says of migration."""
         if self.plugin is not None and self.plugin.is_migrated(cluster.get(CSINode, node_name)):
-            return self.migrated.has(labels)
-        return self.reach.has(labels)
+            return self.migrated
+        return self.reach
 
     def mask(self, nodes: NodeTable, rows: IntArray, cluster: ClusterClient) -> Mask:
         """`has` for many nodes."""

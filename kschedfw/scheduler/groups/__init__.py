@@ -1,7 +1,7 @@
 """The cycle of a group of pods that are scheduled together (kube-scheduler `podGroupCycle`; KEP-4671, KEP-5732)."""
 
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupResult, MemberResult, PlacementResult
-from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver
+from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver, MemberRefusal
 from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve
 from kschedfw.scheduler.groups.units import VictimUnit
 
@@ -12,6 +12,7 @@ __all__ = [
     "GroupObserver",
     "GroupPreemption",
     "GroupResult",
+    "MemberRefusal",
     "MemberResult",
     "PlacementResult",
     "Reprieve",

@@ -14,7 +14,8 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
+from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import (
     CALL_IN,
     MEMBER_STATES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import attrs
 
@@ -13,7 +13,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.gates import WORKLOAD_AWARE_PREEMPTION, FeatureGates
+from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -54,6 +55,18 @@ class GroupDecision:
     status: Status
 
 
+@attrs.frozen(eq=False)
+class MemberRefusal:
+    """Why a member gets no place. `node_name` is where it would have one, if the group did; empty for nowhere."""
+
+    status: Status
+    node_name: str = ""
+
+
+Start: TypeAlias = Callable[[Attempt, Callable[[], Status]], None]
+"""Takes a member's place by the function that it is given, and goes on with the member from there."""
+
+
 class GroupObserver(GroupObservation, Protocol):
     """Follows the cycles of groups, for example to explain them. It must not change what it is given."""
 
@@ -78,10 +91,10 @@ class GroupCycle:
         gates: FeatureGates,
         clock: Clock,
         is_superfluous: Callable[[Pod], bool],
-        start: Callable[[Attempt, Callable[[], Status]], None],
+        start: Start,
     ) -> None:
-        """`is_superfluous` tells of a pod that needs no attempt, and records why. `start` takes a member's place by
-        the given function, and begins the member's binding cycle.
+        """`is_superfluous` tells of a pod that needs no attempt, and records why. `start` begins a member's binding
+        cycle once it has its place.
         """
         self._cluster = cluster
         self._cache = cache
@@ -109,25 +122,46 @@ class GroupCycle:
         if not attempts:
             return
         try:
-            self._schedule(key, states, attempts)
+            self._schedule(key, states, attempts, self._start)
         except BaseException as error:  # no error may leave members in flight
-            for attempt in attempts:
-                pod = attempt.pod
-                if self._queue.place(pod.uid) is Place.IN_FLIGHT and not self._cache.is_assumed(pod):
-                    self._cycle.fail(attempt, Status.from_error(error))
+            self._fail_those_in_flight(attempts, error)
             if not isinstance(error, Exception):
                 raise
 
-    def _schedule(self, key: str, states: MemberStates, attempts: Sequence[Attempt]) -> None:
+    def place(self, attempts: Sequence[Attempt], hold: Start) -> Mapping[str, MemberRefusal]:
+        """Schedule members of a group out of turn, in this order. Return those that got no place, by uid.
+
+        `hold` takes the place of a member by the function that it is given. Members that aren't in the cluster count
+        as well.
+        """
+        key = group_key(attempts[0].pod)
+        states = self._groups.get(key) or MemberStates()
+        for attempt in attempts:
+            states.put(attempt.pod)
+        try:
+            return self._schedule(key, states, attempts, hold)
+        except BaseException as error:
+            self._fail_those_in_flight(attempts, error)
+            raise
+
+    def _fail_those_in_flight(self, attempts: Sequence[Attempt], error: BaseException) -> None:
+        for attempt in attempts:
+            pod = attempt.pod
+            if self._queue.place(pod.uid) is Place.IN_FLIGHT and not self._cache.is_assumed(pod):
+                self._cycle.fail(attempt, Status.from_error(error))
+
+    def _schedule(
+        self, key: str, states: MemberStates, attempts: Sequence[Attempt], start: Start
+    ) -> Mapping[str, MemberRefusal]:
         pods = tuple(attempt.pod for attempt in attempts)
         group = QueuedGroup(key, self._cluster.get(PodGroup, key), pods)
         if (mixed := _mixed_schedulers(group)) is not None:
             self._end(group, None, None, mixed)
             for attempt in attempts:
                 self._cycle.fail(attempt, mixed)
-            return
+            return {attempt.pod.uid: MemberRefusal(mixed) for attempt in attempts}
         framework = attempts[0].framework
-        self._cache.update_snapshot(self._snapshot)
+        self._cache.update_snapshot(self._snapshot, members=pods)
         lists = AffinityLists.of(self._snapshot)
 
         def run(*, makes_room: bool) -> GroupResult:
@@ -138,7 +172,8 @@ class GroupCycle:
 
         result = run(makes_room=True)
         status, is_waiting, preemption = result.status, result.is_waiting, None
-        if self._preempts and status.is_rejected and not is_waiting:
+        preempts = self._preempts and all(attempt.may_preempt for attempt in attempts)
+        if preempts and status.is_rejected and not is_waiting:
             preemption = self._make_room(framework, group, lambda: run(makes_room=False))
             if preemption.status.is_success:
                 is_waiting = True
@@ -147,8 +182,9 @@ class GroupCycle:
             else:
                 status = preemption.status
         self._end(group, result, preemption, status)
-        self._submit(attempts, result, status, is_waiting=is_waiting)
+        refused = self._submit(attempts, result, status, start, is_waiting=is_waiting)
         self._tell(group, status)
+        return refused
 
     # From the queue
 
@@ -184,31 +220,39 @@ class GroupCycle:
     # Submission
 
     def _submit(
-        self, attempts: Sequence[Attempt], result: GroupResult, status: Status, *, is_waiting: bool
-    ) -> None:
+        self,
+        attempts: Sequence[Attempt],
+        result: GroupResult,
+        status: Status,
+        start: Start,
+        *,
+        is_waiting: bool,
+    ) -> Mapping[str, MemberRefusal]:
         members = {each.attempt.pod.uid: each for each in result.members}
+        refused: dict[str, MemberRefusal] = {}
         call = CallIn()
         for attempt in attempts:
             member = members.get(attempt.pod.uid)
             if member is not None and status.is_success and member.node_name:
-                self._bind(member, call)
+                self._take_place(member, call, start)
                 continue
             call.is_done = False  # back in the queue it goes, and the next one that waits calls it in again
             if member is None:
+                refusal = MemberRefusal(status)
                 self._cycle.fail(attempt, status)
             else:
-                self._cycle.fail(
-                    member.attempt,
-                    _failure(member, status, is_waiting=is_waiting),
-                    _nomination(member, status, is_waiting=is_waiting),
-                )
+                refusal = MemberRefusal(_failure(member, status, is_waiting=is_waiting), member.node_name)
+                nomination = _nomination(member, status, is_waiting=is_waiting)
+                self._cycle.fail(member.attempt, refusal.status, nomination)
+            refused[attempt.pod.uid] = refusal
+        return refused
 
-    def _bind(self, member: MemberResult, call: CallIn) -> None:
+    def _take_place(self, member: MemberResult, call: CallIn, start: Start) -> None:
         attempt, result = member.attempt, member.result
         assert result is not None
         attempt.state.delete(MEMBER_STATES)  # from now on the cache counts, not the trial
         attempt.state.write(CALL_IN, call)
-        self._start(attempt, lambda: self._cycle.assume(attempt, result))
+        start(attempt, lambda: self._cycle.assume(attempt, result))
         call.is_done = call.is_done and attempt.is_binding
 
     def _end(

@@ -16,13 +16,13 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis
-from kschedfw.framework.gates import (
+from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
-    FeatureGates,
 )
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection

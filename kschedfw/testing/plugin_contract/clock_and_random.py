@@ -1,13 +1,14 @@
-"""Checks that a plugin takes the time from its handle's clock and chance from its handle's random generator."""
+"""Checks that a plugin takes time and chance from its handle's clock and random generator, and doesn't sleep."""
 
 from __future__ import annotations
 
 import datetime
 import random
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
@@ -23,7 +24,15 @@ class ChanceChecks(Subject):
     def test_two_instances_with_the_same_seed_and_clock_agree(self) -> None:
         def check(new_stage: Callable[[], Stage]) -> None:
             drawn = _global_chance()
-            one = new_stage().books()
+            slept: list[float] = []
+            with _replaced(_package_of(self), {time.sleep: _recording(slept)}):
+                one = new_stage().books()
+            if slept:
+                violated(
+                    f"a hook of {self._name} sleeps for {slept[0]:g} s, and nothing is scheduled meanwhile",
+                    "let the pod wait instead: `Status.wait` in permit, or `retry_at` of a refusal; what comes from "
+                    "elsewhere is fetched by a thread of the plugin's, and hooks read what there is",
+                )
             if _global_chance() != drawn:
                 violated(
                     f"{self._name} draws from the global random generator",
@@ -47,6 +56,19 @@ class ChanceChecks(Subject):
                 )
 
         on_stages(self, check)
+
+
+def _recording(slept: list[float]) -> Callable[[float], None]:
+    """A sleep that returns at once in this thread, which calls the hooks, and says how long it would have been."""
+    sleep, thread = time.sleep, threading.get_ident()
+
+    def record(seconds: float) -> None:
+        if threading.get_ident() == thread:
+            slept.append(seconds)
+        else:
+            sleep(seconds)
+
+    return record
 
 
 def _global_chance() -> object:
@@ -85,15 +107,19 @@ class _LaterDate(datetime.date):
         return super().today() + datetime.timedelta(seconds=_YEARS)
 
 
-@contextmanager
-def wall_clock_ahead(package: str) -> Iterator[None]:
+def wall_clock_ahead(package: str) -> AbstractContextManager[None]:
     """Set the wall clock years ahead: in the modules `time` and `datetime`, and for names that the package imported
     from them.
     """
     later: dict[object, object] = {
         getattr(time, name): _ahead(getattr(time, name), offset) for name, offset in _CLOCKS
     }
-    later |= {datetime.datetime: _LaterDatetime, datetime.date: _LaterDate}
+    return _replaced(package, later | {datetime.datetime: _LaterDatetime, datetime.date: _LaterDate})
+
+
+@contextmanager
+def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[None]:
+    """Replace what `time` and `datetime` have, there and in the modules of the package."""
     with ExitStack() as patches:
         modules = [
             module
@@ -102,8 +128,8 @@ def wall_clock_ahead(package: str) -> Iterator[None]:
         ]
         for module in (time, datetime, *modules):
             for name, value in list(vars(module).items()):
-                if isinstance(value, _PATCHED) and value in later:
-                    patches.enter_context(mock.patch.object(module, name, later[value]))
+                if isinstance(value, _PATCHED) and value in replacements:
+                    patches.enter_context(mock.patch.object(module, name, replacements[value]))
         yield
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import attrs
-from kschedfw_advisor.pending import Pending, explain_pending
+from kschedfw_advisor.pending import Pending, PodKind, explain_pending
 
-from kschedfw import Pod, make_pod
+from kschedfw import FeatureGates, Pod, make_pod, make_pod_group
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import Named
 from kschedfw.what_if.what_if import WhatIf
 from tests.what_if.builders import node, owned, running, what_if
 
@@ -92,3 +93,31 @@ def test_pods_that_may_preempt_do_so() -> None:
 def test_without_a_node_no_node_is_available() -> None:
     found = explain_pending(what_if(make_pod("p").build()))
     assert [why.reasons for why in found.whys] == [("no nodes available to schedule pods",)]
+
+
+class TestGroups:
+    """With the gates for groups, the pods of a PodGroup are one kind, and what helps is tried on all of them."""
+
+    GATES = FeatureGates.of("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+
+    def explained(self, *objects: Named) -> PodKind:
+        ((kind,),) = [why.kinds for why in explain_pending(WhatIf(objects, feature_gates=self.GATES)).whys]
+        return kind
+
+    def test_new_nodes_for_all_members_are_found_though_none_runs_before_the_last(self) -> None:
+        group = make_pod_group("g").gang(min_count=4).build()
+        pods = [make_pod(f"p{number}").requests(cpu=3).group("g").build() for number in range(4)]
+        kind = self.explained(node("n1").build(), node("n2").build(), group, *pods)
+        assert str(kind.workload) == "PodGroup default/g"
+        assert len(kind.pods) == 4
+        assert kind.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        found = {str(remedy): remedy.placed for remedy in kind.remedies}
+        assert found["2 more nodes like n1"] == 4
+
+    def test_of_a_group_that_fits_no_rack_the_room_in_another_one_helps(self) -> None:
+        group = make_pod_group("g").gang(min_count=2).topology("rack").build()
+        pods = [make_pod(f"p{number}").requests(cpu=3).group("g").build() for number in range(2)]
+        full = running("web", "b2", cpu=2)
+        nodes = [node("a").labels(rack="a"), node("b1").labels(rack="b"), node("b2").labels(rack="b")]
+        kind = self.explained(*(each.build() for each in nodes), full, group, *pods)
+        assert any(str(remedy).endswith("delete pod default/web from node b2") for remedy in kind.remedies)

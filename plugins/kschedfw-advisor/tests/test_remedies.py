@@ -22,7 +22,8 @@ def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder) -> list[str]:
     built = [each.build() if isinstance(each, NodeBuilder) else each for each in objects]
     cluster = what_if(built, pod.build())
     shapes = node_shapes(cluster.nodes)
-    found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True) for shape in shapes])
+    additions = [AddNodes(shape, exists=True) for shape in shapes]
+    found = find_remedies(cluster, cluster.pending, additions)
     return [str(remedy) for remedy in found.remedies]
 
 
@@ -37,11 +38,14 @@ class TestEachSortOfChange:
         found = remedies(
             node("n1").zone("a"), pod=make_pod("p").node_affinity_in("topology.kubernetes.io/zone", "b")
         )
-        assert not found
+        assert found == ["drop topology.kubernetes.io/zone=b from the pod's required node affinity"]
 
     def test_labels_for_node_affinity(self) -> None:
         found = remedies(node("n1"), pod=make_pod("p").node_affinity_in("disk", "ssd", "nvme"))
-        assert found == ["label node n1 disk=ssd"]
+        assert found == [
+            "drop disk in (ssd,nvme) from the pod's required node affinity",
+            "label node n1 disk=ssd",
+        ]
 
     def test_a_toleration(self) -> None:
         found = remedies(node("n1").taint("gpu", value="yes"), pod=make_pod("p"))
@@ -95,14 +99,16 @@ class TestEachSortOfChange:
         pod = make_pod("p").pod_anti_affinity(zone, {"app": "web"})
         found = remedies(node("n1").zone("a"), running("web-1", "n1"), pod=pod)
         assert found == [
-            f"drop the required podAntiAffinity over {zone}",
+            f"prefer the podAntiAffinity over {zone} instead of requiring it",
             "delete pod default/web-1 from node n1",
             f"1 more node like n1 with a {zone} of its own",
         ]
 
     def test_no_rule_to_be_together(self) -> None:
         pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "absent"})
-        assert remedies(node("n1"), pod=pod) == ["drop the required podAffinity over kubernetes.io/hostname"]
+        assert remedies(node("n1"), pod=pod) == [
+            "prefer the podAffinity over kubernetes.io/hostname instead of requiring it"
+        ]
 
     def test_another_pod_on_the_node_for_what_no_other_change_is_known(self) -> None:
         disk = {"gcePersistentDisk": {"pdName": "disk"}}

@@ -51,6 +51,14 @@ def first_help(pod: Pod, *nodes: Node) -> str:
             "correct nvidia.com/gpus to nvidia.com/gpu, which nodes offer, in the pod's requests",
         ),
         (
+            make_pod().spread("zoen", {"app": "web"}).build(),
+            "correct zoen to zone, a label of nodes, as the topologyKey",
+        ),
+        (
+            make_pod().requests(memory="8Ti").build(),
+            "request 8Gi of memory: 8Ti is far more than any node has, so its unit is wrong",
+        ),
+        (
             make_pod().requests(cpu=4000).build(),
             "request 4000m of cpu: 4000 is a number of cores, and m for millicores is missing",
         ),
@@ -85,7 +93,17 @@ def test_a_place_that_is_kept_for_the_control_plane_is_offered_last() -> None:
 
 @pytest.mark.parametrize(
     ("name", "names", "meant"),
-    [("sdd", ["ssd", "hdd"], "ssd"), ("ssd", ["ssd", "sdd"], None), ("red", ["blue"], None), ("a", [], None)],
+    [
+        ("sdd", ["ssd", "hdd"], "ssd"),
+        ("ssd", ["ssd", "sdd"], None),
+        ("red", ["blue"], None),
+        ("a", [], None),
+        ("node-12", ["node-13", "node-2"], None),
+        ("us-east-2a", ["us-east-1a"], None),
+        ("us-east-1d", ["us-east-1a", "us-east-1b", "us-east-1c"], None),
+        ("gp33", ["gp2", "gp3"], "gp3"),
+        ("amd46", ["amd64", "arm64"], "amd64"),
+    ],
 )
 def test_what_is_close(name: str, names: list[str], meant: str | None) -> None:
     assert close_to(name, names) == meant

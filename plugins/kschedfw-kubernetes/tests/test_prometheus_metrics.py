@@ -20,10 +20,15 @@ from kschedfw import (
     FitError,
     Framework,
     GenericScheduler,
+    Handle,
     InMemoryCluster,
     KschedfwError,
+    MetricKind,
     Parallelizer,
+    Plugin,
+    PluginMetric,
     Pod,
+    Profile,
     Registry,
     Snapshot,
     default_profile,
@@ -164,6 +169,18 @@ TABLE = [
 ]
 
 
+class Racks(Plugin):
+    """Has a metric of each kind, and a value in each."""
+
+    name = "Racks"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        handle.counter("rack_refusals_total", "Refusals.", "rack").inc("r1", by=2)
+        handle.gauge("rack_pods", "Pods.").set(7)
+        handle.histogram("rack_sizes", "Sizes.", buckets=(1, 3)).observe(2)
+
+
 class TestExposition:
     @pytest.fixture
     def scrape(self) -> Scrape:
@@ -221,6 +238,30 @@ class TestExposition:
         assert generate_latest(metrics.registry) == metrics.exposition()
         assert "_created" not in metrics.exposition().decode()
         assert prometheus_metrics.CONTENT_TYPE.startswith("text/plain; version=0.0.4")
+
+    def test_plugins_own_metrics_are_beside_the_schedulers(self) -> None:
+        metrics = PrometheusMetrics()
+        for profile in ("a", "b"):
+            registry = Registry(entry_points=False)
+            registry.register(Racks)
+            Framework(
+                registry,
+                Profile(["Racks"], scheduler_name=profile),
+                cluster=InMemoryCluster(),
+                metrics=metrics,
+            )
+        scrape = Scrape(metrics)
+        assert scrape.value("rack_refusals_total", profile="a", rack="r1") == 2
+        assert scrape.value("rack_refusals_total", profile="b", rack="r1") == 2
+        assert scrape.value("rack_pods", profile="b") == 7
+        assert scrape.value("rack_sizes_count", profile="a") == 1
+        assert scrape.buckets("rack_sizes") == 2 * [1, 3, float("inf")]
+
+    def test_two_metrics_of_one_name_are_refused(self) -> None:
+        metrics = PrometheusMetrics()
+        metrics.plugin_metric(PluginMetric(MetricKind.GAUGE, "racks", "Racks."))
+        with pytest.raises(ValueError, match="metric 'racks': there is another one of this name"):
+            metrics.plugin_metric(PluginMetric(MetricKind.COUNTER, "racks", "Racks."))
 
     def test_two_schedulers_in_one_process_do_not_mix(self) -> None:
         one, other = PrometheusMetrics(), PrometheusMetrics()

@@ -6,7 +6,7 @@ import pytest
 from kschedfw_legacy.gates import EVEN_PODS_SPREAD, RESOURCE_LIMITS
 
 from kschedfw.config import FeatureGateError, FeatureGates
-from kschedfw.framework.gates import DECLARED_GATES
+from kschedfw.framework.gate_table import DECLARED_GATES
 
 
 @pytest.mark.parametrize("name", DECLARED_GATES.names())

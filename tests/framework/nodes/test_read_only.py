@@ -37,7 +37,7 @@ WRITES_TO_A_NODE: dict[str, Callable[[NodeInfo], object]] = {
     "no pods": lambda info: delattr(info, "pods"),
     "its pods with affinity": lambda info: info.pods_with_affinity.append(1),  # type: ignore[attr-defined]
     "a sum": lambda info: setattr(info.requested, "milli_cpu", 0),
-    "a sum of scalars": lambda info: info.requested.scalar_resources.update({"example.com/fpga": 0}),
+    "a sum of scalars": lambda info: info.requested.scalar_resources.update({"example.com/fpga": 0}),  # type: ignore[arg-type]
     "what there is": lambda info: info.allocatable.scalar_resources.clear(),
     "its images": lambda info: info.image_states.clear(),
     "its ports": lambda info: setattr(info, "used_ports", None),

@@ -223,7 +223,7 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
     made = plugin(name, **hooks)
     made.reads = character.reads
     if character.signs:
-        made.sign = lambda self, pod: sign(pod)  # type: ignore[method-assign]
+        made.sign = lambda self, pod: sign(pod)  # type: ignore[misc, method-assign]
     return made
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,16 @@ from kschedfw import (
     Plugin,
     Pod,
     PreFilterResult,
+    Reads,
     Status,
     Verdicts,
     hookimpl,
+    make_node,
+    make_pod,
 )
+from kschedfw.explain import Evidence
 from kschedfw.framework.runtime.hook_checks import hook_problems
+from kschedfw.testing import decide
 from tests.framework.support import make_framework
 
 if TYPE_CHECKING:
@@ -152,3 +157,64 @@ def test_a_name_like_no_other_gets_the_list() -> None:
 
     (problem,) = hook_problems(Odd)
     assert problem.startswith("unknown hook 'xyz'; hooks are pre_enqueue, queue_sort, pre_filter, ")
+
+
+class TestSignAndEvidence:
+    """They are no hooks; like hooks, they take the arguments that they name."""
+
+    def test_any_subset_of_arguments_is_passed(self) -> None:
+        class Few(Plugin):
+            name = "Few"
+            reads = Reads.NODE
+            signed: ClassVar[list[str]] = []
+
+            def sign(self) -> str:
+                self.signed.append("once")
+                return "all alike"
+
+            @hookimpl
+            def filter(self, node_info: NodeInfo) -> Status | None:
+                return None if node_info.name == "a" else Status.unschedulable("not a")
+
+            def evidence(self, node_info: NodeInfo) -> list[Evidence]:
+                return [Evidence("node a", node_info.name)]
+
+        explanation = decide(make_pod("pod").build(), Few, nodes=[make_node(name).build() for name in "ab"])
+        assert explanation.node == "a"
+        assert explanation.of("b").evidence["Few"] == (Evidence("node a", "b"),)
+        assert Few.signed != []
+
+    @pytest.mark.parametrize(
+        ("members", "told"),
+        [
+            (
+                {"sign": lambda self, pd: pd},
+                "its method 'sign' has no argument 'pd'; did you mean 'pod'? (it may take pod)",
+            ),
+            (
+                {"evidence": lambda self, node: ()},
+                (
+                    "its method 'evidence' has no argument 'node'; did you mean 'node_info'? "
+                    "(it may take state, pod, node_info)"
+                ),
+            ),
+            ({"sign": lambda pod: pod}, "its method 'sign' has no self; write def <lambda>(self, pod)"),
+        ],
+    )
+    def test_misspelt_argument_is_refused(self, members: dict[str, object], told: str) -> None:
+        assert list(hook_problems(type("Odd", (Plugin,), {"name": "Odd", **members}))) == [told]
+
+    def test_wrong_type_is_refused(self) -> None:
+        class Odd(Plugin):
+            name = "Odd"
+
+            def sign(self, pod: Pod) -> list[str]:  # type: ignore[override]
+                return [pod.name]
+
+            def evidence(self, pod: NodeInfo) -> Evidence: ...  # type: ignore[empty-body]
+
+        assert list(hook_problems(Odd)) == [
+            "its method 'evidence' takes pod as NodeInfo; it is Pod",
+            "its method 'evidence' returns Evidence; it may return Iterable[Evidence]",
+            "its method 'sign' returns list[str]; it may return Hashable | None",
+        ]

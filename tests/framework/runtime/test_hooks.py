@@ -26,6 +26,7 @@ from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.hooks import hooks_of, points_of
 from tests.framework.support import PluginClass, answering, make_framework, node_info, plugin, pod
 
 POD = pod()
@@ -131,6 +132,8 @@ class TestAnySubsetOfTheArguments:
                 return Status.unschedulable(pod.name)
 
         assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("pod",)
+        assert hooks_of(Rack) == ("filter",)
+        assert points_of(Rack) == {ExtensionPoint.FILTER}
 
 
 def hook_error(*plugins: PluginClass) -> str:
@@ -178,7 +181,7 @@ class TestMistakes:
         class Rack(Plugin):
             name = "Rack"
 
-            def filter(self, pod: Pod) -> Status:
+            def filter(self, pod: Pod) -> Status:  # type: ignore[kschedfw]
                 return Status.unschedulable(pod.name)
 
         assert hook_error(Rack) == "plugin 'Rack': its method 'filter' is not marked @hookimpl"
@@ -198,12 +201,36 @@ class TestMistakes:
         class Rack(Plugin):
             name = "Rack"
 
-            @hookimpl(wrapper=True)
+            @hookimpl(wrapper=True)  # type: ignore[kschedfw]
             def filter(self):  # type: ignore[no-untyped-def]
                 return (yield)
 
         assert hook_error(Rack) == (
             "plugin 'Rack': its hook 'filter' is a wrapper; hooks of other plugins can't be wrapped"
+        )
+
+    @pytest.mark.parametrize("option", ["tryfirst", "trylast"])
+    def test_an_order_other_than_the_profiles(self, option: str) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl(**{option: True})  # type: ignore[call-overload, untyped-decorator]  # one of pluggy's options
+            def filter(self) -> None: ...
+
+        assert hook_error(Rack) == (
+            f"plugin 'Rack': its hook 'filter' is marked {option}; plugins are called in the profile's order"
+        )
+
+    def test_arguments_that_nobody_would_pass(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl
+            def filter(self, pod: Pod, *others: object, **more: object) -> None: ...  # type: ignore[kschedfw]
+
+        assert hook_error(Rack) == (
+            "plugin 'Rack': its hook 'filter' takes *others, which would be empty (it may take state, pod, "
+            "node_info); its hook 'filter' takes **more, which would be empty (it may take state, pod, node_info)"
         )
 
     def test_an_unknown_hook_that_is_marked_optional_is_none(self) -> None:
@@ -265,22 +292,6 @@ def test_a_hook_that_is_replaced_in_the_class_is_replaced_in_frameworks_made_fro
         patched.setattr(Rack, "filter", hookimpl(lambda self: Status.unschedulable("patched")))
         assert said() == ("patched",)
     assert said() == ("as written",)
-
-
-def test_hooks_run_in_profile_order_whatever_pluggy_would_do() -> None:
-    order: list[str] = []
-
-    class Eager(Plugin):
-        name = "Eager"
-
-        @hookimpl(tryfirst=True)
-        def filter(self) -> None:
-            order.append("Eager")
-
-    make_framework(plugin("A", filter=lambda: order.append("A")), Eager).run_filter_plugins(
-        CycleState(), POD, node_info()
-    )
-    assert order == ["A", "Eager"]
 
 
 def test_pre_filter_extensions_take_any_subset_too() -> None:

@@ -33,7 +33,7 @@ def signing(name: str = "A", **members: object) -> PluginClass:
     """A plugin that lets every pod pass, and signs by the label `kind`."""
     made = plugin(name, **{"filter": answering(None), **members})
     made.reads = Reads.NODE
-    made.sign = lambda self, pod: pod.labels.get("kind")  # type: ignore[method-assign]
+    made.sign = lambda self, pod: pod.labels.get("kind")  # type: ignore[misc, method-assign]
     return made
 
 
@@ -231,7 +231,7 @@ class TestReport:
 
     def test_a_signature_that_fails_is_named_and_the_answers_are_given_all_the_same(self) -> None:
         broken = signing()
-        broken.sign = lambda self, pod: [pod.name]  # type: ignore[assignment, method-assign, return-value]
+        broken.sign = lambda self, pod: [pod.name]  # type: ignore[assignment, misc, method-assign]
         _, objection = self.run(broken)["A"]
         assert objection == "sign failed: TypeError: unhashable type: 'list'"
 

@@ -185,10 +185,13 @@ assert "kschedfw.plugins.node_affinity" not in loaded()
         done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
 
-    def install(self, site: Path, distribution: str, entry_point: str) -> None:
+    def install(self, site: Path, distribution: str, entry_point: str, *requires: str) -> None:
         info = site / f"{distribution}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        required = "".join(f"Requires-Dist: {each}\n" for each in requires)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n{required}"
+        )
         (info / "entry_points.txt").write_text(f"[kschedfw]\n{entry_point}\n")
 
     def test_one_that_can_not_be_imported_is_offered_until_it_is_asked_for(
@@ -204,6 +207,31 @@ assert "kschedfw.plugins.node_affinity" not in loaded()
             "plugin 'Rack' (from distribution racks 1.0): loading no_such_module:Rack failed: "
             "ModuleNotFoundError: No module named 'no_such_module'"
         )
+
+    @pytest.mark.parametrize(
+        ("requirement", "told"),
+        [
+            ("no-such-inventory[fast]>=2,<3", "; it requires no-such-inventory>=2,<3, which isn't installed"),
+            ("shelves (>=2.1)", "; it requires shelves>=2.1, and 2.0.5 is installed"),
+            ("shelves<2", "; it requires shelves<2, and 2.0.5 is installed"),
+            ("shelves~=1.9", "; it requires shelves~=1.9, and 2.0.5 is installed"),
+            ("shelves!=2.0.5", "; it requires shelves!=2.0.5, and 2.0.5 is installed"),
+            ("shelves>=1.5,<=2.0.5,~=2.0,==2.*,>1", ""),
+            ("shelves", ""),
+            ("no-such-inventory; extra == 'fast'", ""),
+        ],
+    )
+    def test_unmet_requirement_of_its_distribution_is_named(
+        self, requirement: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.install(tmp_path, "racks", "Rack = no_such_module:Rack", requirement)
+        shelves = tmp_path / "shelves-2.0.5.dist-info"
+        shelves.mkdir()
+        (shelves / "METADATA").write_text("Metadata-Version: 2.1\nName: shelves\nVersion: 2.0.5\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(PluginLoadError) as caught:
+            Registry().load("Rack")
+        assert str(caught.value).endswith(f"No module named 'no_such_module'{told}")
 
     def test_a_name_that_two_distributions_offer_is_nobodys(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

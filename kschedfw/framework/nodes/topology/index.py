@@ -11,7 +11,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.nodes.topology.domains import Domains
-from kschedfw.framework.nodes.topology.pods import CounterForNow, PodCounter, PodCounters, PodQuery
+from kschedfw.framework.nodes.topology.pods import PodCounter, PodCounters, PodQuery, TransientCounter
 from kschedfw.framework.nodes.topology.terms import TermGroups, TermTally
 
 
@@ -34,7 +34,7 @@ class TopologyIndex:
 
     # Questions
 
-    def counter(self, query: PodQuery) -> PodCounter | CounterForNow:
+    def counter(self, query: PodQuery) -> PodCounter | TransientCounter:
         """The counter of the pods on nodes that match the query."""
         return self._pods.counter(query, self._table.rows)
 

@@ -98,7 +98,7 @@ class PodCounter:
         self.per_node = moved(self.per_node, moved_from)
 
 
-class CounterForNow:
+class TransientCounter:
     """The sum of other counters, and of pods in single rows, for a query that hasn't come before.
 
     It is summed up as it is asked for: over three zones, the counts of a few counters are much less than those of all
@@ -183,11 +183,11 @@ class PodCounters:
         self._counters: dict[PodQuery, PodCounter] = {}
         self._queries_by_selector = SelectorIndex[PodQuery]()
         self._asked_once: BoundedDict[PodQuery, None] = BoundedDict(_MOST_ASKED_ONCE)
-        self._for_now: BoundedDict[PodQuery, PodCounter | CounterForNow] = BoundedDict(_MOST_FOR_NOW)
+        self._for_now: BoundedDict[PodQuery, PodCounter | TransientCounter] = BoundedDict(_MOST_FOR_NOW)
         """Counters that aren't kept, until the next pod comes or goes: a plugin may ask twice in a cycle."""
         self._uses = 0
 
-    def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | CounterForNow:
+    def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | TransientCounter:
         """The counter of a query; `rows` are those of the nodes."""
         counter = self._counters.get(query)
         if counter is None:
@@ -250,7 +250,7 @@ class PodCounters:
             self._classes_by_label.add(labels, known)
         return known
 
-    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | CounterForNow:
+    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | TransientCounter:
         if self._asked.ask_for(query.label_keys) or not self._is_asked:
             self._is_asked = True
             self._sort_pods_anew()
@@ -273,17 +273,17 @@ class PodCounters:
         self._queries_by_selector.add(query.selector, query)
         return counter
 
-    def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter | CounterForNow:
+    def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter | TransientCounter:
         """A counter of all pods of these classes that isn't kept up to date."""
         if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
             return self._own_counter(classes[0], rows)
-        counter = CounterForNow(len(rows), self._domains_of)
+        counter = TransientCounter(len(rows), self._domains_of)
         for label_class in classes:
             self._add_class(counter, label_class, rows)
         return counter
 
     def _add_class(
-        self, counter: PodCounter | CounterForNow, label_class: LabelClass, rows: Mapping[str, int]
+        self, counter: PodCounter | TransientCounter, label_class: LabelClass, rows: Mapping[str, int]
     ) -> None:
         if len(label_class.by_node) > _MOST_ADDED_SINGLY:
             counter.add_counter(self._own_counter(label_class, rows))

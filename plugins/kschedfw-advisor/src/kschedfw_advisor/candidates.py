@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import FrozenDict, Node, Pod
-from kschedfw.api import NodeSelector, Operator, Requirement, Taint, TaintEffect
+from kschedfw.api import NodeSelector, Operator, OwnerReference, Requirement, Taint, TaintEffect
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
 from kschedfw_advisor.amounts import rounded
@@ -22,10 +22,12 @@ from kschedfw_advisor.changes import (
     AddNodes,
     Change,
     DeletePod,
-    DropPodRule,
+    DropRequirements,
     DropSelector,
+    Effort,
     EnlargeNode,
     LabelNode,
+    PreferPodRule,
     RemoveTaint,
     RequestLess,
     Spread,
@@ -75,8 +77,14 @@ def candidates(
 
 
 def size(changes: Changes) -> tuple[float, ...]:
-    """By which candidates are compared: the number of changes, then the greatest effort, then the amounts."""
-    return len(changes), max(each.effort for each in changes), sum(each.amount for each in changes)
+    """By which candidates are compared.
+
+    Corrections of typos come first, and what takes too much last. Then the number of changes counts, then the greatest
+    effort, then the amounts.
+    """
+    effort = max(each.effort for each in changes)
+    extreme = (effort is Effort.TOO_MUCH) - (effort is Effort.TYPO)
+    return extreme, len(changes), effort, sum(each.amount for each in changes)
 
 
 def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:
@@ -166,18 +174,27 @@ def _around(node: Node, taint: Taint) -> Change:
 
 def _around_labels(pod: Pod, node: Node) -> Iterator[Changes]:
     wrong = {key: value for key, value in pod.spec.node_selector.items() if node.labels.get(key) != value}
+    dropped = (DropSelector(FrozenDict(wrong)),) if wrong else ()
     affinity = pod.spec.affinity.node_affinity
     required = None if affinity is None else affinity.required
     more: dict[str, str | None] | None = {}
-    if required is not None and not required.matches(node.labels, node.name):
+    if required is None or required.matches(node.labels, node.name):
+        yield dropped
+    else:
+        yield from ((*dropped, each) for each in _without_requirements(required, node))
         more = _missing_labels(required, node)
-    if more is None:
-        return
-    labels = FrozenDict({**wrong, **more})
-    if labels and not any(key.startswith(_FACTS) for key in labels):
-        yield (LabelNode(node.name, labels),)
-    if wrong and not more:
-        yield (DropSelector(FrozenDict(wrong)),)
+    if more is not None:
+        labels = FrozenDict({**wrong, **more})
+        if labels and not any(key.startswith(_FACTS) for key in labels):
+            yield (LabelNode(node.name, labels),)
+
+
+def _without_requirements(required: NodeSelector, node: Node) -> Iterator[Change]:
+    """For each term the change that lets the node match it."""
+    for term in required.node_selector_terms:
+        failed = tuple(each for each in term.match_expressions if not each.matches(node.labels))
+        if failed and all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
+            yield DropRequirements(failed)
 
 
 def _missing_labels(required: NodeSelector, node: Node) -> dict[str, str | None] | None:
@@ -289,11 +306,23 @@ def _around_spread(evidence: Evidence) -> Sequence[Changes]:
 def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:
     term, key = evidence.values.get("term"), evidence.values.get("topologyKey")
     ways: list[Changes] = []
-    if isinstance(key, str) and term in ("podAffinity", "podAntiAffinity"):
-        ways.append((DropPodRule(key, anti=term == "podAntiAffinity"),))
+    if isinstance(key, str):
+        workload = _own_workload(pod, evidence, cluster)
+        if term == "podAffinity":
+            ways.append((PreferPodRule(key, anti=False),))
+        elif term == "podAntiAffinity" or workload is not None:
+            ways.append((PreferPodRule(key, anti=True, workload=workload),))
     if evidence.values.get("pods") == 1:
         ways += _without_named_pod(pod, evidence, cluster)
     return ways
+
+
+def _own_workload(pod: Pod, evidence: Evidence, cluster: Cluster) -> OwnerReference | None:
+    """The pod's controller, if the pod in the way has the same one."""
+    key = evidence.values.get("pod")
+    named = cluster.get(Pod, key) if isinstance(key, str) else None
+    own = pod.metadata.controller
+    return own if named is not None and named.metadata.controller == own else None
 
 
 def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:

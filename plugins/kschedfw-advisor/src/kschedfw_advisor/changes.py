@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from enum import IntEnum
 from typing import ClassVar, Final
 
@@ -14,19 +15,28 @@ from kschedfw.api import (
     EPHEMERAL_STORAGE,
     MEMORY,
     Container,
+    NodeSelectorTerm,
+    OwnerReference,
+    PodAffinity,
     PodSpec,
+    Requirement,
     ResourceRequirements,
     Taint,
     Toleration,
     TolerationOperator,
     UnsatisfiableAction,
+    WeightedPodAffinityTerm,
+    requirement_text,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.amounts import exact_text, quantity_of
+from kschedfw_advisor.edits import Edit, object_differences, written
 from kschedfw_advisor.new_nodes import add_nodes
-from kschedfw_advisor.node_groups import NodeGroup
+from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 
 _HALF: Final = 0.5
+_MOST_WEIGHT: Final = 100
+"""The greatest weight of a preferred term."""
 
 CORDONED: Final = "node.kubernetes.io/unschedulable"
 """The key of the taint that the node controller gives a cordoned node, and takes away with the cordon."""
@@ -78,6 +88,41 @@ class Change:
         """The pod with the change, as far as it is one of the pod."""
         return pod
 
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:  # noqa: ARG002  # some look at other pods
+        """What the change does beside that of the pod and, for a NodeChange, of the node."""
+        return iter(())
+
+
+@attrs.frozen
+class NodeChange(Change):
+    """One change of a node."""
+
+    node: str
+
+    def altered(self, node: Node) -> Node:
+        """The node with the change."""
+        raise NotImplementedError
+
+    @override
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        trial.update(self.altered(_node(cluster, self.node)))
+
+
+def edits_of(changes: Iterable[Change], pod: Pod, cluster: Cluster) -> Iterator[Edit]:
+    """What the changes, all together, do to the manifests of the pod and of the cluster."""
+    changed = pod
+    nodes: dict[str, Node] = {}
+    for change in changes:
+        changed = change.changed(changed)
+        if isinstance(change, NodeChange):
+            nodes[change.node] = change.altered(nodes.get(change.node) or _node(cluster, change.node))
+    if changed != pod:
+        yield from object_differences(pod, changed)
+    for name, node in nodes.items():
+        yield from object_differences(_node(cluster, name), node)
+    for change in changes:
+        yield from change.other_edits(cluster)
+
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
     """The pod with another spec."""
@@ -105,35 +150,34 @@ class RemoveGates(Change):
 
 
 @attrs.frozen
-class Uncordon(Change):
+class Uncordon(NodeChange):
     """A node that takes pods again."""
 
     usual_effort = Effort.NODE_STATE
-    node: str
 
     def __str__(self) -> str:
         return f"uncordon node {self.node}"
 
     @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        trial.uncordon(self.node)
+    def altered(self, node: Node) -> Node:
+        taints = tuple(taint for taint in node.spec.taints if taint.key != CORDONED)
+        return attrs.evolve(node, spec=attrs.evolve(node.spec, unschedulable=False, taints=taints))
 
 
 @attrs.frozen
-class RemoveTaint(Change):
+class RemoveTaint(NodeChange):
     """A node without one of its taints, such as that of a condition that has passed."""
 
     usual_effort = Effort.NODE_STATE
-    node: str
     taint: Taint
 
     def __str__(self) -> str:
         return f"remove the taint {taint_text(self.taint)} from node {self.node}"
 
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        node = _node(cluster, self.node)
+    @override
+    def altered(self, node: Node) -> Node:
         taints = tuple(each for each in node.spec.taints if each != self.taint)
-        trial.update(attrs.evolve(node, spec=attrs.evolve(node.spec, taints=taints)))
+        return attrs.evolve(node, spec=attrs.evolve(node.spec, taints=taints))
 
 
 @attrs.frozen
@@ -170,22 +214,69 @@ class DropSelector(Change):
     labels: FrozenDict[str, str]
 
     def __str__(self) -> str:
-        platform = "; its image may not run on another platform" if self._is_of_platform else ""
-        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{platform}"
-
-    @property
-    def _is_of_platform(self) -> bool:
-        return not _PLATFORM.isdisjoint(self.labels)
+        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{_platform_text(self.labels)}"
 
     @property
     def effort(self) -> Effort:
-        return Effort.TOO_MUCH if self._is_of_platform else self.usual_effort
+        return _effort_without(self.labels)
+
+    @property
+    def amount(self) -> float:
+        return 1 + len(self.labels)
 
     def changed(self, pod: Pod) -> Pod:
         left = FrozenDict(
             {key: each for key, each in pod.spec.node_selector.items() if key not in self.labels}
         )
         return with_spec(pod, attrs.evolve(pod.spec, node_selector=left))
+
+
+@attrs.frozen
+class DropRequirements(Change):
+    """The pod without some requirements of its required node affinity; a term that has no others allows all nodes."""
+
+    usual_effort = Effort.POD_RULE
+    requirements: tuple[Requirement, ...]
+
+    def __str__(self) -> str:
+        dropped = " and ".join(map(requirement_text, self.requirements))
+        return f"drop {dropped} from the pod's required node affinity{_platform_text(self._keys)}"
+
+    @property
+    def _keys(self) -> Collection[str]:
+        return [each.key for each in self.requirements]
+
+    @property
+    def effort(self) -> Effort:
+        return _effort_without(self._keys)
+
+    @property
+    def amount(self) -> float:
+        return 1 + len(self.requirements)
+
+    def changed(self, pod: Pod) -> Pod:
+        affinity = pod.spec.affinity
+        rules = affinity.node_affinity
+        if rules is None or rules.required is None:
+            return pod
+        terms = tuple(map(self._without, rules.required.node_selector_terms))
+        unlimited = any(not (term.match_expressions or term.match_fields) for term in terms)
+        required = None if unlimited else attrs.evolve(rules.required, node_selector_terms=terms)
+        affinity = attrs.evolve(affinity, node_affinity=attrs.evolve(rules, required=required))
+        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+    def _without(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
+        left = tuple(each for each in term.match_expressions if each not in self.requirements)
+        return attrs.evolve(term, match_expressions=left)
+
+
+def _platform_text(keys: Iterable[str]) -> str:
+    return "" if _PLATFORM.isdisjoint(keys) else "; its image may not run on another platform"
+
+
+def _effort_without(keys: Iterable[str]) -> Effort:
+    """The effort for a pod that may come to nodes with any values of these labels."""
+    return Effort.POD_RULE if _PLATFORM.isdisjoint(keys) else Effort.TOO_MUCH
 
 
 @attrs.frozen
@@ -203,7 +294,7 @@ class Spread(Change):
 
     @property
     def amount(self) -> float:
-        return float("inf") if self.max_skew is None else self.max_skew
+        return 1.0 if self.max_skew is None else 1 - 1 / self.max_skew
 
     def changed(self, pod: Pod) -> Pod:
         constraints = tuple(
@@ -218,42 +309,68 @@ class Spread(Change):
 
 
 @attrs.frozen
-class DropPodRule(Change):
-    """The pod without its required affinity, or anti-affinity, to other pods over a topology."""
+class PreferPodRule(Change):
+    """The pod with a preferred affinity, or anti-affinity, to other pods over a topology in place of a required one.
+
+    With the `workload` of the pod, the pods of it that run get the same: their own rules keep the pod away as well.
+    """
 
     usual_effort = Effort.POD_RULE
     topology_key: str
     anti: bool
+    workload: OwnerReference | None = None
 
     def __str__(self) -> str:
-        return (
-            f"drop the required {'podAntiAffinity' if self.anti else 'podAffinity'} over {self.topology_key}"
-        )
+        kind = "podAntiAffinity" if self.anti else "podAffinity"
+        return f"prefer the {kind} over {self.topology_key} instead of requiring it"
 
     @property
     def amount(self) -> float:
-        return 1000.0  # other rules of the pod first
+        # A workload that keeps off its own pods was given too many of them. Other rules are there for other pods' sake.
+        return -1.0 if self.workload is not None else 1000.0
+
+    @override
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        for pod in self._siblings(cluster):
+            trial.update(self.changed(pod))
+
+    def _siblings(self, cluster: Cluster) -> Iterator[Pod]:
+        if self.workload is not None:
+            for pod in cluster.list(Pod):
+                if pod.node_name and pod.metadata.controller == self.workload:
+                    yield pod
 
     def changed(self, pod: Pod) -> Pod:
         affinity = pod.spec.affinity
         rules = affinity.pod_anti_affinity if self.anti else affinity.pod_affinity
         if rules is None:
             return pod
-        left = tuple(term for term in rules.required if term.topology_key != self.topology_key)
-        fewer = attrs.evolve(rules, required=left)
+        relaxed = self._relaxed(rules)
         if self.anti:
-            affinity = attrs.evolve(affinity, pod_anti_affinity=fewer)
+            affinity = attrs.evolve(affinity, pod_anti_affinity=relaxed)
         else:
-            affinity = attrs.evolve(affinity, pod_affinity=fewer)
+            affinity = attrs.evolve(affinity, pod_affinity=relaxed)
         return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+    def _relaxed(self, rules: PodAffinity) -> PodAffinity:
+        relaxed = [term for term in rules.required if term.topology_key == self.topology_key]
+        return attrs.evolve(
+            rules,
+            required=tuple(term for term in rules.required if term not in relaxed),
+            preferred=(*rules.preferred, *(WeightedPodAffinityTerm(_MOST_WEIGHT, term) for term in relaxed)),
+        )
+
+    @override
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
+        for pod in self._siblings(cluster):
+            yield from object_differences(pod, self.changed(pod))
 
 
 @attrs.frozen
-class LabelNode(Change):
+class LabelNode(NodeChange):
     """A node with other labels; None as a value takes the label away."""
 
     usual_effort = Effort.NODE_LABEL
-    node: str
     labels: FrozenDict[str, str | None]
 
     def __str__(self) -> str:
@@ -264,11 +381,11 @@ class LabelNode(Change):
     def amount(self) -> float:
         return len(self.labels)
 
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        node = _node(cluster, self.node)
+    @override
+    def altered(self, node: Node) -> Node:
         changed = {**node.labels, **self.labels}
         labels = FrozenDict({key: value for key, value in changed.items() if value is not None})
-        trial.update(attrs.evolve(node, metadata=attrs.evolve(node.metadata, labels=labels)))
+        return attrs.evolve(node, metadata=attrs.evolve(node.metadata, labels=labels))
 
 
 @attrs.frozen
@@ -325,11 +442,10 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
 
 
 @attrs.frozen
-class EnlargeNode(Change):
+class EnlargeNode(NodeChange):
     """A node that offers more of a resource; `by` is in the resource's unit."""
 
     usual_effort = Effort.NODE_SIZE
-    node: str
     resource: str
     by: int
     share: float
@@ -346,13 +462,13 @@ class EnlargeNode(Change):
     def amount(self) -> float:
         return self.share
 
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        node = _node(cluster, self.node)
+    @override
+    def altered(self, node: Node) -> Node:
         offered = node.status.allocatable
         there = offered.get(self.resource)
         now = 0 if there is None else there.milli_value() if self.resource == CPU else there.value()
         more = FrozenDict({**offered, self.resource: quantity_of(self.resource, now + self.by)})
-        trial.update(attrs.evolve(node, status=attrs.evolve(node.status, allocatable=more)))
+        return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=more))
 
 
 @attrs.frozen
@@ -372,6 +488,10 @@ class DeletePod(Change):
     @override
     def make(self, trial: Transaction, cluster: Cluster) -> None:
         trial.delete(self.pod)
+
+    @override
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
+        yield Edit(f"Pod {self.pod.key}", "", written(self.pod), None)
 
 
 @attrs.frozen
@@ -401,6 +521,18 @@ class AddNodes(Change):
             if self.apart:
                 labels = FrozenDict({**node.labels, self.apart: node.name})
                 trial.update(node.with_metadata(attrs.evolve(node.metadata, labels=labels)))
+
+    @override
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
+        for number in range(1, self.count + 1):
+            name = f"{self.group.template.name}-{number}"
+            yield Edit(f"Node {name}", "", None, written(self._new_node(name)))
+
+    def _new_node(self, name: str) -> Node:
+        template = self.group.template
+        labels = {**template.labels, HOSTNAME: name, **({self.apart: name} if self.apart else {})}
+        metadata = attrs.evolve(template.metadata, name=name, labels=FrozenDict(labels))
+        return template.with_metadata(metadata)
 
 
 def _labels_text(labels: FrozenDict[str, str]) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 
 from kschedfw import Pod
 from kschedfw.api import PersistentVolumeClaim, StorageClass, VolumeBindingMode, class_of_claim
 from kschedfw.cluster import Cluster
+from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed
-from kschedfw_advisor.typos import close_to
+from kschedfw_advisor.typos import did_you_mean
+
+_VOLUME_PLUGINS: Final = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits")
 
 
 @attrs.frozen
@@ -36,23 +41,27 @@ def recorded_message(pod: Pod) -> str:
 
 def disagreements_of(placed: Iterable[Placed], cluster: Cluster) -> Iterator[Disagreement]:
     """The pods that have a place now although their conditions say that they are unschedulable."""
+    ending: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in cluster.list(Pod):
+        if pod.node_name and pod.is_terminating:
+            ending[pod.node_name].append(pod)
     for each in placed:
         if recorded := recorded_message(each.pod):
-            yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster))
+            yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster, ending))
 
 
-def _likely(pod: Pod, cluster: Cluster) -> str:
+def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> str:
+    """Why the cluster has no place for the pod; `ending` are the pods that are being deleted, by node."""
     if node := pod.status.nominated_node_name:
-        return _preemption_under_way(node, cluster)
+        return _preemption_under_way(node, ending.get(node, ()))
     claims = [key for key, claim in _claims(pod, cluster) if claim is None or not claim.spec.volume_name]
     if claims:
         return f"its volumes aren't bound yet: {', '.join(claims)}"
     return "the cluster has changed since, or the pod's next attempt is still to come"
 
 
-def _preemption_under_way(node: str, cluster: Cluster) -> str:
+def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
     """Preemption has freed a place on the node, and the pod waits there for its victims to end."""
-    ending = [pod for pod in cluster.list(Pod) if pod.node_name == node and pod.is_terminating]
     if not ending:
         return f"it is nominated to {node}, where preemption has made room"
     until = max(pod.metadata.deletion_timestamp for pod in ending if pod.metadata.deletion_timestamp)
@@ -67,7 +76,7 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
             names = [
                 each.name for each in cluster.list(PersistentVolumeClaim) if each.namespace == pod.namespace
             ]
-            yield f"claim {key} doesn't exist{_did_you_mean(key.partition('/')[2], names)}"
+            yield f"claim {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
             continue
         name = class_of_claim(claim)
         storage_class = cluster.get(StorageClass, name) if name else None
@@ -76,16 +85,25 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
         if storage_class is not None:
             who = f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume"
         elif name:
-            meant = _did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
+            meant = did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
             who = f"there is no StorageClass {name} to make it a volume{meant}"
         else:
             who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
         yield f"claim {key} is pending: {who}; kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
 
 
-def _did_you_mean(name: str, names: Collection[str]) -> str:
-    meant = close_to(name, names)
-    return "" if meant is None else f" (did you mean {meant}?)"
+def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
+    """Which of the pod's volumes keep it off how many nodes, a line each, the most nodes first."""
+    if not pod.storage:
+        return
+    refused = Counter(
+        each.asked
+        for row in explanation.rows()
+        for plugin in _VOLUME_PLUGINS
+        for each in row.evidence.get(plugin, ())
+    )
+    for asked, nodes in refused.most_common():
+        yield f"{asked}, which keeps it off {nodes:,} of {len(explanation.nodes):,} nodes"
 
 
 def _waits_for_consumer(storage_class: StorageClass | None) -> bool:

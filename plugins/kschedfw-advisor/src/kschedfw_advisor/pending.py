@@ -10,13 +10,17 @@ from typing import Final
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
+from kschedfw.api import group_key
 from kschedfw.cluster import Cluster
+from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
-from kschedfw_advisor.changes import AddNodes, RemoveGates
+from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
+from kschedfw_advisor.corrections import RespellScheduler
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
-from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims
+from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims, volume_obstacles
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, settle
+from kschedfw_advisor.typos import close_to
 from kschedfw_advisor.workloads import Workload, likeness, workload_of
 
 MOST_SHAPES: Final = 25
@@ -28,9 +32,10 @@ class PodKind:
     """Pending pods of one workload that are alike (`likeness`).
 
     `message` is why the first of them has no place, in kube-scheduler's words; `remedies` are the smallest changes that
-    help, the smallest first; `tried` is how many changes were tried. A kind that wasn't looked at has tried none, and
-    one that `fits` needs none: it waits for pods of other kinds, such as the rest of its gang. `notes` tell of what no
-    change to pods and nodes helps against. `workload` is None for pods without a controller.
+    help, the smallest first. `tried` is how many changes were tried, and `untried` how many more there would have been.
+    A kind that wasn't looked at has tried none, and one that `fits` needs none: it waits for pods of other kinds, such
+    as the rest of its gang. `notes` tell of what no change to pods and nodes helps against. `workload` is None for pods
+    without a controller.
     """
 
     pods: tuple[Pod, ...]
@@ -38,6 +43,7 @@ class PodKind:
     fits: bool = False
     remedies: tuple[Remedy, ...] = ()
     tried: int = 0
+    untried: int = 0
     workload: Workload | None = None
     notes: tuple[str, ...] = ()
 
@@ -91,13 +97,18 @@ def explain_pending(
     waiting = [pod for pod in what_if.pods if not (pod.node_name or pod.is_terminal or pod.is_terminating)]
     gated = [pod for pod in waiting if pod.spec.scheduling_gates]
     others = {pod.key for pod in (*gated, *wanted)}
-    elsewhere = tuple(pod for pod in waiting if pod.key not in others)
+    elsewhere = [pod for pod in waiting if pod.key not in others]
     with what_if.transaction() as trial:
         scheduling = None if progress is None else partial(progress, "scheduling")
         settled = settle(what_if, trial, wanted, preempt=True, progress=scheduling)
         trial.commit()
     cluster = what_if.cluster
-    kinds = [*_kinds(settled.refused, cluster), *_gated_kinds(gated, cluster)]
+    misspelt = [pod for pod in elsewhere if close_to(pod.spec.scheduler_name, what_if.scheduler_names)]
+    kinds = [
+        *_kinds(settled.refused, cluster, grouping=what_if.feature_gates.enabled(GENERIC_WORKLOAD)),
+        *_unscheduled(gated, cluster, _gates_text),
+        *_unscheduled(misspelt, cluster, _scheduler_text),
+    ]
     additions = [
         *(AddNodes(group, exists=False) for group in groups),
         *(AddNodes(shape, exists=True) for shape in node_shapes(cluster.list(Node))[:MOST_SHAPES]),
@@ -114,54 +125,97 @@ def explain_pending(
     evicted = {pod.key for pod in settled.evicted}
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
-    return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), elsewhere, disagreements)
+    rest = tuple(pod for pod in elsewhere if pod not in misspelt)
+    return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), rest, disagreements)
 
 
-def _kinds(refused: Sequence[Refused], cluster: Cluster) -> list[tuple[tuple[str, ...], PodKind]]:
+def _kinds(
+    refused: Sequence[Refused], cluster: Cluster, *, grouping: bool
+) -> list[tuple[tuple[str, ...], PodKind]]:
     """The kinds of the refused pods, each with the reasons that most of its pods have.
 
+    With `grouping`, pods of a PodGroup are scheduled together, so they are one kind, those first that fit nowhere.
     Pods of a kind may be refused for different reasons, since each is tried at another moment. What would help is
     found out for all of them at one moment, in the end.
     """
     found: dict[tuple[Workload | None, Hashable, bool], list[Refused]] = {}
+    kind: tuple[Workload | None, Hashable, bool]
     for each in refused:
         # What helps one that fits and waits for its gang is what helps those of the gang that don't fit.
         fits = bool(each.node_name)
-        found.setdefault((workload_of(each.pod, cluster), likeness(each.pod), fits), []).append(each)
+        if grouping and group_key(each.pod):
+            kind = (_group_of(each.pod), None, False)
+        else:
+            kind = (workload_of(each.pod, cluster), likeness(each.pod), fits)
+        found.setdefault(kind, []).append(each)
     kinds = []
-    for (*_, fits), alike in found.items():
-        reasons = Counter(each.reasons for each in alike).most_common(1)[0][0]
+    for (workload, _, fits), alike in found.items():
+        nowhere = [each for each in alike if not each.node_name]
+        alike = [*nowhere, *(each for each in alike if each.node_name)]
+        reasons = Counter(each.reasons for each in nowhere or alike).most_common(1)[0][0]
         first = next(each for each in alike if each.reasons == reasons)
         pods = tuple(each.pod for each in alike)
-        kinds.append((reasons, _kind(pods, first.message, cluster, fits=fits)))
+        notes = tuple(unbound_claims(pods[0], cluster))
+        kinds.append((reasons, PodKind(pods, first.message, fits, workload=workload, notes=notes)))
     return kinds
 
 
-def _kind(pods: tuple[Pod, ...], message: str, cluster: Cluster, *, fits: bool = False) -> PodKind:
-    notes = tuple(unbound_claims(pods[0], cluster))
-    return PodKind(pods, message, fits, workload=workload_of(pods[0], cluster), notes=notes)
+def _group_of(pod: Pod) -> Workload:
+    namespace, _, name = group_key(pod).partition("/")
+    return Workload("PodGroup", namespace, name)
 
 
-def _gated_kinds(pods: Sequence[Pod], cluster: Cluster) -> list[tuple[tuple[str, ...], PodKind]]:
-    found: dict[Hashable, list[Pod]] = {}
+def _unscheduled(
+    pods: Sequence[Pod], cluster: Cluster, message_of: Callable[[Pod], str]
+) -> list[tuple[tuple[str, ...], PodKind]]:
+    """The kinds of pods that no scheduler tries, each with the message that says why."""
+    found: dict[tuple[Workload | None, Hashable], list[Pod]] = {}
     for pod in pods:
         found.setdefault((workload_of(pod, cluster), likeness(pod)), []).append(pod)
     kinds: list[tuple[tuple[str, ...], PodKind]] = []
-    for alike in found.values():
-        gates = ", ".join(gate.name for gate in alike[0].spec.scheduling_gates)
-        message = f"waiting for scheduling gates: [{gates}]"
-        kinds.append(((message,), _kind(tuple(alike), message, cluster)))
+    for (workload, _), alike in found.items():
+        message = message_of(alike[0])
+        notes = tuple(unbound_claims(alike[0], cluster))
+        kinds.append(((message,), PodKind(tuple(alike), message, workload=workload, notes=notes)))
     return kinds
+
+
+def _gates_text(pod: Pod) -> str:
+    return f"waiting for scheduling gates: [{', '.join(gate.name for gate in pod.spec.scheduling_gates)}]"
+
+
+def _scheduler_text(pod: Pod) -> str:
+    return f"no profile has the scheduler name {pod.spec.scheduler_name}"
 
 
 def _with_remedies(
     what_if: WhatIf, kind: PodKind, additions: Sequence[AddNodes], siblings: Sequence[Pod]
 ) -> PodKind:
+    """The kind with what helps it, and with notes on volumes that keep it off nodes."""
     if kind.fits:
         return kind
-    gates = tuple(gate.name for gate in kind.pods[0].spec.scheduling_gates)
-    if gates:
-        remedy = attempt(what_if, (RemoveGates(gates),), kind.pods)
-        return attrs.evolve(kind, remedies=() if remedy is None else (remedy,), tried=1)
-    found = find_remedies(what_if, kind.pods, additions, siblings)
-    return attrs.evolve(kind, remedies=found.remedies, tried=found.tried)
+    pod = kind.pods[0]
+    if (change := _to_be_scheduled(pod, what_if)) is not None:
+        remedy = attempt(what_if, (change,), kind.pods)
+        helpful = () if remedy is None or not remedy.placed else (remedy,)
+        kind = attrs.evolve(kind, remedies=helpful, tried=1)
+    else:
+        found = find_remedies(what_if, kind.pods, additions, siblings)
+        notes = (*kind.notes, *volume_obstacles(pod, found.explanation))
+        kind = attrs.evolve(
+            kind, remedies=found.remedies, tried=found.tried, untried=found.untried, notes=notes
+        )
+    cluster = what_if.cluster
+    remedies = (
+        attrs.evolve(each, edits=tuple(edits_of(each.changes, pod, cluster))) for each in kind.remedies
+    )
+    return attrs.evolve(kind, remedies=tuple(remedies))
+
+
+def _to_be_scheduled(pod: Pod, what_if: WhatIf) -> Change | None:
+    """The change without which no scheduler tries the pod; None if one does."""
+    if gates := tuple(gate.name for gate in pod.spec.scheduling_gates):
+        return RemoveGates(gates)
+    name = pod.spec.scheduler_name
+    meant = close_to(name, what_if.scheduler_names)
+    return None if meant is None else RespellScheduler(name, meant)

@@ -1,160 +1,181 @@
-"""Misspelt names in a pod's spec: those that nothing in the cluster has, next to one that something has."""
+"""Finds what is misspelt in a pod's spec: names that nothing in the cluster has, close to one that something has."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
-import attrs
-
-from kschedfw import FrozenDict, Node, Pod
-from kschedfw.api import CPU, Container, NodeSelectorTerm, Operator, Requirement
+from kschedfw import Node, Pod
+from kschedfw.api import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Operator,
+    PersistentVolumeClaim,
+    PodAffinityTerm,
+    Requirement,
+)
 from kschedfw.cluster import Cluster
-from kschedfw_advisor.changes import Change, Effort, RequestLess, with_spec
+from kschedfw_advisor.changes import Change
+from kschedfw_advisor.corrections import (
+    MistakenUnit,
+    RespellClaim,
+    RespellLabel,
+    RespellPodLabel,
+    RespellResource,
+    RespellToleration,
+    RespellTopologyKey,
+)
+from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 
 _SIMILAR: Final = 0.66
 """difflib's ratio from which on one name may be meant by another: sdd and ssd have 0.67, zones and zone 0.89."""
 _CORES_OF_NO_POD: Final = 1000
 """From so many cores on, a request was meant in millicores: the largest machines on offer have fewer."""
+_FAR_MORE: Final = 10
+"""How many times what the largest node has a request is whose unit was a mistake."""
+
+_DIGIT: Final = re.compile(r"\d")
+
+_Pair = tuple[str, str]
+"""A key and its value; the value is empty where only the key is wanted."""
 
 
 def close_to(name: str, names: Collection[str]) -> str | None:
-    """The name of those that are there that may be meant by one that isn't; None if there is none, or it is there."""
+    """The name of those that are there that may be meant by one that isn't; None if there is none, or it is there.
+
+    None, too, if several are equally close: zone `1d` is none of `1a`, `1b` and `1c`.
+    """
     if name in names:
         return None
-    found = get_close_matches(name, names, 5, _SIMILAR)
-    # Of names that are equally close, the one with the same first letter: few people get that one wrong.
+    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
     closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
     equal = [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
-    return next((each for each in equal if each[:1] == name[:1]), next(iter(equal), None))
+    # Few people get the first letter wrong.
+    likely = [each for each in equal if each[:1] == name[:1]] or equal
+    return likely[0] if len(likely) == 1 else None
+
+
+def _is_slip(name: str, other: str) -> bool:
+    """Whether names differ by more than their numbers, or by swapped or doubled digits: node 12 isn't node 13."""
+    if _DIGIT.sub("", name) != _DIGIT.sub("", other):
+        return True
+    return sorted(name) == sorted(other) or _without_doubled(name) == _without_doubled(other)
+
+
+def _without_doubled(name: str) -> str:
+    """The name with each digit only once where it is repeated."""
+    return "".join(
+        each for before, each in zip(f" {name}", name, strict=False) if each != before or not each.isdigit()
+    )
+
+
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """The question whether a name that is there was meant, in parentheses after a space; empty if none is close."""
+    meant = close_to(name, names)
+    return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:
     """The corrections of what may be misspelt in the pod's spec."""
     nodes = cluster.list(Node)
-    yield from _in_labels(pod, nodes)
-    yield from _in_tolerations(pod, nodes)
+    labels = _values(node.labels.items() for node in nodes)
+    for pair, meant in _misspelt(_wanted_of_nodes(pod), labels):
+        yield RespellLabel(*pair, *meant)
+    for key in dict.fromkeys(_topology_keys(pod)):
+        if (new_key := close_to(key, labels)) is not None:
+            yield RespellTopologyKey(key, new_key)
+    taints = _values(((taint.key, taint.value) for taint in node.spec.taints) for node in nodes)
+    for pair, meant in _misspelt(_tolerated(pod), taints):
+        yield RespellToleration(*pair, *meant)
+    yield from _in_pod_affinity(pod, cluster)
+    yield from _in_claims(pod, cluster)
     yield from _in_resources(pod, nodes)
-    cores = pod.requests.amounts.get(CPU) // 1000
-    if cores >= _CORES_OF_NO_POD:
-        yield MilliCores(CPU, cores, cores * 1000)
 
 
-def _in_labels(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
-    values: defaultdict[str, set[str]] = defaultdict(set)
-    for node in nodes:
-        for key, value in node.labels.items():
-            values[key].add(value)
-    affinity = pod.spec.affinity.node_affinity
-    required = None if affinity is None else affinity.required
-    wanted = list(pod.spec.node_selector.items())
-    for term in () if required is None else required.node_selector_terms:
-        for each in term.match_expressions:
-            if each.operator in (Operator.IN, Operator.EXISTS):
-                wanted += [(each.key, value) for value in each.values or ("",)]
-    for key, value in dict.fromkeys(wanted):
-        meant = _meant(key, value, values)
+def _values(pairs: Iterable[Iterable[_Pair]]) -> Mapping[str, Collection[str]]:
+    """The values that each key has somewhere."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for of_one in pairs:
+        for key, value in of_one:
+            found[key].add(value)
+    return found
+
+
+def _misspelt(wanted: Iterable[_Pair], there: Mapping[str, Collection[str]]) -> Iterator[tuple[_Pair, _Pair]]:
+    """Those of the wanted pairs that aren't there, each with the one that was meant."""
+    for pair in dict.fromkeys(wanted):
+        meant = _meant(*pair, there)
         if meant is not None:
-            yield RespellLabel(key, value, *meant)
+            yield pair, meant
 
 
-def _meant(key: str, value: str, values: Mapping[str, Collection[str]]) -> tuple[str, str] | None:
-    """The label that nodes have, if the one that is wanted is close to it and no node has that."""
-    if key in values:
-        meant = close_to(value, values[key]) if value else None
+def _meant(key: str, value: str, there: Mapping[str, Collection[str]]) -> _Pair | None:
+    if key in there:
+        meant = close_to(value, there[key]) if value else None
         return None if meant is None else (key, meant)
-    meant = close_to(key, values.keys())
+    meant = close_to(key, there.keys())
     if meant is None:
         return None
-    if not value or value in values[meant]:
+    if not value or value in there[meant]:
         return meant, value
-    similar = close_to(value, values[meant])
+    similar = close_to(value, there[meant])
     return None if similar is None else (meant, similar)
 
 
-@attrs.frozen
-class RespellLabel(Change):
-    """The pod with another label of nodes in its nodeSelector and its required node affinity."""
-
-    usual_effort = Effort.TYPO
-    key: str
-    value: str
-    new_key: str
-    new_value: str
-
-    def __str__(self) -> str:
-        old, new = (
-            f"{k}={v}" if v else k for k, v in ((self.key, self.value), (self.new_key, self.new_value))
-        )
-        return f"correct {old} to {new}, which nodes have, in the labels that the pod wants"
-
-    def changed(self, pod: Pod) -> Pod:
-        selector = FrozenDict(dict([self._respelt(*label) for label in pod.spec.node_selector.items()]))
-        spec = attrs.evolve(pod.spec, node_selector=selector)
-        rules = spec.affinity.node_affinity
-        if rules is None or rules.required is None:
-            return with_spec(pod, spec)
-        terms = tuple(
-            NodeSelectorTerm(tuple(map(self._corrected, term.match_expressions)), term.match_fields)
-            for term in rules.required.node_selector_terms
-        )
-        required = attrs.evolve(rules.required, node_selector_terms=terms)
-        affinity = attrs.evolve(spec.affinity, node_affinity=attrs.evolve(rules, required=required))
-        return with_spec(pod, attrs.evolve(spec, affinity=affinity))
-
-    def _respelt(self, key: str, value: str) -> tuple[str, str]:
-        return (self.new_key, self.new_value) if (key, value) == (self.key, self.value) else (key, value)
-
-    def _corrected(self, requirement: Requirement) -> Requirement:
-        if requirement.key != self.key:
-            return requirement
-        values = tuple(self.new_value if value == self.value else value for value in requirement.values)
-        return attrs.evolve(requirement, key=self.new_key, values=values)
+def _wanted_of_nodes(pod: Pod) -> Iterator[_Pair]:
+    yield from (pair for pair in pod.spec.node_selector.items() if pair[0] != HOSTNAME)
+    affinity = pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required
+    for term in () if required is None else required.node_selector_terms:
+        yield from _wanted_by(term.match_expressions)
 
 
-def _in_tolerations(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
-    taints = {taint.key: taint.value for node in nodes for taint in node.spec.taints}
-    values = defaultdict(set)
-    for node in nodes:
-        for taint in node.spec.taints:
-            values[taint.key].add(taint.value)
-    for each in pod.spec.tolerations:
-        if not each.key:
+def _wanted_by(requirements: Iterable[Requirement]) -> Iterator[_Pair]:
+    for each in requirements:
+        if each.operator in (Operator.IN, Operator.EXISTS):
+            for value in each.values or ("",):
+                yield each.key, value
+
+
+def _tolerated(pod: Pod) -> Iterator[_Pair]:
+    """What the pod tolerates, without conditions of nodes: every pod tolerates some that no node may have now."""
+    keys = (each for each in pod.spec.tolerations if each.key and not each.key.startswith(CONDITIONS))
+    return ((each.key, each.value) for each in keys)
+
+
+def _topology_keys(pod: Pod) -> Iterator[str]:
+    yield from (each.topology_key for each in pod.spec.topology_spread_constraints)
+    yield from (term.topology_key for term in _company(pod))
+
+
+def _company(pod: Pod) -> Collection[PodAffinityTerm]:
+    rules = pod.spec.affinity.pod_affinity
+    return () if rules is None else rules.required
+
+
+def _in_pod_affinity(pod: Pod, cluster: Cluster) -> Iterator[Change]:
+    """Labels of other pods that the pod wants to be with. Anti-affinity to nobody keeps no pod from a place."""
+    for term in _company(pod):
+        if term.label_selector is None:
             continue
-        if each.key in taints:
-            meant = close_to(each.value, values[each.key]) if each.value else None
-            if meant is not None:
-                yield RespellToleration(each.key, each.value, each.key, meant)
-        elif (key := close_to(each.key, taints)) is not None:
-            yield RespellToleration(each.key, each.value, key, each.value)
+        spaces = frozenset(term.namespaces or (() if term.namespace_selector else (pod.namespace,)))
+        others = [each for each in cluster.list(Pod) if not spaces or each.namespace in spaces]
+        there = _values(each.labels.items() for each in others)
+        for pair, meant in _misspelt(_wanted_by(term.label_selector.compile().requirements), there):
+            yield RespellPodLabel(*pair, *meant)
 
 
-@attrs.frozen
-class RespellToleration(Change):
-    """The pod with a toleration of another taint."""
-
-    usual_effort = Effort.TYPO
-    key: str
-    value: str
-    new_key: str
-    new_value: str
-
-    def __str__(self) -> str:
-        old, new = (
-            f"{k}={v}" if v else k for k, v in ((self.key, self.value), (self.new_key, self.new_value))
-        )
-        return f"correct {old} to {new}, a taint of nodes, in the pod's tolerations"
-
-    def changed(self, pod: Pod) -> Pod:
-        tolerations = tuple(
-            attrs.evolve(each, key=self.new_key, value=self.new_value)
-            if (each.key, each.value) == (self.key, self.value)
-            else each
-            for each in pod.spec.tolerations
-        )
-        return with_spec(pod, attrs.evolve(pod.spec, tolerations=tolerations))
+def _in_claims(pod: Pod, cluster: Cluster) -> Iterator[Change]:
+    wanted = [each.persistent_volume_claim.claim_name for each in pod.storage if each.persistent_volume_claim]
+    if wanted:
+        names = [each.name for each in cluster.list(PersistentVolumeClaim) if each.namespace == pod.namespace]
+        for name in wanted:
+            if (meant := close_to(name, names)) is not None:
+                yield RespellClaim(name, meant)
 
 
 def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
@@ -163,43 +184,18 @@ def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
     for name in sorted(wanted):
         if (meant := close_to(name, offered)) is not None:
             yield RespellResource(name, meant)
+    requested = pod.requests.amounts
+    cores = requested.get(CPU) // 1000
+    if cores >= _CORES_OF_NO_POD:
+        yield MistakenUnit(CPU, cores, cores * 1000)
+    for name in (MEMORY, EPHEMERAL_STORAGE):
+        amount = requested.get(name)
+        most = max((_offered(node, name) for node in nodes), default=0)
+        step = 1000 if amount % 1024 else 1024
+        if amount > _FAR_MORE * most and 0 < amount // step <= most:
+            yield MistakenUnit(name, amount // step, amount)
 
 
-@attrs.frozen
-class RespellResource(Change):
-    """The pod with a request of another resource."""
-
-    usual_effort = Effort.TYPO
-    name: str
-    new_name: str
-
-    def __str__(self) -> str:
-        return f"correct {self.name} to {self.new_name}, which nodes offer, in the pod's requests"
-
-    def changed(self, pod: Pod) -> Pod:
-        containers = tuple(map(self._corrected, pod.spec.containers))
-        return with_spec(pod, attrs.evolve(pod.spec, containers=containers))
-
-    def _corrected(self, container: Container) -> Container:
-        given = container.resources
-        requests, limits = (
-            FrozenDict(
-                {self.new_name if name == self.name else name: amount for name, amount in amounts.items()}
-            )
-            for amounts in (given.requests, given.limits)
-        )
-        return attrs.evolve(container, resources=attrs.evolve(given, requests=requests, limits=limits))
-
-
-@attrs.frozen
-class MilliCores(RequestLess):
-    """The pod with a request in millicores whose number was written as cores."""
-
-    usual_effort = Effort.TYPO
-
-    def __str__(self) -> str:
-        return f"request {self.request}m of cpu: {self.request} is a number of cores, and m for millicores is missing"
-
-    @property
-    def effort(self) -> Effort:
-        return self.usual_effort
+def _offered(node: Node, resource: str) -> int:
+    amount = node.status.allocatable.get(resource)
+    return 0 if amount is None else amount.value()

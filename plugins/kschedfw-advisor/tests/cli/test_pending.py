@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli.test_scale_up import GROUPS
 
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Transaction
 from tests.cli.conftest import NODES
 from tests.cli.test_app import Kschedfw, kschedfw
 
@@ -38,7 +38,7 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw,
         "\n"
         "1. Insufficient cpu\n"
         "   1 pod: default/too-big\n"
-        "   what helps                                       placed\n"
+        "   what helps (3 changes tried)                     placed\n"
         "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
         "   1500m more cpu on node n1; placed on n1          1 of 1\n"
     )
@@ -79,6 +79,14 @@ def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
     assert kind["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert kind["helps"][0] == {
         "changes": ["request 1500m of cpu instead of 3"],
+        "edits": [
+            {
+                "object": "Pod default/too-big",
+                "path": "/spec/containers/0/resources/requests/cpu",
+                "from": "3",
+                "to": "1500m",
+            }
+        ],
         "placed": 1,
         "nodes": ["n1"],
         "displaced": [],
@@ -124,9 +132,9 @@ def test_it_is_readable_in_40_columns(
 
 
 def test_interrupted(kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explain(self: WhatIf, pod: object) -> None:
+    def explain(self: Transaction, pod: object, pods: object = ()) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(WhatIf, "explain", explain)
+    monkeypatch.setattr(Transaction, "explain", explain)
     result = kschedfw("pending", cluster_dir)
     assert (result.code, result.out) == (130, "")

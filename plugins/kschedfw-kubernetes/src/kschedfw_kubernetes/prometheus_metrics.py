@@ -6,7 +6,7 @@ Needs the extra `metrics`; nothing else in the package imports this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -19,7 +19,9 @@ from kschedfw import (
     DevicePreparation,
     HintResult,
     MeasuredPoint,
+    MetricKind,
     Operation,
+    PluginMetric,
     VolumeStage,
 )
 from kschedfw.scheduler import MissingExtraError
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
+_Record: TypeAlias = Callable[[float, tuple[str, ...]], None]
+"""Records a value of a plugin's own metric, for these values of its labels."""
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of `PrometheusMetrics.exposition`."""
@@ -126,6 +130,7 @@ class PrometheusMetrics:
             )
         )
         self._make_queue(make)
+        self._own: dict[str, tuple[PluginMetric, _Record]] = {}
 
     def _make_attempts(self, make: _Maker) -> None:
         self._attempts = children(
@@ -375,6 +380,26 @@ class PrometheusMetrics:
 
     def permit_wait(self, code: Code, seconds: float) -> None:
         self._permit_seconds(_CODES[code]).observe(seconds)
+
+    def plugin_metric(self, metric: PluginMetric) -> _Record:
+        known, record = self._own.get(metric.name) or (metric, self._made(metric))
+        if known != metric:
+            raise ValueError(f"metric {metric.name!r}: there is another one of this name")
+        self._own[metric.name] = metric, record
+        return record
+
+    def _made(self, metric: PluginMetric) -> _Record:
+        """Make a metric of a plugin's own. Raises ValueError if the registry has another one of its name."""
+        name, text, labels = metric.name, metric.text, metric.label_names
+        match metric.kind:
+            case MetricKind.COUNTER:
+                counters = children(Counter(name, text, labels, registry=self.registry))
+                return lambda value, values: counters(*values).inc(value)
+            case MetricKind.GAUGE:
+                gauges = children(Gauge(name, text, labels, registry=self.registry))
+                return lambda value, values: gauges(*values).set(value)
+        histograms = children(Histogram(name, text, labels, buckets=metric.buckets, registry=self.registry))
+        return lambda value, values: histograms(*values).observe(value)
 
     # Preemption
 

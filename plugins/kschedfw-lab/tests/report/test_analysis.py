@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from statistics import fmean
 
+import attrs
 import pytest
 from kschedfw_lab import QuestionError, ResultsError
 from kschedfw_lab.report.analysis import Analysis, analyse
 from kschedfw_lab.report.comparison import Direction, Row, Verdict, direction_of
+from kschedfw_lab.results.values import Value
 from report import scenes
 
 
@@ -104,6 +106,45 @@ class TestComparison:
         ]
         with pytest.raises(QuestionError, match="--baseline: no run has policy=a, weight=2 together"):
             analyse(scenes.results(runs), {"policy": "a", "weight": 2})
+
+    def test_differences_by_rounding_alone_are_none(self) -> None:
+        runs = scenes.policies({"default": 0})
+        runs += [
+            attrs.evolve(
+                run,
+                run=f"o{run.run}",
+                factors={**run.factors, "policy": "other"},
+                metrics={**run.metrics, "utilisation.cpu": run.metrics["utilisation.cpu"] * (1 + 1e-12)},
+            )
+            for run in runs
+        ]
+        assert verdicts(analyse(scenes.results(runs)), "utilisation.cpu") == {"other": Verdict.SAME}
+
+    @pytest.mark.parametrize("first", ["policy", "weight"])
+    def test_a_factor_that_only_one_policy_has_is_compared_with_it(self, first: str) -> None:
+        """The weight is none of the default's: each weight of the other policy is compared with the default."""
+        factors: list[dict[str, Value]] = [
+            {"policy": "default", "weight": None},
+            {"policy": "packing", "weight": 1},
+            {"policy": "packing", "weight": 5},
+        ]
+        names = sorted(factors[0], key=lambda name: name != first)
+        runs = [
+            scenes.run(
+                f"{number}-{rate}-{seed}",
+                {**{name: cell[name] for name in names}, "rate": rate, "seed": seed},
+                placed=100 + scenes.NOISE[seed] + number,
+            )
+            for number, cell in enumerate(factors)
+            for rate in (1, 2)
+            for seed in scenes.SEEDS
+        ]
+        for baseline in (None, "policy=default"):
+            analysis = analyse(scenes.results(runs), baseline)
+            assert analysis.context_factors == ("rate",)
+            assert set(verdicts(analysis).values()) == {Verdict.HIGHER}
+            assert len(verdicts(analysis)) == 2
+            assert not analysis.unpaired
 
     def test_a_random_design_has_nothing_to_compare(self) -> None:
         """A thousand runs, and every one has factors of its own."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_lab import Drawn, Grid, Paired, Range, SweepError
-from kschedfw_lab.sweep.design import Design, read_design
+from kschedfw_lab.sweep.design import Design, DrawMethod, read_design
 from kschedfw_lab.sweep.factors import Factor
 from kschedfw_lab.sweep.values import Choices
 from sweep.scenes import cells, tiny
@@ -37,13 +38,16 @@ def test_a_grid_is_the_product_with_the_last_factor_fastest(
     assert points(Grid(), a=a, b=b, seed=seed) == list(itertools.product(a, b, seed))
 
 
-@given(samples=st.integers(1, 40), seed=st.integers(0, 5), stratified=st.booleans(), seeds=few)
+@given(
+    samples=st.integers(1, 40),
+    seed=st.integers(0, 5),
+    method=st.sampled_from(get_args(DrawMethod)),
+    seeds=few,
+)
 def test_every_drawn_point_is_run_with_every_seed(
-    samples: int, seed: int, stratified: bool, seeds: list[int]
+    samples: int, seed: int, method: DrawMethod, seeds: list[int]
 ) -> None:
-    found = points(
-        Drawn(samples, seed, stratified=stratified), x=Range(0.0, 1.0), seed=seeds, y=Range(1, 1000)
-    )
+    found = points(Drawn(samples, seed, method=method), x=Range(0.0, 1.0), seed=seeds, y=Range(1, 1000))
     assert len(found) == samples * len(seeds)
     assert Counter(each[1] for each in found) == dict.fromkeys(seeds, samples)
     assert [(x, y) for x, _, y in found[:: len(seeds)]] == [
@@ -54,7 +58,7 @@ def test_every_drawn_point_is_run_with_every_seed(
 @given(samples=st.integers(1, 60), seed=st.integers(0, 100))
 def test_a_latin_hypercube_uses_every_part_of_every_range_once(samples: int, seed: int) -> None:
     found = points(
-        Drawn(samples, seed, stratified=True), x=Range(0.0, 1.0), n=Range(0, samples - 1), seed=[0]
+        Drawn(samples, seed, method="latin-hypercube"), x=Range(0.0, 1.0), n=Range(0, samples - 1), seed=[0]
     )
     # The numbers are rounded to six digits, which may take one over the border of its part.
     assert sorted(int(x * samples + 1e-3) for x, _, _ in found if isinstance(x, float)) == pytest.approx(
@@ -63,9 +67,9 @@ def test_a_latin_hypercube_uses_every_part_of_every_range_once(samples: int, see
     assert sorted(n for _, n, _ in found) == list(range(samples))  # type: ignore[type-var]
 
 
-@given(samples=st.integers(1, 40), seed=st.integers(0, 100), stratified=st.booleans())
-def test_a_further_factor_changes_no_other_value(samples: int, seed: int, stratified: bool) -> None:
-    design = Drawn(samples, seed, stratified=stratified)
+@given(samples=st.integers(1, 40), seed=st.integers(0, 100), method=st.sampled_from(get_args(DrawMethod)))
+def test_a_further_factor_changes_no_other_value(samples: int, seed: int, method: DrawMethod) -> None:
+    design = Drawn(samples, seed, method=method)
     alone = points(design, x=Range(0.0, 1.0), seed=[0])
     together = points(design, w=Range(1, 9), x=Range(0.0, 1.0), seed=[0])
     assert [x for x, _ in alone] == [x for _, x, _ in together]
@@ -115,7 +119,8 @@ def test_designs_that_can_not_be_made(design: Design, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "design", [Grid(), Paired(), Paired(("a",)), Drawn(3, 4), Drawn(3, 4, ("a", "b"), stratified=True)]
+    "design",
+    [Grid(), Paired(), Paired(("a",)), Drawn(3, 4), Drawn(3, 4, ("a", "b"), method="latin-hypercube")],
 )
 def test_a_design_is_read_as_it_is_written(design: Design) -> None:
     assert read_design(design.to_json()) == design

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kschedfw_lab import SweepError
 from kschedfw_lab.sweep import inputs
-from kschedfw_lab.sweep.inputs import WHOLE, ClusterSource, Size, objects_of, read_source
+from kschedfw_lab.sweep.inputs import WHOLE, ClusterSource, Draw, Size, drawn, objects_of, read_source
 from sweep.scenes import cluster_file
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.simulator import Arrivals
 
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,32000,262144,2,T4\n"
 OPENB_PODS = (
@@ -31,7 +35,7 @@ def read(given: object, folder: Path = Path(), size: Size = WHOLE) -> tuple[list
 def test_a_file_a_directory_and_a_list_of_files(tmp_path: Path) -> None:
     path = cluster_file(tmp_path)
     everything = (["n1", "n2"], ["bound", "fits", "too-big"])
-    for given in (
+    for value in (
         path,
         str(path),
         "cluster.json",
@@ -39,7 +43,7 @@ def test_a_file_a_directory_and_a_list_of_files(tmp_path: Path) -> None:
         {"manifests": "cluster.json"},
         {"manifests": [str(path)]},
     ):
-        assert read(given, tmp_path) == everything
+        assert read(value, tmp_path) == everything
 
 
 def test_the_tables_of_an_openb_trace(tmp_path: Path) -> None:
@@ -156,3 +160,45 @@ def test_a_source_says_what_it_is_without_its_path(tmp_path: Path) -> None:
     source = read_source(cluster_file(tmp_path), tmp_path)
     assert isinstance(source, ClusterSource)
     assert str(tmp_path) not in str({**source.to_json(), "label": ""})
+
+
+def jobs(count: int) -> list[Pod]:
+    """Pods that arrive a second after one another, the one of number n for n + 1 seconds."""
+    return [
+        make_pod(f"job-{number}")
+        .requests(cpu=number + 1)
+        .annotations(
+            {
+                "openb.trace/creation-time": str(number),
+                "openb.trace/scheduled-time": str(number + 5),
+                "openb.trace/deletion-time": str(2 * number + 6),
+            }
+        )
+        .build()
+        for number in range(count)
+    ]
+
+
+@given(count=st.integers(0, 8), seed=st.integers(0, 3), draw=st.sampled_from(Draw))
+def test_drawn_pods_stay_as_long_as_before_and_places_keep_their_arrivals(
+    count: int, seed: int, draw: Draw
+) -> None:
+    pods = jobs(count)
+    others = [make_node("n").build(), make_pod("job-1.2").node("n").build()]
+    found = drawn([*others, *pods], draw, seed)
+    assert list(found[:2]) == others
+    again = [each for each in found[2:] if isinstance(each, Pod)]
+    assert len({pod.key for pod in again} | {"default/job-1.2"}) == count + 1
+    assert len({pod.uid for pod in again}) == count
+    stays = list(Arrivals().plan(again, 0).values())
+    assert [stay.arrival for stay in stays] == list(range(count))
+    cpus = [pod.requests.amounts.milli_cpu // 1000 for pod in again]
+    assert [stay.duration for stay in stays] == cpus
+    if draw is Draw.SHUFFLE:
+        assert sorted(cpus) == [number + 1 for number in range(count)]
+    assert drawn([*others, *pods], draw, seed) == found
+
+
+def test_seeds_draw_differently() -> None:
+    for draw in Draw:
+        assert len({tuple(str(obj) for obj in drawn(jobs(8), draw, seed)) for seed in range(4)}) == 4

@@ -15,7 +15,7 @@ from kschedfw_lab.compare import compare
 from kschedfw_lab.results.results import TIMES
 from kschedfw_lab.sweep.configurations import DEFAULT_CONFIGURATION, runnable
 from kschedfw_lab.sweep.inputs import WHOLE, objects_of
-from kschedfw_lab.sweep.runs import outcome_of
+from kschedfw_lab.sweep.runs import _within, outcome_of
 from sweep.scenes import cluster_file, runs, tiny
 
 from kschedfw import InMemoryCluster, make_node, make_pod
@@ -212,3 +212,57 @@ class TestCosts:
 
         before = objects_after(range(20))
         assert objects_after(range(20, 70)) - before < 50  # less than one for each run
+
+
+class TestTimeLimit:
+    """A run that takes too long fails; nothing else is interrupted."""
+
+    def test_a_simulation_is_ended(self) -> None:
+        outcome = outcome_of(only(tiny({"pods": 5000})), timeout=0.001)
+        assert outcome.error == "took longer than 0.001 seconds"
+
+    def test_a_loop_without_end_is_ended(self) -> None:
+        def work() -> None:
+            while True:
+                pass
+
+        with pytest.raises(SweepError, match=r"took longer than 0\.02 seconds"):
+            _within(0.02, work)
+
+    def test_it_is_ended_also_by_what_takes_ctrl_c_as_its_end(self) -> None:
+        def work() -> int:
+            try:
+                while True:
+                    pass
+            except KeyboardInterrupt:
+                return 1
+
+        with pytest.raises(SweepError, match="took longer"):
+            _within(0.02, work)
+
+    def test_ctrl_c_stays_what_it_is(self) -> None:
+        def work() -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            _within(60, work)
+
+    def test_what_ends_at_the_limit_interrupts_nothing_later(self) -> None:
+        ended = 0
+        for _ in range(200):
+            try:
+                ended += _within(0.0005, lambda: sum(range(8000)) > 0)
+            except SweepError:
+                continue
+        assert ended <= 200
+        assert sum(1 for _ in range(100_000)) == 100_000
+
+
+def test_the_draw_is_part_of_the_key_and_of_what_is_run(tmp_path: Path) -> None:
+    found = runs(tiny({"draw": [None, "shuffle", "resample"], "seed": [0, 1]}))
+    assert len({run.key for run in found}) == 6
+    assert {run_one(run)["placed"] for run in found} == {6}
+    with pytest.raises(
+        SweepError, match=r'factors.draw: expected shuffle, resample or null, found "jackknife"'
+    ):
+        tiny({"draw": "jackknife"})

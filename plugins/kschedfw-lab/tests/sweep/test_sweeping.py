@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -16,7 +17,7 @@ import pytest
 from kschedfw_lab import Run, Sweep, SweepError, read_results, read_series, run_sweep
 from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.sweep.runs import Outcome
-from sweep.scenes import cluster_file, tiny
+from sweep.scenes import TINY, cluster_file, tiny
 
 from tests.processes import interruptible
 
@@ -81,6 +82,27 @@ def test_the_specification_is_there_before_the_first_run(tmp_path: Path, thread:
     assert seen[0]["factors"]["seed"] == [0, 1, 2, 3, 4, 5]
     assert seen[0]["columns"] == ["cluster", "nodes", "pods", "initialPods", "seed"]
     assert seen[0]["distributions"][0].startswith("kschedfw ")
+    assert seen[0]["versions"].keys() == {"python", "kschedfw", "kschedfw-lab", "numpy"}
+
+
+def test_the_specification_s_commit_is_told(tmp_path: Path, thread: Executor) -> None:
+    def git(*args: str) -> str:
+        command = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", str(tmp_path), *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def told(results: str) -> str | None:
+        run_sweep(Sweep({**TINY}, folder=tmp_path), tmp_path / results, thread)
+        commit: str | None = json.loads((tmp_path / results / "sweep.json").read_text())["commit"]
+        return commit
+
+    git("init", "-q")
+    (tmp_path / ".gitignore").write_text("*-results\n")
+    git("add", ".")
+    git("commit", "-qm", "a sweep")
+    commit = git("rev-parse", "HEAD")
+    assert told("clean-results") == commit
+    (tmp_path / ".gitignore").write_text("*-results\n*.log\n")
+    assert told("changed-results") == f"{commit}-dirty"
 
 
 def test_progress_is_told_run_by_run(tmp_path: Path, thread: Executor) -> None:

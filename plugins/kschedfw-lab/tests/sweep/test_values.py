@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_lab import Range, SweepError
-from kschedfw_lab.sweep.values import Choices, read_values
+from kschedfw_lab.sweep.values import Choices, Scale, read_values
 
 shares = st.floats(0, 1, exclude_max=True)
 whole = st.integers(-1000, 1000)
@@ -31,19 +32,26 @@ def test_the_numbers_of_a_range(given_range: object, numbers: tuple[float, ...])
     assert read_values(given_range).listed == numbers
 
 
-@given(low=whole, width=st.integers(0, 1000), share=shares, log=st.booleans())
+@given(low=whole, width=st.integers(0, 1000), share=shares, scale=st.sampled_from(get_args(Scale)))
 def test_a_share_of_a_whole_range_is_one_of_its_numbers(
-    low: int, width: int, share: float, log: bool
+    low: int, width: int, share: float, scale: Scale
 ) -> None:
-    low = abs(low) + 1 if log else low
-    drawn = Range(low, low + width, log=log).at(share)
+    low = abs(low) + 1 if scale == "log" else low
+    drawn = Range(low, low + width, scale=scale).at(share)
     assert isinstance(drawn, int)
     assert low <= drawn <= low + width
 
 
-@given(low=st.floats(0.001, 1000), factor=st.floats(1, 1000), share=shares, log=st.booleans())
-def test_a_share_of_a_continuous_range_is_in_it(low: float, factor: float, share: float, log: bool) -> None:
-    drawn = Range(low, low * factor, log=log).at(share)
+@given(
+    low=st.floats(0.001, 1000),
+    factor=st.floats(1, 1000),
+    share=shares,
+    scale=st.sampled_from(get_args(Scale)),
+)
+def test_a_share_of_a_continuous_range_is_in_it(
+    low: float, factor: float, share: float, scale: Scale
+) -> None:
+    drawn = Range(low, low * factor, scale=scale).at(share)
     assert isinstance(drawn, float)
     assert low * (1 - 1e-5) <= drawn <= low * factor * (1 + 1e-5)
 
@@ -55,7 +63,7 @@ def test_equal_shares_reach_every_value_equally_often(count: int) -> None:
 
 
 def test_the_logarithmic_middle_is_the_geometric_mean() -> None:
-    assert Range(1.0, 100.0, log=True).at(0.5) == pytest.approx(math.sqrt(100))
+    assert Range(1.0, 100.0, scale="log").at(0.5) == pytest.approx(math.sqrt(100))
 
 
 def test_one_value_and_a_python_range_are_values_too() -> None:

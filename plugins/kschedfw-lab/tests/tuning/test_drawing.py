@@ -12,12 +12,12 @@ from kschedfw_lab.tuning.outcome import TrialEnd
 
 RANGES = [
     Range(1, 9),
-    Range(1, 64, log=True),
+    Range(1, 64, scale="log"),
     Range(2, 10, step=4),
     Range(0.5, 2.0),
     Range(0.5, 2.0, step=0.5),
-    Range(0.1, 10.0, log=True),
-    Range(1, 100, points=3, log=True),
+    Range(0.1, 10.0, scale="log"),
+    Range(1, 100, points=3, scale="log"),
 ]
 
 

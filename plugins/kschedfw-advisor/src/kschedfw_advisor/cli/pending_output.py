@@ -44,9 +44,11 @@ def _kind(kind: PodKind) -> dict[str, object]:
         "notes": list(kind.notes),
         "fits": kind.fits,
         "changesTried": kind.tried,
+        "changesNotTried": kind.untried,
         "helps": [
             {
                 "changes": [str(change) for change in remedy.changes],
+                "edits": [edit.to_json() for edit in remedy.edits],
                 "placed": remedy.placed,
                 "nodes": list(remedy.nodes),
                 "displaced": list(remedy.displaced),
@@ -125,9 +127,10 @@ def _disagreements(disagreements: Sequence[Disagreement]) -> Iterator[Renderable
 
 
 def _helps(kind: PodKind, top: int) -> RenderableType:
+    left = f", {kind.untried:,} more not tried" if kind.untried else ""
     if not kind.remedies:
-        return Text(f"nothing found that helps; {counted(kind.tried, 'change')} tried")
-    table = plain_table("", "what helps")
+        return Text(f"nothing found that helps; {counted(kind.tried, 'change')} tried{left}")
+    table = plain_table("", f"what helps ({counted(kind.tried, 'change')} tried{left})")
     table.columns[0].no_wrap = False
     table.add_column("placed", justify="right", header_style="dim")
     for remedy in kind.remedies[:top]:

@@ -251,9 +251,22 @@ def _paths(kubeconfig: Path | str | None, environment: Mapping[str, str]) -> lis
     return [default] if default.is_file() else []
 
 
+def current_context(environment: Mapping[str, str]) -> str:
+    """Return kubectl's context, from the files of KUBECONFIG or from ~/.kube/config; empty if they name none.
+
+    Raises:
+        ConnectionConfigError: a file can't be read.
+    """
+    return _current(_read(path) for path in _paths(None, environment))
+
+
+def _current(files: Iterable[_File]) -> str:
+    return next((file.current_context for file in files if file.current_context), "")
+
+
 def _selected(paths: list[Path], context: str | None) -> ConnectionConfig:
     files = [(path, _read(path)) for path in paths]
-    name = context or next((file.current_context for _, file in files if file.current_context), "")
+    name = context or _current(file for _, file in files)
     source = f"{paths[0]}" if len(paths) == 1 else os.pathsep.join(map(str, paths))
     contexts = {each.name: each.context for _, file in reversed(files) for each in file.contexts or ()}
     if not name:

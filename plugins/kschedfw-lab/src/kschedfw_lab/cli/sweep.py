@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.api import FieldErrors
+from kschedfw.api.reading import read_duration
 from kschedfw.cli import ExitCode, NoProgressOption, UsageError, complain, progress_bar, tell
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.sweep_output import print_dry_run, print_json_line, print_summary
@@ -38,6 +40,17 @@ Exit codes:
   130  interrupted; the results have the runs that were done
 """
 
+
+def _duration(text: str) -> float:
+    try:
+        seconds = read_duration(text, float)
+    except FieldErrors:
+        seconds = 0.0
+    if seconds <= 0:
+        raise typer.BadParameter(f"{text!r} is no duration such as 90s or 10m")
+    return seconds
+
+
 WorkersOption = Annotated[
     int | None,
     typer.Option(min=1, max=1024, metavar="N", help="How many processes. Default: the processors."),
@@ -56,6 +69,15 @@ ResultsOption = Annotated[
     typer.Option(metavar="DIR", help="Where the results go. Default: SPEC-results, by the file's name."),
 ]
 
+RunTimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        parser=_duration,
+        metavar="DURATION",
+        help="How long a run may take, such as 90s or 10m; one that takes longer has failed. Default: no limit.",
+    ),
+]
+
 sweep_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -71,6 +93,7 @@ def sweep(
     ] = False,
     workers: WorkersOption = None,
     dask: DaskOption = None,
+    run_timeout: RunTimeoutOption = None,
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write results.parquet as well. Needs the extra parquet.")
     ] = False,
@@ -112,6 +135,7 @@ def sweep(
                     resume=resume,
                     retry_failed=retry_failed,
                     parquet=parquet,
+                    timeout=run_timeout,
                     progress=_progress(bar, as_json=as_json),
                 )
     except (MissingExtraError, EngineError) as error:

@@ -13,7 +13,14 @@ import typer
 from kschedfw.api.reading import printable
 from kschedfw.cli import ExitCode, NoProgressOption, complain, counted, progress_bar, tell
 from kschedfw.scheduler import MissingExtraError
-from kschedfw_lab.cli.sweep import DaskOption, ResultsOption, WorkersOption, check_engine, run_engine
+from kschedfw_lab.cli.sweep import (
+    DaskOption,
+    ResultsOption,
+    RunTimeoutOption,
+    WorkersOption,
+    check_engine,
+    run_engine,
+)
 from kschedfw_lab.cli.sweep_output import duration
 from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.tuning.outcome import PairedScores, TrialEnd, Tuned
@@ -49,6 +56,7 @@ def tune(
     ] = False,
     workers: WorkersOption = None,
     dask: DaskOption = None,
+    run_timeout: RunTimeoutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -73,6 +81,7 @@ def tune(
                 engine.executor,
                 workers=engine.workers,
                 resume=resume,
+                timeout=run_timeout,
                 progress=None if bar is None else lambda _run, _outcome, done, most: bar(done, most),
             )
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from statistics import fmean
@@ -18,6 +19,10 @@ Cell: TypeAlias = tuple[Value, ...]
 
 Values: TypeAlias = Mapping[tuple[int, int], Mapping[Cell, float]]
 """A metric's values by context and treatment, and by repetition."""
+
+
+EQUAL_WITHIN: Final = 1e-9
+"""Values that differ by less than this share of the larger one are equal: sums of floats depend on their order."""
 
 
 class Verdict(Enum):
@@ -123,8 +128,8 @@ class MetricTable:
     @property
     def only_value(self) -> float | None:
         """The value of all runs, if they have the same one."""
-        values = {value for row in self.rows for value in row.values.values()}
-        return values.pop() if len(values) == 1 else None
+        values = [value for row in self.rows for value in row.values.values()]
+        return values[0] if values and not _minus(max(values), min(values)) else None
 
     @property
     def is_timed(self) -> bool:
@@ -160,7 +165,7 @@ def _compared(context: int | None, values: Mapping[int, Mapping[Cell, float]], b
     rows = []
     baseline = values.get(base, {})
     for treatment, own in values.items():
-        pairs = [value - baseline[key] for key, value in own.items() if key in baseline]
+        pairs = [_minus(value, baseline[key]) for key, value in own.items() if key in baseline]
         rows.append(
             Row(
                 context,
@@ -171,6 +176,11 @@ def _compared(context: int | None, values: Mapping[int, Mapping[Cell, float]], b
             )
         )
     return _corrected(rows)
+
+
+def _minus(value: float, other: float) -> float:
+    """The difference; 0 if they are equal but for rounding."""
+    return 0.0 if math.isclose(value, other, rel_tol=EQUAL_WITHIN) else value - other
 
 
 def _difference(pairs: Sequence[float]) -> Difference:

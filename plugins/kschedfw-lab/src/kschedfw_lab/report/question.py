@@ -78,6 +78,7 @@ def question_of(
     wanted = _wanted(results, baseline)
     if not wanted:
         wanted = _first_comparable(results, repetitions)
+    wanted |= dict.fromkeys(_foreign(results, wanted, repetitions))
     for name in wanted:
         if name in repetitions:
             raise QuestionError(
@@ -94,13 +95,36 @@ def _first_comparable(results: Results, repetitions: Sequence[str]) -> dict[str,
     """
     values = {name: values_of(results, name) for name in results.factors if name not in repetitions}
     varying = {name: found for name, found in values.items() if len(found) > 1}
-    cells = set(zip(*(results.columns[name] for name in varying), strict=True))
     for name in sorted(varying, key=lambda each: are_numbers(varying[each])):
-        place = list(varying).index(name)
-        others = {cell[:place] + cell[place + 1 :] for cell in cells}
-        if 2 * len(cells) > len(others) * len(varying[name]):
-            return {name: varying[name][0]}
+        baseline = {name: varying[name][0]}
+        compared = (name, *_foreign(results, baseline, repetitions))
+        others = [each for each in varying if each not in compared]
+        treatments, contexts = _combinations(results, compared), _combinations(results, others)
+        if 2 * len(_combinations(results, (*compared, *others))) > len(treatments) * len(contexts):
+            return baseline
     return {}
+
+
+def _combinations(results: Results, factors: Sequence[str]) -> set[tuple[Value, ...]]:
+    """The combinations of these factors' values that some run has."""
+    return set(zip(*(results.columns[name] for name in factors), strict=True)) or {()}
+
+
+def _foreign(results: Results, baseline: Mapping[str, Value], repetitions: Sequence[str]) -> Iterator[str]:
+    """The factors that the baseline doesn't have, but all other runs: arguments of the one policy, for example.
+
+    No run with such a factor has the same value as one of the baseline. So it is compared, too.
+    """
+    columns = results.columns
+    rows = range(len(columns["run"]))
+    own = [row for row in rows if all(columns[name][row] == value for name, value in baseline.items())]
+    others = set(rows).difference(own)
+    for name in results.factors:
+        if name in baseline or name in repetitions or not baseline or not others:
+            continue
+        column = columns[name]
+        if all(column[row] is None for row in own) and all(column[row] is not None for row in others):
+            yield name
 
 
 def are_numbers(values: Iterable[Value]) -> bool:

@@ -7,6 +7,7 @@ comes after the last empty line is a write that a crash cut short.
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -121,7 +122,7 @@ class Journal:
         self._file.truncate(_end_of_blocks(self._file))
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Add a block. If that fails half-way, none of it stays.
+        """Add a block, and wait until it is on the disk. If that fails half-way, none of it stays.
 
         Raises:
             OSError: the rows can't be written: the disk is full, for example.
@@ -131,6 +132,7 @@ class Journal:
         try:
             while block:
                 block = block[self._file.write(block) :]
+            os.fsync(self._file.fileno())
         except BaseException:
             self._file.truncate(start)
             raise

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import attrs
 
@@ -16,6 +16,8 @@ from kschedfw_lab.sweep.factors import SEED, Factor
 
 Point: TypeAlias = Mapping[str, object]
 """A value of every factor, by the factors' names."""
+
+DrawMethod: TypeAlias = Literal["random", "latin-hypercube"]
 
 MOST_RUNS: Final = 100_000
 """The most runs of a sweep."""
@@ -83,14 +85,14 @@ class Drawn:
         samples: how many points are drawn.
         seed: of the design; not that of the simulations.
         crossed: names of factors of which every value is run with each point.
-        stratified: False draws each value by itself. True is a Latin hypercube (McKay, Beckman and Conover, 1979): each
+        method: `random` draws each value by itself. In a Latin hypercube (McKay, Beckman and Conover, 1979) each
             factor's range is cut into as many equal parts as there are points, and every part is used once.
     """
 
     samples: int
     seed: int = 0
     crossed: tuple[str, ...] = (SEED,)
-    stratified: bool = False
+    method: DrawMethod = "random"
 
     def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
         crossed, drawn = _split(factors, self.crossed)
@@ -104,7 +106,7 @@ class Drawn:
     def _shares(self, factor: Factor) -> Sequence[float]:
         """Where in the factor's range each of its values is."""
         random = Random(f"{self.seed} {factor.name}")
-        if not self.stratified:
+        if self.method == "random":
             return [random.random() for _ in range(self.samples)]
         parts = list(range(self.samples))
         random.shuffle(parts)
@@ -112,7 +114,7 @@ class Drawn:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "method": "latin-hypercube" if self.stratified else "random",
+            "method": self.method,
             "samples": self.samples,
             "seed": self.seed,
             "crossed": list(self.crossed),
@@ -190,4 +192,4 @@ def read_design(given: object) -> Design:
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SweepError.at("seed", f"expected a whole number from 0 up, found {shown(seed)}")
-    return Drawn(samples, seed, tuple(crossed), stratified=method == "latin-hypercube")
+    return Drawn(samples, seed, tuple(crossed), cast("DrawMethod", method))

@@ -17,7 +17,7 @@ from kschedfw.simulator import LONGEST, LONGEST_ATTEMPT, SHORTEST
 from kschedfw_lab.sweep.configurations import Configuration, PathChange, PluginChange, read_given
 from kschedfw_lab.sweep.constraints import Scalar
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
-from kschedfw_lab.sweep.inputs import ClusterSource, read_source
+from kschedfw_lab.sweep.inputs import ClusterSource, Draw, read_source
 from kschedfw_lab.sweep.paths import steps_of
 from kschedfw_lab.sweep.values import Choices, Range, Values, is_number, is_whole, read_values
 
@@ -60,6 +60,10 @@ def _switch(value: object) -> str:
     return "" if isinstance(value, bool) else "true or false"
 
 
+def _draw(value: object) -> str:
+    return "" if value in (None, *Draw) else f"{', '.join(Draw)} or null"
+
+
 def _weight(value: object) -> str:
     if value is None or isinstance(value, bool) or not _whole(0, _HEAVIEST)(value):
         return ""
@@ -76,6 +80,7 @@ SETTINGS: Final[Mapping[str, Check]] = {
     "meanDuration": _positive,
     "ignoreOwnTimes": _switch,
     "attemptTime": _seconds,
+    "draw": _draw,
 }
 """Settings of a run beside its cluster and configuration, and what their values are checked with."""
 

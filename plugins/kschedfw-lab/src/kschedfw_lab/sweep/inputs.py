@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
-from kschedfw.api import Named, RefusedPod
+from kschedfw.api import FrozenDict, Named, RefusedPod
 from kschedfw.api.reading import open_file, shown, sources
+from kschedfw.simulator import Arrivals
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
 from kschedfw_lab.bench.workload import Placement
@@ -24,6 +28,10 @@ _WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods) and wo
 _KEPT: Final = 2
 """How many clusters a process keeps. A grid has the runs of a cluster one after another."""
 _PIECE: Final = 1 << 20
+_ARRIVAL: Final = "openb.trace/creation-time"
+_DURATION: Final = "kschedfw/duration-seconds"
+_TIMES: Final = frozenset({_ARRIVAL, _DURATION, "openb.trace/scheduled-time", "openb.trace/deletion-time"})
+"""The annotations with pods' times."""
 
 
 @attrs.frozen
@@ -36,6 +44,17 @@ class Size:
 
 
 WHOLE: Final = Size()
+
+
+class Draw(StrEnum):
+    """How pending pods are drawn by a run's seed; each place in their order keeps its arrival.
+
+    `shuffle` gives each pod another place. `resample` gives each place any of the pods, with replacement: the bootstrap
+    (Efron, 1979).
+    """
+
+    SHUFFLE = "shuffle"
+    RESAMPLE = "resample"
 
 
 @attrs.frozen
@@ -200,7 +219,7 @@ def _read(source: ClusterSource) -> _Read:
     try:
         if source.manifests:
             loaded = read_manifests(*source.manifests)
-            return _Read(tuple(loaded.objects()), loaded.admission.refused)
+            return _Read(loaded.objects(), loaded.admission.refused)
         nodes = [node for path in source.openb_nodes for node in read_openb_nodes(path)]
         return _Read((*nodes, *(pod for path in source.openb_pods for pod in read_openb_pods(path))))
     except (KschedfwError, OSError) as error:
@@ -254,3 +273,54 @@ def _part_of(source: ClusterSource, size: Size) -> tuple[Named, ...]:
 
 def _is_pending(pod: Pod) -> bool:
     return not pod.node_name and not pod.is_terminal
+
+
+def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
+    """The objects, with the pending pods drawn anew; the same for the same seed.
+
+    A pod keeps all that it is but its name, if another has that already, and its arrival, which is that of its place.
+
+    Raises:
+        ArrivalsError: a pod's times aren't numbers.
+    """
+    pending = [obj for obj in objects if isinstance(obj, Pod) and _is_pending(obj)]
+    random = Random(f"{draw} {seed}")
+    if draw is Draw.SHUFFLE:
+        chosen = random.sample(pending, len(pending))
+    else:
+        chosen = random.choices(pending, k=len(pending)) if pending else []
+    stays = Arrivals().plan(pending, 0)
+    places = iter(zip(pending, chosen, strict=True))
+    free = {(pod.namespace, pod.name) for pod in pending}
+    taken = {(obj.namespace, obj.name) for obj in objects if isinstance(obj, Pod)} - free
+    found: list[Named] = []
+    for obj in objects:
+        if isinstance(obj, Pod) and _is_pending(obj):
+            place, pod = next(places)
+            found.append(_at_place(place, pod, stays[pod.uid].duration, _free_name(pod, taken)))
+        else:
+            found.append(obj)
+    return found
+
+
+def _free_name(pod: Pod, taken: set[tuple[str, str]]) -> str:
+    names = itertools.chain([pod.name], (f"{pod.name}.{number}" for number in itertools.count(2)))
+    name = next(name for name in names if (pod.namespace, name) not in taken)
+    taken.add((pod.namespace, name))
+    return name
+
+
+def _at_place(place: Pod, pod: Pod, duration: float | None, name: str) -> Pod:
+    """The pod with this name, and with the arrival of the place."""
+    of_place = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
+    of_pod = {key: value for key, value in pod.annotations.items() if key not in _TIMES}
+    if duration is not None:
+        of_pod[_DURATION] = str(duration)
+    metadata = attrs.evolve(
+        pod.metadata,
+        name=name,
+        uid=pod.uid if name == pod.name else f"{pod.uid}.{name}",
+        annotations=FrozenDict({**of_pod, **of_place}),
+        creation_timestamp=place.metadata.creation_timestamp,
+    )
+    return attrs.evolve(pod, metadata=metadata)

@@ -16,7 +16,7 @@ from kschedfw_lab.sweep.constraints import Cell, Constraint
 from kschedfw_lab.sweep.design import Design, Point
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line
 from kschedfw_lab.sweep.factors import CLUSTER, CONFIGURATION, SEED, Factor, label_of
-from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of, refused_by_admission
+from kschedfw_lab.sweep.inputs import ClusterSource, Draw, Size, objects_of, refused_by_admission
 from kschedfw_lab.sweep.prices import Prices
 from kschedfw_lab.sweep.runs import Run
 
@@ -110,6 +110,7 @@ class _Planner:
             attempt_time=_number(point.get("attemptTime")) or 0.0,
             prices=self._prices,
             points=self._points,
+            draw=Draw(str(draw)) if (draw := point.get("draw")) else None,
             distributions=tuple(sorted({self._own, *runnable(configuration).distributions})),
         ).keyed()
 

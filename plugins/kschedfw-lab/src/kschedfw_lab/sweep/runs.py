@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -19,10 +20,12 @@ from kschedfw_lab.compare.trial import Trial
 from kschedfw_lab.sweep.configurations import Configuration, registry, runnable
 from kschedfw_lab.sweep.constraints import Scalar
 from kschedfw_lab.sweep.errors import SweepError, one_line
-from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of
+from kschedfw_lab.sweep.inputs import ClusterSource, Draw, Size, drawn, objects_of
 from kschedfw_lab.sweep.measures import Metrics, Series, metrics_of, series_of
 from kschedfw_lab.sweep.prices import Prices
 from kschedfw_lab.sweep.usage import Usage
+
+T = TypeVar("T")
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 """A process simulates one run at a time, also if its engine has several threads: they would only wait for each other,
@@ -48,6 +51,7 @@ class Run:
     prices: Prices | None
     points: int
     distributions: tuple[str, ...]
+    draw: Draw | None = None
     key: str = ""
 
     def keyed(self) -> Run:
@@ -63,6 +67,7 @@ class Run:
             "prices": None if self.prices is None else self.prices.to_json(),
             "points": self.points,
             "distributions": list(self.distributions),
+            "draw": self.draw,
         }
         text = json.dumps(content, sort_keys=True)
         return attrs.evolve(self, key=hashlib.sha256(text.encode()).hexdigest()[:16])
@@ -87,19 +92,24 @@ def run_one(run: Run) -> Metrics:
     return _done(run).metrics
 
 
-def outcome_of(run: Run) -> Outcome:
-    """Run it in this process; its error becomes a part of the outcome, so that one run can't end a sweep."""
+def outcome_of(run: Run, timeout: float | None = None) -> Outcome:
+    """Run it in this process; its error becomes a part of the outcome, so that one run can't end a sweep.
+
+    It is an error as well if the simulation takes longer than `timeout` seconds of the wall clock.
+    """
     try:
-        return _done(run)
+        return _done(run, timeout)
     except Exception as error:
         return Outcome(run.key, error=one_line(error))
 
 
-def _done(run: Run) -> Outcome:
+def _done(run: Run, timeout: float | None = None) -> Outcome:
     with _ONE_AT_A_TIME:
         if missing := missing_here(run.distributions):
             raise SweepError(f"the worker lacks {', '.join(missing)}")
         objects = objects_of(run.cluster, run.size)
+        if run.draw is not None:
+            objects = drawn(objects, run.draw, run.seed)
         trial = Trial(
             objects,
             seed=run.seed,
@@ -114,7 +124,9 @@ def _done(run: Run) -> Outcome:
             followed.append(Usage(simulation))
 
         with Failures() as failures:
-            trialled = trial.run(runnable(run.configuration).candidate, before=follow)
+            trialled = _within(
+                timeout, lambda: trial.run(runnable(run.configuration).candidate, before=follow)
+            )
         (usage,) = followed
         usage.close()
         if trialled.report.interrupted:  # the simulation has taken Ctrl-C as its end
@@ -127,6 +139,46 @@ def _done(run: Run) -> Outcome:
             )
         series = series_of(trialled, usage, objects, run.points) if run.points else {}
         return Outcome(run.key, metrics_of(trialled, usage, run.prices), series)
+
+
+def _within(seconds: float | None, work: Callable[[], T]) -> T:
+    """Do the work in this thread, and interrupt it as Ctrl-C does if it takes longer.
+
+    Python code is interrupted wherever it is, also in a plugin; a call that blocks outside Python is when it returns.
+
+    Raises:
+        SweepError: it took longer.
+    """
+    if seconds is None:
+        return work()
+    thread = ctypes.c_ulong(threading.get_ident())
+    lock = threading.Lock()
+    ended = expired = False
+
+    def interrupt() -> None:
+        nonlocal expired
+        with lock:
+            if not ended:
+                expired = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        result = work()
+    except KeyboardInterrupt:
+        if not expired:
+            raise
+    finally:
+        timer.cancel()
+        with lock:
+            ended = True
+            if expired:  # it may have come too late to be seen
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+    if expired:
+        raise SweepError(f"took longer than {seconds:g} seconds")
+    return result
 
 
 def missing_here(distributions: tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kschedfw.api.reading import DocumentError, build, given_twice, open_file, shown, yaml_parts, yaml_problem
+from kschedfw.api.reading import UnreadableError, read_only_document, shown
 from kschedfw_lab.sweep.constraints import Constraint
 from kschedfw_lab.sweep.design import Design, read_design
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
@@ -54,6 +54,7 @@ class Sweep:
         source: str = "",
     ) -> None:
         self.source = source
+        self.folder = Path(folder)
         with _of(source):
             with inside("factors"):
                 self.factors = _factors(factors, Path(folder))
@@ -120,7 +121,7 @@ def _factor_json(factor: Factor) -> object:
         given = {"from": values.low, "to": values.high, "step": values.step, "points": values.points}
         found: object = {
             **{key: number for key, number in given.items() if number is not None},
-            "scale": "log" if values.log else "linear",
+            "scale": values.scale,
         }
     else:
         found = [label_of(value) for value in values.listed]
@@ -134,26 +135,10 @@ def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
         SweepError: the file is too large, isn't YAML, or has something else.
         OSError: it can't be read.
     """
-    with open_file(path) as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise SweepError(f"{path}: has more than {LARGEST:,} bytes")
     try:
-        parts = [(line, part) for line, part in yaml_parts([data.decode("utf-8-sig")]) if part.strip()]
-        if len(parts) > 1:
-            raise SweepError(f"{path}: has {len(parts)} documents; a specification is one")
-        line, text = parts[0] if parts else (0, "")
-        built = list(build(text, largest=LARGEST, whole=True)) if text else []
-    except UnicodeDecodeError as error:
-        raise SweepError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except DocumentError as error:
-        raise SweepError(f"{path}: is not valid YAML: {yaml_problem(error, line)}") from None
-    content = built[-1].content if built else None
-    if built and built[-1].duplicates:
-        raise SweepError(f"{path}: {given_twice(built[-1].duplicates, line)[0]}")
-    if not isinstance(content, Mapping):
-        found = "nothing" if content is None else shown(content)
-        raise SweepError(f"{path}: expected an object with factors, found {found}")
+        content, _ = read_only_document(path, LARGEST, noun="specification", part="factors")
+    except UnreadableError as error:
+        raise SweepError(f"{path}: {error}") from None
     for key in content:
         if key not in fields:
             raise SweepError(f"unknown field; {similar(str(key), fields)}", str(key), str(path))

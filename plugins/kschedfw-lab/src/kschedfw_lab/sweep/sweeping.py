@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +26,9 @@ from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
 from kschedfw_lab.sweep.specification import Sweep
 
 SPECIFICATION: Final = "sweep.json"
+_TOLD: Final = ("kschedfw", "kschedfw-lab", "numpy")
+"""Distributions whose versions are told, beside those of the plugins."""
+_GIT_SECONDS: Final = 10.0
 
 Progress = Callable[[Run, Outcome, int, int], None]
 """Called after each run with the run, its outcome, and how many are done of how many."""
@@ -58,6 +65,7 @@ def run_sweep(
     resume: bool = False,
     retry_failed: bool = False,
     parquet: bool = False,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Summary:
     """Do the runs of the sweep's plan, each recorded when it is done.
@@ -72,6 +80,7 @@ def run_sweep(
         resume: whether runs are skipped that the directory has.
         retry_failed: whether runs that failed are done again when resuming.
         parquet: whether a Parquet file is written at the end as well.
+        timeout: seconds of the wall clock after which a run fails.
         progress: called after each run.
 
     Ctrl-C ends it: runs in flight are lost, and all others are recorded.
@@ -93,7 +102,8 @@ def run_sweep(
         recorder = Recorder(writer, len(todo), progress)
         interrupted = False
         try:
-            Dispatcher(executor, workers, outcome_of, recorder.take).run(todo)
+            do = partial(outcome_of, timeout=timeout)
+            Dispatcher(executor, workers, do, recorder.take).run(todo)
         except KeyboardInterrupt:
             interrupted = True
         except EngineError:
@@ -138,7 +148,19 @@ def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
         "runs": len(plan.runs),
         "columns": list(plan.factors),
         "distributions": list(plan.distributions),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _TOLD}},
+        "commit": _commit(sweep.folder),
         **sweep.to_json(),
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (directory / SPECIFICATION).write_text(f"{text}\n", encoding="utf-8")
+
+
+def _commit(folder: Path) -> str | None:
+    """The commit that the folder's files are of, with `-dirty` if some have changed since; None outside of git."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()

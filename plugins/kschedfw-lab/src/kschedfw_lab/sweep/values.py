@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, Literal, TypeAlias, TypeGuard, cast, get_args
 
 import attrs
 
@@ -16,7 +16,7 @@ MOST_VALUES: Final = 10_000
 """The most values of one factor."""
 
 _KEYS: Final = ("from", "to", "step", "points", "scale")
-_SCALES: Final = ("linear", "log")
+Scale: TypeAlias = Literal["linear", "log"]
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Range:
     """Numbers from `low` to `high`, both included.
 
     With `step` or `points`, they are so far apart or so many. Without, whole numbers have the step 1, and between
-    others there is any number. With `log`, numbers of the same ratio are equally far apart.
+    others there is any number. On the scale `log`, numbers of the same ratio are equally far apart.
 
     Raises:
         SweepError: there is no number in it, or numbers, step and points don't go together.
@@ -45,28 +45,34 @@ class Range:
     high: float
     step: float | None = None
     points: int | None = None
-    log: bool = False
+    scale: Scale = "linear"
 
     def __attrs_post_init__(self) -> None:
         numbers = {"from": self.low, "to": self.high, "step": self.step}
         for name, number in numbers.items():
             if number is not None and not is_number(number):
                 raise SweepError.at(name, f"expected a number, found {shown(number)}")
+        if self.scale not in get_args(Scale):
+            raise SweepError.at("scale", f"expected linear or log, found {shown(self.scale)}")
         if self.low > self.high:
             raise SweepError(f"the range is empty: from {self.low} to {self.high}")
         if self.step is not None and self.points is not None:
             raise SweepError("step and points exclude each other")
-        if self.step is not None and (self.step <= 0 or self.log):
-            why = "goes with scale linear; give points" if self.log else "must be above 0"
+        if self.step is not None and (self.step <= 0 or self.is_log):
+            why = "goes with scale linear; give points" if self.is_log else "must be above 0"
             raise SweepError.at("step", f"{why}, found {self.step}")
         if self.points is not None:
             _points(self.points)
-        if self.log and self.low <= 0:
+        if self.is_log and self.low <= 0:
             raise SweepError.at("from", f"must be above 0 with scale log, found {self.low}")
-        if not math.isfinite(self.high - self.low) or (self.log and not self._ratio_is_finite):
+        if not math.isfinite(self.high - self.low) or (self.is_log and not self._ratio_is_finite):
             raise SweepError(f"the range is too wide: from {self.low} to {self.high}")
         if self.step is not None or self.points is not None:
             self._check_count()
+
+    @property
+    def is_log(self) -> bool:
+        return self.scale == "log"
 
     @property
     def is_continuous(self) -> bool:
@@ -120,7 +126,7 @@ class Range:
             return Choices(self.listed).at(share)
         if self._is_whole:
             low, high = int(self.low), int(self.high)
-            drawn = low * ((high + 1) / low) ** share if self.log else low + share * (high + 1 - low)
+            drawn = low * ((high + 1) / low) ** share if self.is_log else low + share * (high + 1 - low)
             return min(int(drawn), high)
         return self._between(share)
 
@@ -128,7 +134,7 @@ class Range:
         if share in (0.0, 1.0):
             return self.high if share else self.low
         width = self.high - self.low
-        number = self.low * (self.high / self.low) ** share if self.log else self.low + share * width
+        number = self.low * (self.high / self.low) ** share if self.is_log else self.low + share * width
         return round(number) if self._is_whole else float(f"{number:.6g}")
 
 
@@ -165,15 +171,12 @@ def _range(given: Mapping[str, object]) -> Range:
     for key in given:
         if key not in _KEYS:
             raise SweepError.at(str(key), f"unknown field; {similar(str(key), _KEYS)}")
-    scale = given.get("scale", "linear")
-    if scale not in _SCALES:
-        raise SweepError.at("scale", f"expected linear or log, found {shown(scale)}")
     return Range(
         _number(given, "from"),
         _number(given, "to"),
         step=_number(given, "step") if "step" in given else None,
         points=_points(given["points"]) if "points" in given else None,
-        log=scale == "log",
+        scale=cast("Scale", given.get("scale", "linear")),
     )
 
 

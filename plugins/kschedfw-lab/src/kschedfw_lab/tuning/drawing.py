@@ -107,9 +107,9 @@ def _drawn(factor: Factor, trial: optuna.Trial) -> object:
     numbers = values.low, values.high, 1 if values.step is None else values.step
     if all(isinstance(number, int) for number in numbers):
         return trial.suggest_int(
-            name, int(values.low), int(values.high), step=int(numbers[2]), log=values.log
+            name, int(values.low), int(values.high), step=int(numbers[2]), log=values.is_log
         )
-    number = trial.suggest_float(name, values.low, values.high, step=values.step, log=values.log)
+    number = trial.suggest_float(name, values.low, values.high, step=values.step, log=values.is_log)
     return float(f"{number:.6g}")  # as a sweep writes it
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -38,6 +39,7 @@ def tune(
     *,
     workers: int = 1,
     resume: bool = False,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
     """Search, and compare what was found with the default on the held-out runs.
@@ -55,6 +57,7 @@ def tune(
         executor: does the runs, as for `run_sweep`. It isn't shut down.
         workers: how many runs it does at the same time.
         resume: whether runs that the directory has are used.
+        timeout: seconds of the wall clock after which a run fails.
         progress: called after each run, with how many are done of how many there are at most.
 
     Raises:
@@ -67,7 +70,7 @@ def tune(
     directory = Path(directory)
     known = _known(directory, tuning, resume=resume)
     with ResultsWriter(directory, tuning.columns) as writer:
-        runner = _Runner(writer, known, executor, workers, progress, _most_runs(tuning))
+        runner = _Runner(writer, known, executor, workers, timeout, progress, _most_runs(tuning))
         tuned = _Search(tuning, runner).result()
         writer.finish()
     text = yaml.safe_dump(dict(tuned.configuration), sort_keys=False)
@@ -102,12 +105,13 @@ class _Runner:
         known: Mapping[str, RunResult],
         executor: Executor,
         workers: int,
+        timeout: float | None,
         progress: Progress | None,
         most: int,
     ) -> None:
         self._writer = writer
         self._outcomes = {key: Outcome(key, each.metrics, error=each.error) for key, each in known.items()}
-        self._dispatcher = Dispatcher(executor, workers, outcome_of, self._take)
+        self._dispatcher = Dispatcher(executor, workers, partial(outcome_of, timeout=timeout), self._take)
         self._progress = progress
         self._done, self._most = 0, most
 

@@ -1,0 +1,62 @@
+"""The plugin for kubectl: `kubectl kschedfw pending` is `kschedfw pending` about the cluster that kubectl talks to.
+
+kubectl runs the first executable of the path that is called `kubectl-` and the name, here that of the script
+`kubectl-kschedfw`; for completion, `kubectl_complete-kschedfw`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
+
+from typer.main import get_command
+
+from kschedfw.api import KschedfwError
+from kschedfw.cli import COMMANDS, ExitCode, complain
+from kschedfw.cli import main as run_command
+from kschedfw_kubernetes.cluster.kubeconfig import current_context
+
+_CLUSTER_OPTIONS: Final = ("--context", "--kubeconfig")
+_NO_FILES: Final = ":4"
+"""The last line, by which kubectl knows that names of files aren't to be offered as well: a directive of cobra."""
+
+
+def main() -> NoReturn:
+    """Run the subcommand that the arguments name, about the current context unless they name a cluster."""
+    try:
+        arguments = with_current_context(sys.argv[1:], os.environ)
+    except KschedfwError as error:
+        sys.exit(complain(str(error), ExitCode.BAD_INPUT))
+    run_command(arguments)
+
+
+def complete() -> NoReturn:
+    """Print the completions of the last argument, as kubectl asks for them."""
+    words = shlex.join(["kschedfw", *sys.argv[1:]])
+    os.environ.update(COMP_WORDS=words, COMP_CWORD=str(len(sys.argv) - 1), _KSCHEDFW_COMPLETE="complete_bash")
+    try:
+        run_command([])
+    finally:
+        print(_NO_FILES)
+
+
+def with_current_context(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The arguments with `--context` and the current one, if the subcommand takes a context and they name no cluster.
+
+    Raises:
+        KschedfwError: a kubeconfig can't be read, or the subcommand can't be loaded.
+    """
+    given = list(arguments)
+    if not given or given[0] not in COMMANDS.names():
+        return given
+    if any(each.partition("=")[0] in _CLUSTER_OPTIONS for each in given):
+        return given
+    name, *rest = given
+    parameters = get_command(COMMANDS.load(name).load()).params
+    context = current_context(environment)
+    if not context or not any("--context" in each.opts for each in parameters):
+        return given
+    return [name, "--context", context, *rest]

@@ -1,0 +1,119 @@
+"""What is released: the same bytes for the same sources, each archive with its licence; licences read off a bill."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import runpy
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import ZipFile
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+RELEASE: dict[str, Any] = runpy.run_path(str(REPOSITORY / ".ci" / "release.py"))
+PROJECTS: Callable[[Path], list[Path]] = RELEASE["projects"]
+SOURCES = shutil.ignore_patterns(".*", "__pycache__", "tests", "benchmarks", "build", "dist")
+
+
+class Built(NamedTuple):
+    archives: dict[str, Path]
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.archives.items()}
+
+
+def built(sources: Path, place: Path, epoch: int) -> Built:
+    RELEASE["build"](PROJECTS(sources), place, os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
+    return Built({each.name: each for each in place.iterdir()})
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is built, so that its files' times and modes can be changed."""
+    return shutil.copytree(REPOSITORY, tmp_path_factory.mktemp("checkout") / "sources", ignore=SOURCES)
+
+
+@pytest.fixture(scope="module")
+def once(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return built(sources, tmp_path_factory.mktemp("once") / "dist", 1_700_000_000)
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_every_distribution_is_built_as_sdist_and_wheel(once: Built) -> None:
+    names = {path.name for path in PROJECTS(REPOSITORY)[1:]} | {"kschedfw"}
+    assert len(names) > 10
+    for suffix in (".tar.gz", ".whl"):
+        made = {file.split("-")[0].replace("_", "-") for file in once.archives if file.endswith(suffix)}
+        assert made == names
+
+
+def test_the_same_sources_give_the_same_bytes_whatever_their_times_and_modes(
+    once: Built, sources: Path, tmp_path: Path
+) -> None:
+    for path in sources.rglob("*.py"):
+        path.chmod(0o600)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert built(sources, tmp_path / "dist", 1_700_000_000).hashes == once.hashes
+
+
+def test_archives_carry_the_time_that_is_given(once: Built) -> None:
+    for path in once.archives.values():
+        if path.suffix == ".whl":
+            with ZipFile(path) as wheel:
+                assert {each.date_time[:3] for each in wheel.infolist()} == {(2023, 11, 14)}
+        else:
+            with tarfile.open(path) as archive:
+                assert {each.mtime for each in archive} == {1_700_000_000}
+
+
+def test_every_archive_has_the_licence(once: Built) -> None:
+    licence = (REPOSITORY / "LICENSE").read_bytes()
+    for path in once.archives.values():
+        if path.suffix == ".whl":
+            with ZipFile(path) as wheel:
+                (name,) = (each for each in wheel.namelist() if each.endswith("licenses/LICENSE"))
+                assert wheel.read(name) == licence
+        else:
+            with tarfile.open(path) as archive:
+                (name,) = (each for each in archive.getnames() if each.count("/") == 1 and "LICENSE" in each)
+                stored = archive.extractfile(name)
+                assert stored is not None
+                assert stored.read() == licence
+
+
+def test_a_licence_is_its_expression_or_else_the_ids_and_names_that_are_declared() -> None:
+    def component(name: str, *licences: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "version": "1", "licenses": list(licences)}
+
+    text = "The Licence\nof many lines"
+    bill = {
+        "components": [
+            component("named", {"license": {"name": text}}),
+            component("ids", {"license": {"id": "MIT"}}, {"license": {"id": "Apache-2.0"}}),
+            component("expression", {"expression": "MIT OR Apache-2.0"}),
+            {"name": "silent", "version": "1"},
+        ]
+    }
+    assert RELEASE["licences"](bill) == [
+        ("expression", "1", "MIT OR Apache-2.0"),
+        ("ids", "1", "Apache-2.0, MIT"),
+        ("named", "1", "The Licence"),
+        ("silent", "1", ""),
+    ]
+
+
+def test_without_a_commit_and_without_a_given_time_nothing_is_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
+    with pytest.raises(SystemExit, match="set SOURCE_DATE_EPOCH"):
+        RELEASE["environment"]()

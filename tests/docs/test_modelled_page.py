@@ -1,0 +1,95 @@
+"""docs/modelled.md is complete: every gate, plugin, kind and field is in it, with how much of it is here."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import kschedfw.cluster
+from kschedfw.api.convert import structure
+from kschedfw.api.kinds import KINDS
+from kschedfw.framework.gate_table import FEATURE_GATES
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "modelled.md").read_text(encoding="utf-8")
+SCRIPT: dict[str, Any] = runpy.run_path(str(DOCS / "generate_modelled.py"))
+KNOWN: dict[str, dict[str, str]] = SCRIPT["known_types"]()
+READ: dict[str, type] = SCRIPT["read_types"](KNOWN)
+SHARED = {"apiVersion", "kind", "metadata"}
+"""Fields that every kind has."""
+
+
+def rows(section: str) -> Iterator[list[str]]:
+    """The cells of each row of a section's table."""
+    text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    for line in text[1].splitlines()[1:]:
+        if line.startswith("| ") and not line.startswith("| ---"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def fields(cell: str) -> list[str]:
+    return [each for each in cell.split(", ") if each]
+
+
+def test_it_is_what_the_script_writes() -> None:
+    assert SCRIPT["modelled_page"]() == PAGE, "run: python docs/generate_modelled.py"
+
+
+def test_every_gate_and_every_in_tree_plugin_is_there_with_its_mark() -> None:
+    gates = {name: mark for name, mark, _ in rows("Feature gates") if name != "gate"}
+    assert gates.keys() == FEATURE_GATES.keys()
+    assert set(gates.values()) == {"✓", "partial", "no"}
+    assert [name for name, mark in gates.items() if mark == "✓" and FEATURE_GATES[name].only is False] == []
+    plugins = [
+        re.sub(r"\[(\w+)\].*", r"\1", name) for name, *_ in rows("In-tree plugins") if name != "plugin"
+    ]
+    assert plugins == SCRIPT["in_tree_plugins"]()
+    assert len(plugins) > 20
+
+
+def test_gates_that_are_called_partial_are_gates_that_can_not_be_on() -> None:
+    assert [FEATURE_GATES[name].only for name in SCRIPT["PARTIAL_GATES"]] == [False, False]
+
+
+def test_every_kind_that_is_read_is_there_with_each_of_its_known_fields_once() -> None:
+    table = {
+        name.strip("`"): [*fields(whole), *fields(partly), *fields(none)]
+        for name, whole, partly, none in rows("Fields of objects")
+        if name != "type"
+    }
+    assert KINDS.keys() <= table.keys()
+    for name, listed in table.items():
+        assert sorted(listed) == sorted(KNOWN[name].keys() - SHARED), name
+
+
+def needed(cls: type) -> set[str]:
+    """The fields without which nothing can be read."""
+    return {each.name for each in attrs.fields(cls) if each.init and each.default is attrs.NOTHING}
+
+
+NEEDED = {"name": "a", "metadata": {"name": "a"}}
+READABLE = sorted(name for name, cls in READ.items() if needed(cls) <= NEEDED.keys())
+
+
+def test_most_types_can_be_read_from_a_name_alone() -> None:
+    assert len(READABLE) > 100
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_field_that_is_called_unread_changes_nothing(name: str) -> None:
+    marks = SCRIPT["field_marks"](name, READ[name], KNOWN)
+    unread = {field: {"any": "thing"} for field, mark in marks.items() if mark == "no"}
+    assert structure(NEEDED | unread, READ[name]) == structure(NEEDED, READ[name])
+
+
+def test_the_controllers_of_kschedfw_are_there() -> None:
+    offered = [each for each in kschedfw.cluster.__all__ if each.endswith("Controller")]
+    assert len(offered) == 2
+    assert [each for each in offered if f"`{each}`" not in PAGE] == []
