@@ -9,22 +9,21 @@ amounts come from small sets, so that selectors match and amounts compete.
 This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
 `pod_manifests` and `node_manifests` generate the manifests, to which more fields can be added; `clusters` generates
-nodes, bound pods and pending pods.
-What is drawn again and again is made once, as a constant: hypothesis checks every new strategy, which takes longer than
-drawing from it.
+nodes, bound pods and pending pods. A failing test prints manifests.
 
-`pod_manifests` and `node_manifests` give the manifests themselves, to put more fields into; `clusters` gives nodes,
-pods on them, and pending ones.
+What is drawn again and again is made once, as a constant: hypothesis checks every new strategy, which takes longer than
+drawing from it. What a failing test doesn't need has to be what the smallest draw leaves out: hypothesis makes numbers
+small and lists short, and what is drawn for one thing must stand together, so that it can be left out at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
+from kschedfw.api.manifests import node_from_manifest, pod_from_manifest, to_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
@@ -37,7 +36,18 @@ except ImportError as error:
         "generated clusters need hypothesis; install it with: pip install 'kschedfw[testing]'"
     ) from error
 
+if TYPE_CHECKING:
+    from hypothesis.vendor.pretty import RepresentationPrinter
+
 Manifest = dict[str, Any]
+
+
+def _one_in(number: int) -> st.SearchStrategy[bool]:
+    """True once in so many draws, and False in the smallest one."""
+    return st.integers(0, number - 1).map(lambda drawn: drawn == number - 1)
+
+
+_ONE_IN_THREE, _ONE_IN_FOUR, _ONE_IN_FIVE, _ONE_IN_TEN = map(_one_in, (3, 4, 5, 10))
 
 NAMESPACES = ("default", "team-a", "team-b")
 ZONES = ("zone-1", "zone-2", "zone-3")
@@ -83,7 +93,7 @@ def resources(draw: st.DrawFn) -> Manifest:
             given[where][name] = chosen[0]
         if len(chosen) == 2:
             given["limits"][name] = chosen[1]
-    if draw(st.integers(0, 4)) == 0:
+    if draw(_ONE_IN_FIVE):
         given["limits"][GPU] = str(draw(st.integers(0, 4)))  # not overcommitted: the request equals the limit
     return given
 
@@ -196,7 +206,7 @@ def _affinities(draw: st.DrawFn) -> Manifest:
             required = {"nodeSelectorTerms": terms}
             affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = required
     for kind in ("podAffinity", "podAntiAffinity"):
-        if draw(st.integers(0, 2)) == 0:
+        if draw(_ONE_IN_THREE):
             affinity[kind] = {
                 "requiredDuringSchedulingIgnoredDuringExecution": draw(_REQUIRED_PODS),
                 "preferredDuringSchedulingIgnoredDuringExecution": draw(_PREFERRED_PODS),
@@ -294,7 +304,7 @@ def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "")
         if draw(st.booleans()):
             container["restartPolicy"] = "Always"
     containers = draw(_CONTAINERS)
-    if draw(st.integers(0, 3)) == 0:
+    if draw(_ONE_IN_FOUR):
         containers[0] |= draw(_RESTART_RULES)
     spec: Manifest = {
         "containers": containers,
@@ -306,7 +316,7 @@ def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "")
         "priority": draw(_PRIORITY),
         "nodeName": node_name,
     }
-    if draw(st.integers(0, 3)) == 0:
+    if draw(_ONE_IN_FOUR):
         spec["overhead"] = {"cpu": "10m", "memory": "16Mi"}
     return {
         "apiVersion": "v1",
@@ -345,10 +355,11 @@ _CAPACITY = st.fixed_dictionaries(
     {
         "cpu": st.sampled_from(["500m", "2", "8", "64"]),
         "memory": st.sampled_from(["1Gi", "4Gi", "64Gi"]),
-        "pods": st.sampled_from(["0", "3", "110"]),
+        "pods": st.sampled_from(["110", "3", "0"]),
     },
     optional={GPU: st.integers(0, 8).map(str)},
 )
+_PLAIN_CAPACITY = {"cpu": "500m", "memory": "1Gi", "pods": "110"}
 _IMAGES = st.lists(
     st.sampled_from([("web:1", 50_000_000), ("db:2", 900_000_000)]).map(
         lambda image: {"names": [image[0]], "sizeBytes": image[1]}
@@ -369,7 +380,7 @@ def node_manifests(draw: st.DrawFn, name: str | None = None) -> Manifest:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": given},
-        "spec": {"taints": draw(_TAINTS), "unschedulable": draw(st.integers(0, 9)) == 0},
+        "spec": {"taints": draw(_TAINTS), "unschedulable": draw(_ONE_IN_TEN)},
         "status": {
             "capacity": draw(_CAPACITY),
             "images": draw(_IMAGES),
@@ -390,6 +401,51 @@ class Cluster:
     bound: tuple[Pod, ...]
     pending: tuple[Pod, ...]
 
+    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:  # noqa: ARG002  # hypothesis' name
+        """Print the manifests, each on a line of its own, instead of every attribute of every object."""
+        with printer.group(4, "Cluster.of(", ")"):
+            for obj in (*self.nodes, *self.bound, *self.pending):
+                printer.breakable()
+                printer.text(f"{to_manifest(obj)!r},")
+
+    @classmethod
+    def of(cls, *manifests: Manifest) -> Cluster:
+        """Return the cluster of these manifests, as a failing test prints it."""
+        found = [
+            node_from_manifest(each) if each["kind"] == "Node" else pod_from_manifest(each)
+            for each in manifests
+        ]
+        pods = [each for each in found if isinstance(each, Pod)]
+        return cls(
+            tuple(each for each in found if isinstance(each, Node)),
+            tuple(pod for pod in pods if pod.node_name),
+            tuple(pod for pod in pods if not pod.node_name),
+        )
+
+
+def _or_plain(
+    rich: st.SearchStrategy[Manifest], plain: Callable[[], Manifest]
+) -> st.SearchStrategy[Manifest]:
+    """The plain manifest, once in six draws; it takes the place of a rich one in a single step."""
+    return st.integers(0, 5).flatmap(lambda drawn: rich if drawn else st.builds(plain))
+
+
+_NODE = _or_plain(node_manifests("node"), lambda: _manifest("Node", {}, {"capacity": dict(_PLAIN_CAPACITY)}))
+_POD = _or_plain(
+    pod_manifests("pod"),
+    lambda: _manifest("Pod", {"containers": [{"name": "main-0", "image": "web:1"}]}, {}, namespace="default"),
+)
+
+
+def _manifest(kind: str, spec: Manifest, status: Manifest, **metadata: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"labels": {}, "creationTimestamp": "2024-01-01T00:00:00Z", **metadata},
+        "spec": spec,
+        "status": status,
+    }
+
 
 @st.composite
 def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pending: int = 2) -> Cluster:
@@ -397,10 +453,28 @@ def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pen
 
     Bound pods needn't fit their nodes, as in real clusters after a change.
     """
-    names = [f"node-{index}" for index in range(draw(st.integers(1, most_nodes)))]
-    hosts = draw(st.lists(st.sampled_from(names), max_size=most_bound))
+    # Lists, whose items hypothesis leaves out one by one; names and hosts are given afterwards, since an item that
+    # depended on another one couldn't be left out alone.
+    hosts = draw(st.lists(_NODE, min_size=1, max_size=most_nodes))
+    bound = draw(st.lists(st.tuples(st.integers(0, most_nodes - 1), _POD), max_size=most_bound))
+    pending = draw(st.lists(_POD, max_size=most_pending))
     return Cluster(
-        nodes=tuple(draw(nodes(name)) for name in names),
-        bound=tuple(draw(pods(f"bound-{index}", host)) for index, host in enumerate(hosts)),
-        pending=tuple(draw(pods(f"pending-{index}")) for index in range(draw(st.integers(0, most_pending)))),
+        nodes=tuple(_named_node(manifest, f"node-{index}") for index, manifest in enumerate(hosts)),
+        bound=tuple(
+            _named_pod(manifest, f"bound-{index}", f"node-{host % len(hosts)}")
+            for index, (host, manifest) in enumerate(bound)
+        ),
+        pending=tuple(_named_pod(manifest, f"pending-{index}") for index, manifest in enumerate(pending)),
     )
+
+
+def _named_node(manifest: Manifest, name: str) -> Node:
+    manifest["metadata"]["name"] = manifest["metadata"]["labels"]["kubernetes.io/hostname"] = name
+    return node_from_manifest(manifest)
+
+
+def _named_pod(manifest: Manifest, name: str, node_name: str = "") -> Pod:
+    manifest["metadata"]["name"] = name
+    manifest["spec"]["nodeName"] = node_name
+    manifest["status"]["phase"] = "Running" if node_name else "Pending"
+    return pod_from_manifest(manifest)
