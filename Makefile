@@ -19,13 +19,14 @@ CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
 APPEND ?=
+ONLY ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start many processes, each of which would compile kschedfw anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +83,9 @@ fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that f
 
 benchmark: $(VENV)/.installed-dev ## what pods cost, against benchmarks/history.jsonl (APPEND=--append adds to it)
 	@$(BIN)/python -m tests.benchmarks.history $(APPEND)
+
+figures: $(VENV)/.installed-dev ## measure what docs/performance.md says (ONLY=nodes), and write it with machine, commit and date
+	@$(BIN)/python docs/figures.py $(ONLY)
 
 lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff check'

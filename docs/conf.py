@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+from figures import marked
 
 project = "kschedfw"
 author = "the maintainers of kschedfw"
@@ -27,3 +34,12 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 napoleon_use_ivar = True  # what a docstring lists under "Attributes" is listed once
 suppress_warnings = ["ref.python"]  # several classes have a field named `type`, which annotations name, too
+
+
+def mark_old_figures(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Mark the tables of figures that are older than the code; see docs/figures.py."""
+    source[0] = marked(source[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", mark_old_figures)

@@ -16,21 +16,21 @@ from hatchling.plugin.manager import PluginManager
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-LINK = re.compile(r"\[([^\[\]]+)\]\(([^()]+)\)")
+LINK = re.compile(r"!?\[([^\[\]]+)\]\(([^()]+)\)")
 
 
 def links(page: str) -> list[tuple[str, str]]:
-    """The text and target of each link outside blocks of code."""
+    """The text and target of each link and picture outside blocks of code."""
     return LINK.findall(re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
 
 
-def test_its_readme_has_no_link_that_works_in_the_repository_only() -> None:
+def test_its_readme_has_no_link_or_picture_that_works_in_the_repository_only() -> None:
     page = ProjectMetadata(str(REPOSITORY), PluginManager()).core.readme
     relative = [text for text, target in links(README) if not target.startswith(("https://", "#"))]
     assert len(relative) > 20
     assert [target for _, target in links(page) if not target.startswith(("https://", "#"))] == []
     assert [text for text in relative if text not in page] == []
-    assert LINK.sub(r"\1", page) == LINK.sub(r"\1", README), "only links differ"
+    assert LINK.sub(r"\1", page) == LINK.sub(r"\1", README), "only links and pictures differ"
 
 
 @pytest.mark.slow

@@ -27,6 +27,8 @@ from kschedfw_kubernetes.cluster.errors import ConnectionConfigError
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LARGEST_KUBECONFIG: Final = 4 << 20
 _LARGEST_FILE: Final = 1 << 20
+_READ: Final[int] = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""How `small_file` opens: without waiting for who writes to a pipe. Windows has the last one only."""
 """Bytes of a token, certificate or key."""
 T = TypeVar("T")
 
@@ -230,8 +232,7 @@ def small_file(path: str) -> bytes:
     Raises:
         OSError, ValueError: it can't be read, or is no regular file of at most 1 MiB. A pipe or device might never end.
     """
-    # Without waiting for who writes to a pipe.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, _READ), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("is no regular file")
         content = file.read(_LARGEST_FILE + 1)

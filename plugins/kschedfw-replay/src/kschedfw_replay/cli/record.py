@@ -352,7 +352,7 @@ def _secret(out: Path) -> bytes:
     """The secret of pseudonyms, which a recording that is gone on with needs again; made where there is none."""
     path = out.with_name(f"{out.name}.secret")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         with contextlib.suppress(ValueError):
             if len(secret := bytes.fromhex(path.read_text(encoding="ascii"))) == _SECRET_BYTES:

@@ -27,6 +27,10 @@ FORMAT: Final = 1
 LONGEST_BLOCK: Final = 16 << 20
 """Bytes of a block, unpacked: a change of one object is at most as long as the API server may send."""
 
+NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+"""Makes `os.open` refuse a symbolic link, where the system can (Windows can't)."""
+_AS_IT_IS: Final[int] = NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Neither a link, nor waiting for a pipe's other end, nor with line ends changed, as Windows would."""
 _MAGIC: Final = b"kschedfw recording "
 _FIRST_LINE: Final = b"%b%d\n" % (_MAGIC, FORMAT)
 _LONGEST_FIRST_LINE: Final = len(_MAGIC) + 12
@@ -57,7 +61,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
         RecordingError: it can't be opened, or is no regular file.
     """
     try:
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, flags | _AS_IT_IS, 0o600)
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else f"can't be opened ({error.strerror})"
         raise RecordingError(f"{path}: {why}; a segment of a recording is a regular file") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 from collections.abc import Iterator
@@ -14,7 +13,13 @@ from typing import Final, Self
 import attrs
 
 from kschedfw import Clock, SystemClock, __version__
-from kschedfw_replay.recording.blocks import BlockWriter, RecordingError, TornError, open_regular
+from kschedfw_replay.recording.blocks import (
+    NO_LINK,
+    BlockWriter,
+    RecordingError,
+    TornError,
+    open_regular,
+)
 from kschedfw_replay.recording.lines import (
     EndLine,
     GapBefore,
@@ -332,11 +337,17 @@ def _locked(directory: Path) -> int:
     """Create the directory, readable by its owner alone, and lock it until the descriptor is closed.
 
     Raises:
-        RecordingError: it can't be written, or somebody else has locked it.
+        RecordingError: it can't be written, somebody else has locked it, or the system has no such locks.
     """
     try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows, where recordings can be read all the same
+        raise RecordingError(
+            f"{directory}: can't be locked on this system; record on Linux or macOS"
+        ) from None
+    try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
     except OSError as error:
         raise RecordingError(f"{directory}: can't be written ({error.strerror})") from None
     try:

@@ -1,0 +1,45 @@
+"""What README.md shows first: short, with pictures of what the commands print, and ten lines of code."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+BEGINNING, _, REST = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("\n## More\n")
+PICTURES = re.findall(r"!\[[^\]]+\]\((docs/pictures/[^)]+)\)", BEGINNING)
+SCRIPT: dict[str, Any] = runpy.run_path(str(REPOSITORY / "docs" / "generate_pictures.py"))
+
+
+def test_it_has_at_most_500_words_before_the_links() -> None:
+    assert REST
+    assert len(BEGINNING.split()) <= 500
+
+
+def test_its_code_has_ten_lines_and_its_commands_are_three() -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", BEGINNING, re.MULTILINE | re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) == 10
+    assert len(re.findall(r"^\$ ", BEGINNING, re.MULTILINE)) == 3
+
+
+def test_it_shows_every_picture_and_none_is_large() -> None:
+    assert sorted(PICTURES) == sorted(
+        str(each.relative_to(REPOSITORY)) for each in (REPOSITORY / "docs" / "pictures").iterdir()
+    )
+    assert [each for each in PICTURES if (REPOSITORY / each).stat().st_size > 150_000] == []
+
+
+def test_the_commands_of_its_pictures_are_those_that_the_script_runs() -> None:
+    assert f"$ {SCRIPT['COMMAND']}\n" in BEGINNING
+    assert f"$ kschedfw {' '.join(SCRIPT['PAGE'][:2])}\n" in BEGINNING
+
+
+@pytest.mark.slow
+def test_the_terminal_in_the_picture_shows_what_the_command_prints() -> None:
+    now = SCRIPT["terminal_picture"](SCRIPT["explained"]())
+    kept = (REPOSITORY / "docs" / "pictures" / "explain.svg").read_text(encoding="utf-8")
+    assert SCRIPT["words_of"](now) == SCRIPT["words_of"](kept), "run: python docs/generate_pictures.py"
