@@ -139,6 +139,14 @@ class MetricsRecorder(Protocol):
         """The scheduling algorithm has ended, with or without a node. `seconds` include preemption, but not assume."""
         ...
 
+    def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
+        """An attempt to schedule a group of pods has ended. `seconds` are from its start to the last member's place."""
+        ...
+
+    def group_algorithm(self, seconds: float) -> None:
+        """The algorithm for a group has ended; `scheduling_algorithm` is told of each member as well."""
+        ...
+
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
         """The search of an earlier pod was reused or not. A hint counts when the pod gets a node."""
         ...
@@ -256,6 +264,12 @@ class NoMetrics:
         pass
 
     def scheduling_algorithm(self, seconds: float) -> None:
+        pass
+
+    def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
+        pass
+
+    def group_algorithm(self, seconds: float) -> None:
         pass
 
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:

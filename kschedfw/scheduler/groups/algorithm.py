@@ -243,6 +243,8 @@ class GroupAlgorithm:
         observe: GroupObservation | None,
     ) -> None:
         attempt = member.attempt
+        handle = attempt.framework.handle
+        begun = handle.clock.monotonic()
         observer = None if observe is None else observe.member(placement, attempt.pod)
         try:
             member.result = self._algorithm.schedule_within(
@@ -259,6 +261,7 @@ class GroupAlgorithm:
                 member.preempts = True
         except SchedulingError as error:
             member.status = error.status
+        handle.metrics.scheduling_algorithm(handle.clock.monotonic() - begun)
 
     def _take_place(self, trial: MemberTrial, member: MemberResult) -> None:
         attempt, host = member.attempt, member.node_name

@@ -16,6 +16,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
+from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import ExtensionPoint
@@ -161,6 +162,7 @@ class GroupCycle:
                 self._cycle.fail(attempt, mixed)
             return {attempt.pod.uid: MemberRefusal(mixed) for attempt in attempts}
         framework = attempts[0].framework
+        metrics, begun = framework.handle.metrics, self._clock.monotonic()
         self._cache.update_snapshot(self._snapshot, members=pods)
         lists = AffinityLists.of(self._snapshot)
 
@@ -181,8 +183,11 @@ class GroupCycle:
                 status = Status.unschedulable(status.message, preemption.status.message)
             else:
                 status = preemption.status
+        metrics.group_algorithm(self._clock.monotonic() - begun)
         self._end(group, result, preemption, status)
         refused = self._submit(attempts, result, status, start, is_waiting=is_waiting)
+        profile = framework.profile.scheduler_name
+        metrics.group_attempt(_outcome(status), profile, self._clock.monotonic() - begun)
         self._tell(group, status)
         return refused
 
@@ -290,6 +295,12 @@ class GroupCycle:
             self._cluster.update(present.with_condition(condition))
         except Exception as error:  # whatever kind of cluster this is
             _log.warning("can't write the condition of group %s: %s", group.key, error)
+
+
+def _outcome(status: Status) -> AttemptResult:
+    if status.is_success:
+        return AttemptResult.SCHEDULED
+    return AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR
 
 
 def _turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:

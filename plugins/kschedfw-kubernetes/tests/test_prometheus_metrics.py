@@ -59,6 +59,8 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     """Have each metric told once, so that it shows."""
     metrics.scheduling_attempt(AttemptResult.SCHEDULED, PROFILE, 0.5)
     metrics.scheduling_algorithm(0.5)
+    metrics.group_attempt(AttemptResult.SCHEDULED, PROFILE, 0.5)
+    metrics.group_algorithm(0.5)
     metrics.batch_attempt(BatchAttempt.HINT_USED, PROFILE)
     metrics.batch_flushed(BatchFlush.NODE_NOT_FULL, PROFILE)
     metrics.node_hint(True, PROFILE, 0.5)
@@ -121,6 +123,9 @@ TABLE = [
     ("schedule_attempts", "counter", {"result", "profile"}, None),
     ("scheduling_attempt_duration_seconds", "histogram", {"result", "profile"}, (0.001, 16.384, 15)),
     ("scheduling_algorithm_duration_seconds", "histogram", set(), (0.001, 16.384, 15)),
+    ("podgroup_schedule_attempts", "counter", {"result", "profile"}, None),
+    ("podgroup_scheduling_attempt_duration_seconds", "histogram", {"result", "profile"}, (0.001, 16.384, 15)),
+    ("podgroup_scheduling_algorithm_duration_seconds", "histogram", set(), (0.001, 16.384, 15)),
     ("pod_scheduling_attempts", "histogram", set(), (1, 16, 5)),
     ("pod_scheduling_sli_duration_seconds", "histogram", {"attempts"}, (0.01, 5242.88, 20)),
     ("pod_scheduled_after_flush", "counter", set(), None),

@@ -155,6 +155,28 @@ class PrometheusMetrics:
             "How long it takes to look for a node, preemption included.",
             ATTEMPT_SECONDS,
         )
+        self._group_attempts = children(
+            make.counter(
+                "podgroup_schedule_attempts_total",
+                "Attempts to schedule a group of pods: scheduled, unschedulable or error.",
+                "result",
+                "profile",
+            )
+        )
+        self._group_seconds = children(
+            make.histogram(
+                "podgroup_scheduling_attempt_duration_seconds",
+                "How long attempts to schedule a group of pods take, until all members have their places.",
+                ATTEMPT_SECONDS,
+                "result",
+                "profile",
+            )
+        )
+        self._group_algorithm_seconds = make.histogram(
+            "podgroup_scheduling_algorithm_duration_seconds",
+            "How long it takes to look for nodes for a group of pods, preemption included.",
+            ATTEMPT_SECONDS,
+        )
         self._pod_attempts = make.histogram(
             "pod_scheduling_attempts", "Attempts that pods needed until they were bound.", ATTEMPTS
         )
@@ -336,6 +358,13 @@ class PrometheusMetrics:
 
     def scheduling_algorithm(self, seconds: float) -> None:
         self._algorithm_seconds.observe(seconds)
+
+    def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
+        self._group_attempts(result, profile).inc()
+        self._group_seconds(result, profile).observe(seconds)
+
+    def group_algorithm(self, seconds: float) -> None:
+        self._group_algorithm_seconds.observe(seconds)
 
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
         self._batch_attempts(profile, result).inc()
