@@ -7,3 +7,6 @@ from typing import Final
 from kschedfw.cli import Command
 
 RECORD: Final = Command("Record what happens in a live cluster.", "kschedfw_replay.cli.record:record_app")
+SHADOW: Final = Command(
+    "Decide beside a live cluster's scheduler, and compare.", "kschedfw_replay.cli.shadow:shadow_app"
+)

@@ -1,0 +1,316 @@
+"""`kschedfw shadow`: a configuration beside the scheduler of a live cluster."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import attrs
+import typer
+from kschedfw_kubernetes import SCHEDULER_KINDS, KubernetesCluster, NotSyncedError, connect
+from rich.live import Live
+
+from kschedfw import Clock, SchedulerConfiguration
+from kschedfw.api import FieldErrors, PodGroup
+from kschedfw.api.reading import read_duration
+from kschedfw.cli import (
+    ExitCode,
+    GatesOption,
+    KubeVersionOption,
+    SeedOption,
+    UsageError,
+    complain,
+    print_parts,
+    selected_configuration,
+    stdout_console,
+)
+from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw_replay.shadow.decision import Comparison
+from kschedfw_replay.shadow.output import line, summary
+from kschedfw_replay.shadow.shadow import Shadow
+from kschedfw_replay.shadow.tally import METRICS, Condition, ConditionError, Tally
+
+if TYPE_CHECKING:
+    from kschedfw_replay.shadow.metrics import ShadowMetrics
+
+NEEDS_EXTRA = "--port needs the extra metrics: pip install 'kschedfw-replay[metrics]'"
+
+_LISTING_SECONDS = 60.0
+"""Seconds for the cluster to be listed."""
+_POLL_SECONDS = 0.1
+_REDRAWN_SECONDS = 1.0
+
+SHADOW_HELP = f"""Decide every pod of a live cluster beside its own scheduler, and show how often the two agree.
+
+Nothing is written to the cluster: the user needs no other rights than get, list and watch. Each time when the cluster's
+scheduler has bound a pod, or refused one, the configuration decides on the same pod in the state before.
+
+On a terminal there is a table; elsewhere a line for each decision that differs, and the table at the end. It ends by
+Ctrl-C or SIGTERM, after --for or --decisions; a second signal ends it at once.
+
+--fail-on takes a metric, and what it is compared with: 'agreement < 99%', 'failed', 'p99 > 50'. A percentage is that of
+all decisions. As soon as a condition holds, a line on standard error says so; the exit code is about the end.
+The metrics are {", ".join(METRICS)}; p50, p90 and p99 are in milliseconds.
+
+\b
+Exit codes:
+  0    ended
+  1    the extra metrics isn't installed
+  2    bad usage or a bad configuration, the address is taken, or the cluster can't be read
+  3    a condition of --fail-on holds at the end
+  70   a bug in kschedfw
+  130  ended at once by a second Ctrl-C
+  143  the same by SIGTERM
+"""
+
+
+def _duration(text: str) -> float:
+    try:
+        return read_duration(text, float)
+    except FieldErrors:
+        raise typer.BadParameter(f"{text!r} is no duration such as 90s or 1h30m") from None
+
+
+shadow_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@shadow_app.command(help=SHADOW_HELP)
+def shadow(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The configuration to try: a KubeSchedulerConfiguration. Default: kube-scheduler's.",
+        ),
+    ] = None,
+    feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="How to reach the API server, and as whom.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which context of the kubeconfig. Default: the current one."),
+    ] = None,
+    seed: SeedOption = 0,
+    for_: Annotated[
+        float | None,
+        typer.Option(
+            "--for", parser=_duration, metavar="DURATION", help="End after this time, such as 1h30m."
+        ),
+    ] = None,
+    decisions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="End after this many decisions.")
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Exit with 3 if this holds at the end. Repeatable."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each decision as a line of JSON, and a summary as the last.")
+    ] = False,
+    bind_address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where metrics are served.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="N", help="Serve /metrics and /healthz there; 0 takes a free port."
+        ),
+    ] = None,
+) -> None:
+    conditions = _conditions(fail_on or [])
+    configuration = selected_configuration(config, None, feature_gates, kube_version)
+    tally, view = Tally(), _View.of(as_json=as_json)
+    with (
+        _metrics(bind_address, port) as metrics,
+        _stopping() as stopping,
+        connect(kubeconfig, context, user_agent="kschedfw-shadow", qps=-1) as client,
+    ):
+        client.fence.close()  # nothing here writes, and nothing could
+        with _following(KubernetesCluster(client, _kinds(configuration)), stopping) as live:
+            run = _Run(tally, view, conditions, metrics, client.clock, stopping)
+            run.follow(live, configuration, seed, for_, decisions)
+    view.end(tally)
+    failed = [condition for condition in conditions if condition.holds(tally)]
+    for condition in failed:
+        complain(f"--fail-on {condition.text}: {condition.told(tally)}", ExitCode.CONDITION_HOLDS)
+    if failed:
+        raise typer.Exit(ExitCode.CONDITION_HOLDS)
+
+
+@attrs.define
+class _Run:
+    """The loop that compares, counts and shows."""
+
+    tally: Tally
+    view: _View
+    conditions: list[Condition]
+    metrics: ShadowMetrics | None
+    clock: Clock
+    stopping: threading.Event
+    alarmed: set[Condition] = attrs.field(factory=set)
+
+    def follow(
+        self,
+        live: KubernetesCluster,
+        configuration: SchedulerConfiguration,
+        seed: int,
+        seconds: float | None,
+        decisions: int | None,
+    ) -> None:
+        shadow = Shadow(live, configuration, clock=self.clock, seed=seed)
+        end = math.inf if seconds is None else self.clock.monotonic() + seconds
+        unsubscribe = live.watch(shadow.observe)
+        try:
+            with self.view.shown():
+                while not self.stopping.is_set() and self.clock.monotonic() < end:
+                    for comparison in shadow.decisions():
+                        self._take(comparison)
+                        if self.tally.decisions == decisions:
+                            return
+                        if self.stopping.is_set():
+                            break
+                    self._tell(shadow.backlog)
+                    self.stopping.wait(_POLL_SECONDS)
+        finally:
+            unsubscribe()
+            shadow.close()
+
+    def _take(self, comparison: Comparison) -> None:
+        self.tally.add(comparison)
+        self.view.add(comparison)
+        if self.metrics is not None:
+            self.metrics.add(comparison)
+
+    def _tell(self, backlog: float) -> None:
+        self.view.redraw(self.tally, backlog, self.clock.monotonic())
+        if self.metrics is not None:
+            self.metrics.tell_backlog(backlog)
+        for condition in self.conditions:
+            if condition.holds(self.tally) and condition not in self.alarmed:
+                self.alarmed.add(condition)
+                complain(f"alarm: {condition.text}: {condition.told(self.tally)}", ExitCode.CONDITION_HOLDS)
+
+
+class _View:
+    """Prints decisions and the summary: as JSON, as lines, or as a table that is drawn anew."""
+
+    def __init__(self, add: Callable[[Comparison], None], live: Live | None, *, as_json: bool) -> None:
+        self.add = add
+        """Show one decision."""
+        self._live, self._as_json = live, as_json
+        self._redrawn = -math.inf
+
+    @classmethod
+    def of(cls, *, as_json: bool) -> _View:
+        """The view for standard output as it is."""
+        if as_json:
+            return cls(_print_json, None, as_json=True)
+        if not sys.stdout.isatty():
+            return cls(_print_line, None, as_json=False)
+        return cls(lambda _: None, Live(console=stdout_console(), auto_refresh=False), as_json=False)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the table for the time of the block, if there is one."""
+        if self._live is None:
+            yield
+            return
+        with self._live:
+            yield
+        self._live = None
+
+    def redraw(self, tally: Tally, backlog: float, now: float) -> None:
+        """Draw the table anew, at most once a second."""
+        if self._live is not None and now >= self._redrawn + _REDRAWN_SECONDS:
+            self._redrawn = now
+            self._live.update(summary(tally, backlog), refresh=True)
+
+    def end(self, tally: Tally) -> None:
+        """Print the summary."""
+        if self._as_json:
+            print(json.dumps({"summary": tally.to_json()}, ensure_ascii=False), flush=True)
+        else:
+            print_parts(stdout_console(), [summary(tally)])
+
+
+def _print_json(comparison: Comparison) -> None:
+    print(json.dumps(comparison.to_json(), ensure_ascii=False), flush=True)
+
+
+def _print_line(comparison: Comparison) -> None:
+    if not comparison.agreement.agrees:
+        print(line(comparison), flush=True)
+
+
+def _conditions(texts: list[str]) -> list[Condition]:
+    try:
+        return [Condition.parse(text) for text in texts]
+    except ConditionError as error:
+        raise UsageError(f"--fail-on: {error}") from None
+
+
+def _kinds(configuration: SchedulerConfiguration) -> tuple[type, ...]:
+    grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
+    return (*SCHEDULER_KINDS, PodGroup) if grouped else SCHEDULER_KINDS
+
+
+@contextmanager
+def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
+    """Serve metrics for the time of the block; None without a port."""
+    if port is None:
+        yield None
+        return
+    try:
+        from kschedfw_replay.shadow.metrics import ShadowMetrics, serving
+    except ImportError:
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    metrics = ShadowMetrics()
+    with serving(metrics, address, port) as bound:
+        host = f"[{address}]" if ":" in address else address
+        print(f"kschedfw: metrics at http://{host}:{bound}/metrics", file=sys.stderr, flush=True)
+        yield metrics
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that the first SIGINT or SIGTERM sets, within the block; a second one does what it always does."""
+    stopping = threading.Event()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        stopping.set()
+        signal.signal(number, before[number])
+
+    before = {int(number): signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _following(live: KubernetesCluster, stopping: threading.Event) -> Iterator[KubernetesCluster]:
+    """Follow the cluster for the time of the block, which begins when all is listed.
+
+    Raises:
+        NotSyncedError: it isn't within a minute.
+    """
+    with live:
+        waited = 0.0
+        while not (stopping.is_set() or live.wait_for_sync(_POLL_SECONDS)):
+            waited += _POLL_SECONDS
+            if waited >= _LISTING_SECONDS:
+                missing = [status for status in live.sync_status().values() if not status.synced]
+                why = "; ".join(f"{each.kind}: {each.last_error or 'no answer yet'}" for each in missing)
+                raise NotSyncedError(f"the cluster isn't listed after {_LISTING_SECONDS:g} s: {why}")
+        yield live

@@ -1,0 +1,1 @@
+"""Decides every pod of a live cluster beside its scheduler, and compares: `kschedfw shadow`."""

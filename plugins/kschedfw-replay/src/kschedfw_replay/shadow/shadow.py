@@ -1,0 +1,201 @@
+"""Decides beside a cluster's scheduler: follows its events, and compares each of its decisions with one's own."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from random import Random
+from typing import Final
+
+import attrs
+
+from kschedfw import Clock, GenericScheduler, Pod, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.explain import ExplainingScheduler
+from kschedfw_replay.shadow.claims import Claims
+from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison, Recorded, compared, failed
+from kschedfw_replay.shadow.mirror import Mirror
+from kschedfw_replay.shadow.timeline import Arrival, Timeline
+
+SETTLING_SECONDS: Final = 0.5
+"""How long an event waits before it counts: as long, a decision may follow that was made before it."""
+_MOST_MOVED: Final = 12
+"""How many changes earlier, and later, are tried for a decision that doesn't agree."""
+_FAR_BEHIND: Final = 10.0
+"""Seconds. So far behind, causes aren't looked for: it takes more time than to decide."""
+
+
+@attrs.frozen
+class _Change:
+    """A change that has been made, and how to take it back."""
+
+    made: WatchEvent
+    inverse: WatchEvent
+    at: float
+
+
+class Shadow:
+    """Decides with a configuration what the scheduler of `source` decides, at the same moments and on the same states.
+
+    Events come in by `observe`, from any thread; comparisons come out of `decisions`, on one thread. The state is a
+    private copy, and what the configuration's scheduler and plugins write goes nowhere. All nodes are looked at for
+    every pod, whatever `percentageOfNodesToScore` says: from where the cluster's scheduler began isn't known.
+
+    Args:
+        source: read for custom objects, and for kinds of which no event has come.
+        clock: the clock of plugins, and of arrivals.
+        seed: of draws among nodes that are equally good.
+        settling: seconds for which an event waits for others.
+
+    Raises:
+        PluginError, ProfileError, MissingExtraError: the configuration can't be run.
+    """
+
+    def __init__(
+        self,
+        source: Cluster,
+        configuration: SchedulerConfiguration,
+        *,
+        clock: Clock,
+        seed: int = 0,
+        settling: float = SETTLING_SECONDS,
+    ) -> None:
+        self._clock, self._settling = clock, settling
+        self._mirror = Mirror(source)
+        self._scheduler = scheduler_from_configuration(
+            _looking_at_all(configuration), self._mirror, clock=clock, random=Random(seed), idle=True
+        )
+        assert isinstance(self._scheduler.algorithm, GenericScheduler)
+        self._explainer = ExplainingScheduler(self._scheduler.algorithm)
+        self._claims = Claims(self._mirror)
+        self._lock = threading.Lock()
+        self._inbox: list[tuple[WatchEvent, float]] = []
+        """Events with their times, which are on the monotonic clock; written by whoever observes, with the lock."""
+        self._timeline = Timeline(settling, lambda key: self._mirror.get(Pod, key))
+        self._applied: deque[_Change] = deque()
+        """The latest changes, as long as they may be taken back."""
+        self.passed_over = 0
+        """Decisions on pods for which the configuration has no profile."""
+
+    def observe(self, event: WatchEvent) -> None:
+        """Take a change of the cluster, in the order of the changes. Thread-safe."""
+        with self._lock:
+            self._inbox.append((event, self._clock.monotonic()))
+
+    @property
+    def backlog(self) -> float:
+        """For how many seconds the oldest event has waited since it was settled; 0 if there is none."""
+        at = self._timeline.next_at
+        return 0.0 if at is None else max(0.0, self._clock.monotonic() - at - self._settling)
+
+    def decisions(self, *, everything: bool = False) -> Iterator[Comparison]:
+        """Compare the decisions in the events that have settled by now; with `everything`, in all that have come."""
+        with self._lock:
+            came, self._inbox = self._inbox, []
+        for event, at in came:
+            self._timeline.put(event, at)
+        settled = math.inf if everything else self._clock.monotonic() - self._settling
+        while (arrival := self._timeline.take(settled)) is not None:
+            recorded = arrival.recorded
+            if recorded is not None and recorded.pod.spec.scheduler_name in self._scheduler.frameworks:
+                yield self._compared(recorded, arrival)
+            elif recorded is not None:
+                self.passed_over += 1
+            self._apply(arrival)
+
+    def close(self) -> None:
+        """Close the plugins and extenders."""
+        self._scheduler.close()
+
+    def _apply(self, arrival: Arrival) -> None:
+        self._claims.note(arrival.event)
+        if (inverse := self._mirror.apply(arrival.event)) is not None:
+            self._applied.append(_Change(arrival.event, inverse, arrival.at))
+        while self._applied and (
+            len(self._applied) > 4 * _MOST_MOVED or self._applied[0].at < arrival.at - self._settling
+        ):
+            self._applied.popleft()
+
+    # --- deciding ---
+
+    def _compared(self, recorded: Recorded, arrival: Arrival) -> Comparison:
+        begun = self._clock.monotonic()
+        comparison = self._decide(recorded)
+        decided = self._clock.monotonic()
+        at = self._clock.now() - (decided - arrival.at)
+        comparison = attrs.evolve(comparison, at=at, seconds=decided - begun)
+        if comparison.agreement.agrees or comparison.agreement is Agreement.FAILED:
+            return comparison
+        return attrs.evolve(comparison, cause=self._cause(recorded))
+
+    def _decide(self, recorded: Recorded) -> Comparison:
+        framework = self._scheduler.frameworks[recorded.pod.spec.scheduler_name]
+        with self._changed(tuple(self._claims.taken_back(recorded.pod))):
+            try:
+                explanation = self._explainer.explain(framework, recorded.pod)
+            except Exception as error:  # a post_filter plugin may raise anything while it looks for victims
+                return failed(recorded, f"{type(error).__name__}: {error}", tuple(framework.plugins))
+        return compared(recorded, explanation, tuple(framework.plugins))
+
+    def _cause(self, recorded: Recorded) -> Cause:
+        """Why the decision doesn't agree: decide it anew with the changes after it, then without those before."""
+        if self._timeline.span > _FAR_BEHIND:
+            return Cause.UNKNOWN
+        later = (each.event for each in self._timeline.ahead())
+        earlier = (each.inverse for each in reversed(self._applied))
+        return self._moved(recorded, later) or self._moved(recorded, earlier) or Cause.UNKNOWN
+
+    def _moved(self, recorded: Recorded, events: Iterable[WatchEvent]) -> Cause | None:
+        """The kind of change after which the decision agrees, of these, which are made in turn and taken back."""
+        made: list[WatchEvent] = []
+        try:
+            for event in islice(filter(self._matters, events), _MOST_MOVED):
+                if event.object.uid == recorded.pod.uid or (inverse := self._mirror.apply(event)) is None:
+                    continue
+                made.append(inverse)
+                if self._decide(recorded).agreement.agrees:
+                    return Cause.RACE if isinstance(event.object, Pod) else Cause.NEWER_STATE
+        finally:
+            for inverse in reversed(made):
+                self._mirror.apply(inverse)
+        return None
+
+    def _matters(self, event: WatchEvent) -> bool:
+        """Whether the event may change a decision on another pod; most changes of pods are those of their phase."""
+        if not isinstance(event.object, Pod):
+            return True
+        known = self._mirror.get(Pod, event.object.key)
+        after = None if event.type is EventType.DELETED else event.object
+        return _taken(known) != _taken(after)
+
+    @contextmanager
+    def _changed(self, events: Iterable[WatchEvent]) -> Iterator[None]:
+        """Make these changes for the time of the block."""
+        made: list[WatchEvent] = []
+        try:
+            for event in events:
+                if (inverse := self._mirror.apply(event)) is not None:
+                    made.append(inverse)
+            yield
+        finally:
+            for inverse in reversed(made):
+                self._mirror.apply(inverse)
+
+
+def _taken(pod: Pod | None) -> tuple[str, str, bool] | None:
+    """The room that a pod takes: its node, its nomination, and whether it is about to go; None if it takes none."""
+    if pod is None or not (pod.node_name or pod.status.nominated_node_name):
+        return None
+    return pod.node_name, pod.status.nominated_node_name, pod.is_terminating
+
+
+def _looking_at_all(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration with a search of all nodes for each pod."""
+    profiles = tuple(
+        attrs.evolve(profile, percentage_of_nodes_to_score=None) for profile in configuration.profiles
+    )
+    return attrs.evolve(configuration, profiles=profiles, percentage_of_nodes_to_score=100)

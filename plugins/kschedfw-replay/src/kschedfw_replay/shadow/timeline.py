@@ -1,0 +1,156 @@
+"""Puts a cluster's events into the order in which its scheduler knew of them: a decision is made before it is told."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Final
+
+import attrs
+
+from kschedfw import Pod
+from kschedfw.cluster import EventType, WatchEvent
+from kschedfw_replay.shadow.decision import Recorded
+
+_FIRST_LATENCY: Final = 0.01
+"""Seconds from a decision to its event, as long as none has been measured."""
+_MEASURED: Final = 50
+"""How many of the latest latencies the present one is the median of."""
+
+
+@attrs.frozen(eq=False)
+class Arrival:
+    """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any."""
+
+    event: WatchEvent
+    at: float
+    recorded: Recorded | None = None
+
+
+@attrs.frozen
+class _Waiting:
+    """A pod that the scheduler hasn't tried yet: since when, its place among the others, and whether it was alone."""
+
+    since: float
+    turn: int
+    scheduler: str
+    was_alone: bool
+
+
+class Timeline:
+    """Events by the moments at which they counted for the cluster's scheduler.
+
+    kube-scheduler decides on one pod after the other, and writes in the background, many at a time. So a binding comes
+    some milliseconds after its decision, after changes that the decision didn't know, and in another order than the
+    decisions. Here it is taken ahead, to the moment of its decision: that is when the pod came, if no other waited
+    then, else a latency before the binding, which is measured with the pods that came alone. Of two pods that wait for
+    the first time, the one that came first was decided first, unless its priority is lower.
+    """
+
+    def __init__(self, settling: float, present: Callable[[str], Pod | None]) -> None:
+        """Look `settling` seconds ahead for decisions; `present` gives a pod by its key after the events so far."""
+        self._settling, self._present = settling, present
+        self._window: deque[Arrival] = deque()
+        self._decisions: list[Arrival] = []
+        """Those in the window that tell of decisions."""
+        self._waiting: dict[str, _Waiting] = {}
+        self._waiting_for: Counter[str] = Counter()
+        """The numbers of waiting pods by scheduler name."""
+        self._turn = 0
+        self._latencies: deque[float] = deque((_FIRST_LATENCY,), maxlen=_MEASURED)
+        self._latency = _FIRST_LATENCY
+
+    def put(self, event: WatchEvent, at: float) -> None:
+        """Add an event, which came after all others."""
+        before = event.old if isinstance(event.old, Pod) else None
+        arrival = Arrival(event, at, Recorded.of(before, event))
+        self._window.append(arrival)
+        if arrival.recorded is not None:
+            self._decisions.append(arrival)
+
+    def take(self, settled: float) -> Arrival | None:
+        """Remove the next event and return it; None if it came after `settled`, so that others may have to go ahead."""
+        if not self._window or self._window[0].at > settled:
+            return None
+        arrival = self._next()
+        self._window.remove(arrival)
+        if arrival.recorded is not None:
+            self._decisions.remove(arrival)
+            self._measure(arrival, arrival.recorded)
+        self._note(arrival)
+        return arrival
+
+    @property
+    def next_at(self) -> float | None:
+        """When the oldest event came; None if there is none."""
+        return self._window[0].at if self._window else None
+
+    @property
+    def span(self) -> float:
+        """The seconds between the oldest and the latest event."""
+        return self._window[-1].at - self._window[0].at if self._window else 0.0
+
+    def ahead(self) -> Iterator[Arrival]:
+        """Yield the events that are to be taken, as they came."""
+        return iter(self._window)
+
+    def _next(self) -> Arrival:
+        head = self._window[0]
+        ready = [
+            (each, each.recorded)
+            for each in self._decisions
+            if each.recorded is not None
+            and each.at <= head.at + self._settling
+            # Changes of the pod that come before it have to be applied first.
+            and self._present(each.recorded.pod.key) is each.recorded.pod
+        ]
+        due = [each for each in ready if self._moment(*each) <= head.at]
+        if not due:
+            return head
+        first, recorded = min(due, key=lambda each: self._moment(*each))
+        for each, other in ready:
+            if self._is_before(other.pod, recorded.pod):
+                first, recorded = each, other
+        return first
+
+    def _moment(self, arrival: Arrival, recorded: Recorded) -> float:
+        """When the decision was made, as far as can be told."""
+        waiting = self._waiting.get(recorded.pod.uid)
+        if waiting is None:  # it was refused before, and tried again at a time that nothing tells
+            return arrival.at - self._latency
+        return waiting.since if waiting.was_alone else max(waiting.since, arrival.at - self._latency)
+
+    def _is_before(self, pod: Pod, other: Pod) -> bool:
+        """Whether the scheduler has certainly tried this pod before the other one."""
+        mine, its = self._waiting.get(pod.uid), self._waiting.get(other.uid)
+        return (
+            mine is not None
+            and its is not None
+            and mine.scheduler == its.scheduler
+            and mine.turn < its.turn
+            and pod.priority >= other.priority
+        )
+
+    def _measure(self, arrival: Arrival, recorded: Recorded) -> None:
+        waiting = self._waiting.get(recorded.pod.uid)
+        if waiting is not None and waiting.was_alone:
+            self._latencies.append(arrival.at - waiting.since)
+            self._latency = median(self._latencies)
+
+    def _note(self, arrival: Arrival) -> None:
+        """Note whether the pod of the event waits now to be tried for the first time."""
+        pod = arrival.event.object
+        if not isinstance(pod, Pod):
+            return
+        deleted = arrival.event.type is EventType.DELETED
+        tried = any(condition.type == "PodScheduled" for condition in pod.status.conditions)
+        if deleted or tried or pod.node_name or pod.spec.scheduling_gates:
+            if (waiting := self._waiting.pop(pod.uid, None)) is not None:
+                self._waiting_for[waiting.scheduler] -= 1
+        elif pod.uid not in self._waiting:
+            self._turn += 1
+            name = pod.spec.scheduler_name
+            is_alone = not self._waiting_for[name]
+            self._waiting[pod.uid] = _Waiting(arrival.at, self._turn, name, is_alone)
+            self._waiting_for[name] += 1
