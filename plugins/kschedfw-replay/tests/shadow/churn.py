@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -64,7 +65,9 @@ def pod(number: int, chance: Random) -> dict[str, Any]:
 
 
 class Churn:
-    """Pods that are made at a rate and live for a while; a kubelet for all of them that ends what is to end."""
+    """Pods that are made at a rate and live for a while; a kubelet for all of them that starts them, and ends what is to
+    end.
+    """
 
     def __init__(
         self, client: Callable[[], httpx2.Client], *, rate: float, nodes: int, life: float, seed: int = 0
@@ -128,12 +131,23 @@ class Churn:
                 due = [name for end, name in list(self._ends) if end <= now]
                 self._ends = [each for each in self._ends if each[0] > now]
                 listed = client.get(_PODS, params={"resourceVersion": "0"}).raise_for_status().json()["items"]
+                for each in listed:
+                    if each["spec"].get("nodeName") and "startTime" not in each.get("status", {}):
+                        self._start(client, each["metadata"]["name"])
                 found = {
                     each["metadata"]["name"] for each in listed if "deletionTimestamp" in each["metadata"]
                 }
                 for name in {*due, *(terminating & found)}:
                     client.delete(f"{_PODS}/{name}", params=_AT_ONCE)
                 terminating = found
+
+    def _start(self, client: httpx2.Client, name: str) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        client.patch(
+            f"{_PODS}/{name}/status",
+            json={"status": {"phase": "Running", "startTime": now}},
+            headers={"content-type": "application/merge-patch+json"},
+        )
 
     def _mend(self) -> None:
         """Take nodes out of service, and put them back."""

@@ -13,7 +13,14 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Clock, GenericScheduler, Pod, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw import (
+    Clock,
+    GenericScheduler,
+    Pod,
+    Registry,
+    SchedulerConfiguration,
+    scheduler_from_configuration,
+)
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.explain import ExplainingScheduler
 from kschedfw_replay.shadow.claims import Claims
@@ -48,6 +55,7 @@ class Shadow:
     Args:
         source: read for custom objects, and for kinds of which no event has come.
         clock: the clock of plugins, and of arrivals.
+        registry: where the plugins are found; by default those that are installed.
         seed: of draws among nodes that are equally good.
         settling: seconds for which an event waits for others.
 
@@ -61,13 +69,19 @@ class Shadow:
         configuration: SchedulerConfiguration,
         *,
         clock: Clock,
+        registry: Registry | None = None,
         seed: int = 0,
         settling: float = SETTLING_SECONDS,
     ) -> None:
         self._clock, self._settling = clock, settling
         self._mirror = Mirror(source)
         self._scheduler = scheduler_from_configuration(
-            _looking_at_all(configuration), self._mirror, clock=clock, random=Random(seed), idle=True
+            _looking_at_all(configuration),
+            self._mirror,
+            registry=registry,
+            clock=clock,
+            random=Random(seed),
+            idle=True,
         )
         assert isinstance(self._scheduler.algorithm, GenericScheduler)
         self._explainer = ExplainingScheduler(self._scheduler.algorithm)

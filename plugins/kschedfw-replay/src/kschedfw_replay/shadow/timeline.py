@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -9,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Pod
+from kschedfw import Node, Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.shadow.decision import Recorded
 
@@ -21,11 +22,15 @@ _MEASURED: Final = 50
 
 @attrs.frozen(eq=False)
 class Arrival:
-    """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any."""
+    """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any.
+
+    `changed_at` is when the node of that decision, or the room on it, had changed last; 0 if it isn't known.
+    """
 
     event: WatchEvent
     at: float
     recorded: Recorded | None = None
+    changed_at: float = 0.0
 
 
 @attrs.frozen
@@ -44,8 +49,9 @@ class Timeline:
     kube-scheduler decides on one pod after the other, and writes in the background, many at a time. So a binding comes
     some milliseconds after its decision, after changes that the decision didn't know, and in another order than the
     decisions. Here it is taken ahead, to the moment of its decision: that is when the pod came, if no other waited
-    then, else a latency before the binding, which is measured with the pods that came alone. Of two pods that wait for
-    the first time, the one that came first was decided first, unless its priority is lower.
+    then, else a latency before the binding, which is measured with the pods that came alone. A pod that was refused
+    before is tried again when there is room: after the last change of its node. Of two pods that wait for the first
+    time, the one that came first was decided first, unless its priority is lower.
     """
 
     def __init__(self, settling: float, present: Callable[[str], Pod | None]) -> None:
@@ -57,6 +63,8 @@ class Timeline:
         self._waiting: dict[str, _Waiting] = {}
         self._waiting_for: Counter[str] = Counter()
         """The numbers of waiting pods by scheduler name."""
+        self._changed: dict[str, float] = {}
+        """When each node changed last, or a pod on it was deleted."""
         self._turn = 0
         self._latencies: deque[float] = deque((_FIRST_LATENCY,), maxlen=_MEASURED)
         self._latency = _FIRST_LATENCY
@@ -64,8 +72,11 @@ class Timeline:
     def put(self, event: WatchEvent, at: float) -> None:
         """Add an event, which came after all others."""
         before = event.old if isinstance(event.old, Pod) else None
-        arrival = Arrival(event, at, Recorded.of(before, event))
+        recorded = Recorded.of(before, event)
+        changed_at = 0.0 if recorded is None else self._changed.get(recorded.node, 0.0)
+        arrival = Arrival(event, at, recorded, changed_at)
         self._window.append(arrival)
+        self._note_change(event, at)
         if arrival.recorded is not None:
             self._decisions.append(arrival)
 
@@ -117,8 +128,8 @@ class Timeline:
     def _moment(self, arrival: Arrival, recorded: Recorded) -> float:
         """When the decision was made, as far as can be told."""
         waiting = self._waiting.get(recorded.pod.uid)
-        if waiting is None:  # it was refused before, and tried again at a time that nothing tells
-            return arrival.at - self._latency
+        if waiting is None:
+            return max(arrival.at - self._latency, math.nextafter(arrival.changed_at, math.inf))
         return waiting.since if waiting.was_alone else max(waiting.since, arrival.at - self._latency)
 
     def _is_before(self, pod: Pod, other: Pod) -> bool:
@@ -131,6 +142,15 @@ class Timeline:
             and mine.turn < its.turn
             and pod.priority >= other.priority
         )
+
+    def _note_change(self, event: WatchEvent, at: float) -> None:
+        match event.object:
+            case Node() if event.type is EventType.DELETED:
+                self._changed.pop(event.object.name, None)
+            case Node():
+                self._changed[event.object.name] = at
+            case Pod() if event.type is EventType.DELETED and event.object.node_name:
+                self._changed[event.object.node_name] = at
 
     def _measure(self, arrival: Arrival, recorded: Recorded) -> None:
         waiting = self._waiting.get(recorded.pod.uid)

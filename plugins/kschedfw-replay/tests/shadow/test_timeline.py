@@ -1,0 +1,125 @@
+"""The order of events: a decision counts when it was made, not when it was told."""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+from kschedfw_replay.shadow.timeline import Arrival, Timeline
+
+from kschedfw import Pod, make_node, make_pod
+from kschedfw.api import Named, PodCondition
+from kschedfw.cluster import EventType, WatchEvent
+
+SETTLING = 0.5
+
+
+class Told:
+    """Events as they come, and as they are taken."""
+
+    def __init__(self) -> None:
+        self.present: dict[str, Named] = {}
+        self.known: dict[str, Named] = {}
+        self.timeline = Timeline(SETTLING, self._pod)
+
+    def _pod(self, key: str) -> Pod | None:
+        found = self.present.get(key)
+        return found if isinstance(found, Pod) else None
+
+    def come(self, obj: Named, at: float) -> None:
+        """The object as it is now was told at this time."""
+        old = self.known.get(obj.key)
+        self.known[obj.key] = obj
+        self.timeline.put(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, obj, old), at)
+
+    def gone(self, obj: Named, at: float) -> None:
+        """The object's deletion was told at this time."""
+        self.timeline.put(WatchEvent(EventType.DELETED, obj), at)
+
+    def taken(self, until: float = 100.0) -> list[str]:
+        """The names of the objects of the events, in their order; those that are bound with their node."""
+        found = []
+        while (arrival := self.timeline.take(until)) is not None:
+            self._apply(arrival)
+            obj = arrival.event.object
+            node = f">{obj.node_name}" if isinstance(obj, Pod) and obj.node_name else ""
+            found.append(f"{obj.name}{node}")
+        return found
+
+    def _apply(self, arrival: Arrival) -> None:
+        self.present[arrival.event.object.key] = arrival.event.object
+
+
+def pod(name: str, priority: int = 0) -> Pod:
+    return make_pod(name).priority(priority).build()
+
+
+def bound(what: Pod, node: str = "n") -> Pod:
+    return attrs.evolve(what, spec=attrs.evolve(what.spec, node_name=node))
+
+
+def test_a_binding_goes_before_what_came_while_it_was_written() -> None:
+    told = Told()
+    told.come(pod("a"), at=1.0)
+    told.come(make_node("new").build(), at=1.004)
+    told.come(bound(pod("a")), at=1.008)
+    assert told.taken() == ["a", "a>n", "new"]
+
+
+def test_of_two_pods_the_one_that_came_first_was_decided_first() -> None:
+    told = Told()
+    for name in ("waits", "a", "b"):
+        told.come(pod(name), at=1.0)
+    for name in ("b", "a"):
+        told.come(bound(pod(name)), at=1.02)
+    assert told.taken() == ["waits", "a", "b", "a>n", "b>n"]
+
+
+def test_unless_its_priority_is_lower() -> None:
+    told = Told()
+    for each in (pod("waits"), pod("a"), pod("b", priority=10)):
+        told.come(each, at=1.0)
+    told.come(bound(pod("b", priority=10)), at=1.02)
+    told.come(bound(pod("a")), at=1.03)
+    assert told.taken()[-2:] == ["b>n", "a>n"]
+
+
+def test_a_pod_that_was_refused_is_tried_again_when_there_is_room() -> None:
+    told = Told()
+    refused = pod("a")
+    condition = PodCondition("PodScheduled", "False", "Unschedulable", "no room")
+    refused = refused.with_status(attrs.evolve(refused.status, conditions=(condition,)))
+    victim = bound(pod("victim"))
+    told.come(victim, at=1.0)
+    told.come(refused, at=1.1)
+    told.gone(victim, at=2.0)
+    told.come(bound(refused), at=2.002)
+    assert told.taken() == ["victim>n", "a", "victim>n", "a>n"]
+
+
+def test_what_may_be_overtaken_waits() -> None:
+    told = Told()
+    told.come(make_node("new").build(), at=1.0)
+    assert told.taken(until=1.0 - SETTLING) == []
+    assert told.timeline.next_at == 1.0
+    assert told.taken(until=1.0) == ["new"]
+    assert told.timeline.next_at is None
+
+
+@given(st.integers(0, 1 << 32))
+def test_every_event_is_taken_once_and_those_of_a_pod_in_their_order(seed: int) -> None:
+    random, told = Random(seed), Told()
+    at, came = 0.0, []
+    for _ in range(random.randrange(30)):
+        at += random.choice((0.0, 0.003, 0.2))
+        name = random.choice("abcd")
+        known = told.known.get(f"default/{name}")
+        made = bound(pod(name), random.choice("nm")) if known is not None else pod(name)
+        told.come(made, at)
+        came.append(f"{name}>{made.node_name}" if made.node_name else name)
+    taken = told.taken()
+    assert sorted(taken) == sorted(came)
+    for name in "abcd":
+        assert [each for each in taken if each[0] == name] == [each for each in came if each[0] == name]
