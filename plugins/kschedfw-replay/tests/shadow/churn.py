@@ -65,9 +65,7 @@ def pod(number: int, chance: Random) -> dict[str, Any]:
 
 
 class Churn:
-    """Pods that are made at a rate and live for a while; a kubelet for all of them that starts them, and ends what is to
-    end.
-    """
+    """Pods that are made at a rate and live for a while, and a kubelet for all of them."""
 
     def __init__(
         self, client: Callable[[], httpx2.Client], *, rate: float, nodes: int, life: float, seed: int = 0
