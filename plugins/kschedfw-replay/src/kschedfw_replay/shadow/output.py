@@ -55,14 +55,17 @@ def _parts(tally: Tally, backlog: float) -> Iterator[RenderableType]:
 
 
 def _agreements(tally: Tally) -> RenderableType:
-    table = plain_table("", "", "decisions", "share", *map(str, Cause))
+    table = plain_table("", "", "decisions", "share")
+    table.columns[0].no_wrap = True
+    table.add_column("why", overflow="fold", header_style="dim")
     for agreement in Agreement:
         count = tally.of(agreement)
         if not count and not agreement.agrees:
             continue
-        causes = (tally.counts.get((agreement, cause), 0) for cause in Cause)
+        causes = ((tally.counts.get((agreement, cause), 0), cause) for cause in Cause)
+        why = ", ".join(f"{number:,} {cause}" for number, cause in causes if number)
         share = f"{count / tally.decisions:.2%}" if tally.decisions else ""
-        table.add_row(str(agreement), f"{count:,}", share, *(f"{each:,}" if each else "" for each in causes))
+        table.add_row(str(agreement), f"{count:,}", share, why)
     return block(table)
 
 
