@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.what_if import Refused
-from kschedfw_advisor.cli.what_if_output import Background, pods_text
+from kschedfw_advisor.cli.what_if_output import Background, pods_text, price_text
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.scale_up import Purchase, ScaleUp
 
@@ -73,7 +72,7 @@ def _headline(answer: ScaleUp) -> str:
         return f"No new node is needed: no pod is pending{without}"
     if not best.placed:
         return f"No new node of these groups helps: {counted(waiting, 'pod')} without a place"
-    cost = "" if best.price is None else f", for {_price(best.price)}"
+    cost = "" if best.price is None else f", for {price_text(best.price)}"
     of = f"{len(best.placed):,} of {waiting:,}" if best.refused else f"all {waiting:,}"
     pods = "pod" if waiting == 1 else "pods"
     return f"{counted(best.nodes, 'new node')}{cost}: {of} {pods} without a place get one"
@@ -87,7 +86,7 @@ def _best(answer: ScaleUp, groups: Sequence[NodeGroup]) -> RenderableType:
         price = names[name].price
         cells = [f"{count:,}", f"{_pods_on(answer.best, name):,}"]
         if has_prices:
-            cells.append("" if price is None else _price(price * count))
+            cells.append("" if price is None else price_text(price * count))
         table.add_row(Text(name), *cells)
     return block(table)
 
@@ -104,7 +103,7 @@ def _alone(answer: ScaleUp, groups: Sequence[NodeGroup]) -> RenderableType:
         placed = f"{len(purchase.placed):,} of {len(answer.waiting):,}"
         cells = [f"{purchase.nodes:,}", f"{answer.room[name]:,}", placed]
         if has_prices:
-            cells.append("" if purchase.price is None else _price(purchase.price))
+            cells.append("" if purchase.price is None else price_text(purchase.price))
         table.add_row(Text(name), *cells)
     return block(table)
 
@@ -121,7 +120,3 @@ def _refused(refused: Sequence[Refused]) -> Iterator[RenderableType]:
     if (more := len(messages) - _REASONS_SHOWN) > 0:
         lines.append(f"{more:,} more reasons; --json has all")
     yield block("Still without a place:", *lines)
-
-
-def _price(price: Decimal) -> str:
-    return f"{price.normalize():,f}"
