@@ -212,8 +212,10 @@ from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource
 from .volumes import CinderSource as CinderSource
 from .volumes import CSISource as CSISource
+from .volumes import EmptyDirSource as EmptyDirSource
 from .volumes import EphemeralVolumeSource as EphemeralVolumeSource
 from .volumes import GCEPersistentDiskSource as GCEPersistentDiskSource
+from .volumes import HostPathSource as HostPathSource
 from .volumes import ImageVolumeSource as ImageVolumeSource
 from .volumes import ISCSISource as ISCSISource
 from .volumes import PersistentVolumeClaimSource as PersistentVolumeClaimSource
@@ -241,3 +243,4 @@ from .workloads import ServiceSpec as ServiceSpec
 from .workloads import StatefulSet as StatefulSet
 from .workloads import StatefulSetOrdinals as StatefulSetOrdinals
 from .workloads import StatefulSetSpec as StatefulSetSpec
+from .workloads import UnhealthyPodEvictionPolicy as UnhealthyPodEvictionPolicy

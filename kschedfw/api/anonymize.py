@@ -48,7 +48,14 @@ _KEPT_FIELDS: Final = frozenset(
             "attacher",
         ),
         *("restartPolicy", "preemptionPolicy", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
-        *("unhealthyPodEvictionPolicy", "allocationMode", "volumeMode", "accessModes", "volumeBindingMode"),
+        *(
+            "unhealthyPodEvictionPolicy",
+            "allocationMode",
+            "volumeMode",
+            "accessModes",
+            "volumeBindingMode",
+            "medium",
+        ),
         *(
             "expression",
             "attributes",

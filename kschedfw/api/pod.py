@@ -260,6 +260,11 @@ class Pod(Named):
         return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property
+    def is_unready(self) -> bool:
+        """Whether its condition Ready says no; without the condition, as in many manifests, a pod counts as ready."""
+        return any(each.type == "Ready" and each.status != "True" for each in self.status.conditions)
+
+    @property
     def is_terminating(self) -> bool:
         """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None

@@ -123,8 +123,22 @@ class ImageVolumeSource:
 
 
 @attrs.frozen
+class EmptyDirSource:
+    """A directory that is made on the pod's node and goes with the pod (core/v1 EmptyDirVolumeSource)."""
+
+    medium: str = ""
+
+
+@attrs.frozen
+class HostPathSource:
+    """A path of the pod's node (core/v1 HostPathVolumeSource)."""
+
+    path: str = ""
+
+
+@attrs.frozen
 class Volume:
-    """A volume of a pod; at most one source is set, and none for sources that scheduling doesn't read."""
+    """A volume of a pod; at most one source is set, and none for sources that neither scheduling nor a drain reads."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
@@ -140,6 +154,8 @@ class Volume:
     vsphere_volume: VsphereVolumeSource | None = None
     csi: CSISource | None = None
     image: ImageVolumeSource | None = None
+    empty_dir: EmptyDirSource | None = None
+    host_path: HostPathSource | None = None
 
     @cached_property
     def is_storage(self) -> bool:
@@ -147,7 +163,8 @@ class Volume:
         return any(getattr(self, source) is not None for source in _STORAGE)
 
 
-_STORAGE: Final = tuple(field.name for field in attrs.fields(Volume) if field.name not in ("name", "image"))
+_NO_STORAGE: Final = ("name", "image", "empty_dir", "host_path")
+_STORAGE: Final = tuple(field.name for field in attrs.fields(Volume) if field.name not in _NO_STORAGE)
 
 
 def claim_name(pod: Named, volume: Volume) -> str | None:

@@ -148,6 +148,13 @@ class Job(Named):
         )
 
 
+class UnhealthyPodEvictionPolicy(StrEnum):
+    """When running pods that aren't ready may be evicted (policy/v1 UnhealthyPodEvictionPolicyType)."""
+
+    IF_HEALTHY_BUDGET = "IfHealthyBudget"
+    ALWAYS_ALLOW = "AlwaysAllow"
+
+
 @attrs.frozen
 class PodDisruptionBudgetSpec:
     """`min_available` and `max_unavailable` are counts or percentages, as in the manifest."""
@@ -155,6 +162,7 @@ class PodDisruptionBudgetSpec:
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: UnhealthyPodEvictionPolicy = UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET
 
 
 @attrs.frozen
@@ -167,6 +175,8 @@ class PodDisruptionBudgetStatus:
     disruptions_allowed: int = 0
     disrupted_pods: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     expected_pods: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
 
 
 @attrs.frozen

@@ -44,7 +44,7 @@ COMMANDS: Final = Extensions(
     "command",
     Command,
     {
-        **dict.fromkeys(("drain", "explore", "fit", "pending", "scale-up"), "kschedfw-advisor"),
+        **dict.fromkeys(("drain", "explore", "fit", "pending", "scale-down", "scale-up"), "kschedfw-advisor"),
         **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
         **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
         "record": "kschedfw-replay",

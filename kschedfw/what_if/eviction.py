@@ -9,9 +9,9 @@ import attrs
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.api.selectors import as_selector
-from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.api.workloads import PodDisruptionBudget, UnhealthyPodEvictionPolicy
 from kschedfw.cluster import RevertibleCluster
 
 _UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", TaintEffect.NO_SCHEDULE)
@@ -34,20 +34,31 @@ def uncordoned(node: Node) -> Node:
 def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
     """Count the pod's eviction against its disruption budget; returns why it isn't allowed, or nothing.
 
-    Semantics: kube-apiserver v1.36, the pods' `eviction` subresource. Pods count as healthy.
+    Semantics: kube-apiserver v1.36, the pods' `eviction` subresource. A pod without the condition Ready counts as
+    healthy.
     """
+    has_not_run = pod.is_unready and pod.status.phase is PodPhase.PENDING
     covering = _covering(cluster.list(PodDisruptionBudget, pod.namespace), pod)
-    if not covering:
+    if not covering or pod.is_terminal or has_not_run:
         return ""
     if len(covering) > 1:
         names = ", ".join(budget.name for budget in covering)
         return f"more than one PodDisruptionBudget covers it, which an eviction doesn't support: {names}"
     budget = covering[0]
+    if pod.is_unready and _spares_unhealthy(budget):
+        return ""
     allowed = budget.status.disruptions_allowed
     if allowed <= 0:
         return f"its eviction would violate PodDisruptionBudget {budget.name}"
     cluster.update(attrs.evolve(budget, status=attrs.evolve(budget.status, disruptions_allowed=allowed - 1)))
     return ""
+
+
+def _spares_unhealthy(budget: PodDisruptionBudget) -> bool:
+    """Whether the eviction of an unhealthy pod isn't counted: it takes nothing from an application that runs."""
+    if budget.spec.unhealthy_pod_eviction_policy is UnhealthyPodEvictionPolicy.ALWAYS_ALLOW:
+        return True
+    return budget.status.current_healthy >= budget.status.desired_healthy > 0
 
 
 def _covering(budgets: Sequence[PodDisruptionBudget], pod: Pod) -> Sequence[PodDisruptionBudget]:

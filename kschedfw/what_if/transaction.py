@@ -294,6 +294,16 @@ class Transaction:
             turn = keys.index(pod.key)
             return self._engine.explain_after(order[:turn], order[turn], preempt=preempt)
 
+    def pods_on(self, name: str) -> tuple[Pod, ...]:
+        """The pods on the node, those included that have a place there.
+
+        Raises:
+            WhatIfError: there is no node of that name.
+        """
+        with self._engine.one_thread:
+            self._check_open()
+            return tuple(self._engine.pods_on(self._node(name).name))
+
     @property
     def waiting(self) -> tuple[Waiting, ...]:
         """The pods that have a place and wait for permission to run there, of all calls of `schedule`."""

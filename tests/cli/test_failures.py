@@ -104,7 +104,13 @@ def test_compare_and_explain_tell_each_failure_once_and_say_so(
 
 @pytest.mark.parametrize(
     "command",
-    [["pending"], ["fit", "--cpu", "1m"], ["drain", "n1"], ["scale-up", "--node-group", "group.yaml"]],
+    [
+        ["pending"],
+        ["fit", "--cpu", "1m"],
+        ["drain", "n1"],
+        ["scale-down"],
+        ["scale-up", "--node-group", "group.yaml"],
+    ],
 )
 def test_questions_about_what_if_end_with_a_failure(
     arguments: list[str],

@@ -51,6 +51,7 @@ COMPLETE: dict[str, tuple[str, ...]] = {
     "pending": ("CLUSTER", "--no-progress"),
     "fit": ("CLUSTER", "--no-progress"),
     "drain": ("CLUSTER", "one", "--no-progress"),
+    "scale-down": ("CLUSTER", "--no-progress"),
     "scale-up": ("CLUSTER", "--no-progress"),
 }
 """Commands whose work on a small cluster is short whatever numbers they are given. The others get impossible ones."""

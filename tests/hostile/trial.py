@@ -154,6 +154,7 @@ CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("pending", "FILE", "--no-progress"),
     ("fit", "FILE", "--cpu", "1", "--at-most", "9", "--no-progress"),
     ("drain", "FILE", "one", "--no-progress"),
+    ("scale-down", "FILE", "--no-progress"),
     ("scale-up", "FILE", "--node-group", "FILE", "--no-progress"),
     ("explore", "FILE", "--host", NOWHERE, "--no-progress"),
     ("serve-extender", "--plugin", "NodeResourcesFit", "--cluster", "FILE", "--host", NOWHERE),

@@ -23,7 +23,13 @@ from kschedfw import (
     make_pod,
     read_manifests,
 )
-from kschedfw.api import PodDisruptionBudget
+from kschedfw.api import (
+    PodCondition,
+    PodDisruptionBudget,
+    PodPhase,
+    PodStatus,
+    UnhealthyPodEvictionPolicy,
+)
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.plugin import Plugin, hookimpl
@@ -279,6 +285,32 @@ class TestChanging:
         assert why == (
             "more than one PodDisruptionBudget covers it, which an eviction doesn't support: budget, other"
         )
+
+    @pytest.mark.parametrize(
+        ("policy", "current", "desired", "phase", "goes"),
+        [
+            (UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET, 1, 2, PodPhase.RUNNING, False),
+            (UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET, 2, 2, PodPhase.RUNNING, True),
+            (UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET, 0, 0, PodPhase.RUNNING, False),
+            (UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET, 1, 2, PodPhase.PENDING, True),
+            (UnhealthyPodEvictionPolicy.ALWAYS_ALLOW, 1, 2, PodPhase.RUNNING, True),
+        ],
+    )
+    def test_an_unready_pod_goes_if_the_budget_is_healthy_or_says_always(
+        self, policy: UnhealthyPodEvictionPolicy, current: int, desired: int, phase: PodPhase, goes: bool
+    ) -> None:
+        given = budget(0, app="web")
+        limit = attrs.evolve(
+            given,
+            spec=attrs.evolve(given.spec, unhealthy_pod_eviction_policy=policy),
+            status=attrs.evolve(given.status, current_healthy=current, desired_healthy=desired),
+        )
+        web = pod("web", on="n1", app="web")
+        unready = web.with_status(PodStatus(phase=phase, conditions=(PodCondition("Ready", "False"),)))
+        ready = pod("ready", on="n1", app="web")
+        with WhatIf([node("n1"), unready, ready, limit]).transaction() as trial:
+            drained = trial.drain("n1")
+        assert [each.name for each in drained.evicted] == (["web"] if goes else [])
 
     def test_pods_with_a_place_lose_it_in_a_drain(self, what_if: WhatIf) -> None:
         with what_if.transaction() as trial:

@@ -7,6 +7,7 @@ import pytest
 from kschedfw_advisor.drain_plan import DrainPlan, Move, plan_drain
 
 from kschedfw import make_pod
+from kschedfw.api import PodCondition, PodPhase, PodStatus
 from kschedfw.api.workloads import PodDisruptionBudgetStatus
 from kschedfw.what_if import WhatIfError
 from kschedfw.what_if.what_if import WhatIf
@@ -77,6 +78,38 @@ def test_a_pod_without_a_controller_is_lost() -> None:
     alone = make_pod("alone").node("n1").build()
     found = plan(what_if(node("n1").build(), node("n2").build(), alone), "n1")
     assert [(step.move, step.to_node) for step in found.steps] == [(Move.LOST, None)]
+    assert not found.succeeds
+
+
+def test_a_pod_with_an_empty_dir_is_held_back_unless_its_data_may_go() -> None:
+    pod = owned(make_pod("cache").node("n1").volume("tmp", {"emptyDir": {}}))
+    cluster = what_if(node("n1").build(), node("n2").build(), pod, running("web-1", "n1"))
+    found = plan(cluster, "n1")
+    assert told(found) == [(1, "web-1", "n2")]
+    assert [each.reason for each in found.blocked] == [
+        "has data in emptyDir volumes (tmp); kubectl drain wants --delete-emptydir-data"
+    ]
+    with cluster.transaction() as trial:
+        assert plan_drain(cluster, trial, ["n1"], held_back=lambda _: "").succeeds
+
+
+def test_unready_pods_take_nothing_from_a_budget_and_go_while_it_is_healthy() -> None:
+    broken = running("web-0", "n1").with_status(PodStatus(conditions=(PodCondition("Ready", "False"),)))
+    broken = attrs.evolve(broken, status=attrs.evolve(broken.status, phase=PodPhase.RUNNING))
+    nodes = [node(name).build() for name in ("n1", "n2", "n3")]
+    healthy = plan(what_if(nodes, broken, running("web-1", "n2"), budget("web", minAvailable=1)), "n1")
+    assert healthy.succeeds
+    assert [
+        each.pod.name for each in plan(what_if(nodes, broken, budget("web", minAvailable=1)), "n1").blocked
+    ] == ["web-0"]
+
+
+def test_a_pod_that_tolerates_the_cordon_is_in_the_way_where_it_comes_back() -> None:
+    pod = owned(make_pod("stubborn").node("n1").node_selector(disk="ssd").toleration(operator="Exists"))
+    found = plan(what_if(node("n1").labels(disk="ssd").build(), node("n2").build(), pod), "n1")
+    (step,) = found.steps
+    assert (step.move, step.to_node) == (Move.RETURNS, "n1")
+    assert step.trouble.startswith("comes back to a drained node")
     assert not found.succeeds
 
 

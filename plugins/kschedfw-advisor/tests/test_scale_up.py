@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kschedfw_advisor.node_groups import NodeGroup
+from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 from kschedfw_advisor.scale_up import ScaleUp, plan_scale_up
 
 from kschedfw import InMemoryCluster, Pod, Scheduler, make_pod
@@ -101,6 +102,110 @@ def test_pods_that_no_group_helps_are_refused_with_the_reason() -> None:
 def test_nothing_pending_needs_nothing() -> None:
     found = plan([], group(node("small")))
     assert (found.waiting, found.best.counts) == ((), {})
+
+
+class TestMixtures:
+    def test_a_cheaper_mixture_than_one_group_after_the_other_is_found_and_proven(self) -> None:
+        """Five pods are left. A pod costs the least on large nodes, but two of them cost more than one of each."""
+        found = plan(pods(7, cpu=2), group(node("small", cpu=4), "3"), group(node("large", cpu=6), "4"))
+        assert found.best.counts == {"small": 1, "large": 1}
+        assert found.search is not None
+        assert (found.search.cost, found.search.gap) == (7.0, 0.0)
+
+    def test_a_mixture_that_only_requests_allow_is_not_the_answer(self) -> None:
+        """By requests, one large node takes both pods; but they keep apart."""
+        apart = [
+            make_pod(f"p-{n}")
+            .labels(app="a")
+            .requests(cpu=2)
+            .pod_anti_affinity(HOSTNAME, {"app": "a"})
+            .build()
+            for n in range(3)
+        ]
+        groups = group(node("small", cpu=2), "3"), group(node("large", cpu=8), "4")
+        found = plan(apart, *groups)
+        assert (found.best.counts, found.best.refused) == ({"small": 2}, ())
+
+    def test_where_at_most_one_group_helps_nothing_is_searched(self) -> None:
+        assert plan(pods(2), group(node("small"))).search is None
+        assert plan(pods(1, cpu=64), group(node("a")), group(node("b"))).search is None
+        assert plan(pods(2, cpu=4), group(node("a")), group(node("b", cpu=1))).search is None
+
+    def test_without_scipy_the_answer_is_the_one_of_one_group_after_the_other(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw_advisor.scale_up.is_installed", lambda: False)
+        found = plan(pods(4, cpu=4), group(node("small", cpu=4), "3"), group(node("large", cpu=8), "4"))
+        assert (found.search, found.best.refused) == (None, ())
+
+
+PODS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 7), st.booleans()), min_size=1, max_size=5)
+GROUPS = st.lists(
+    st.tuples(st.integers(2, 9), st.integers(3, 8), st.booleans(), st.integers(1, 9)), min_size=2, max_size=3
+)
+
+
+def drawn_pods(sizes: list[tuple[int, int, bool]]) -> list[Pod]:
+    return [
+        make_pod(f"p-{number}")
+        .requests(cpu=cpu, memory=f"{memory}Gi")
+        .node_selector({"ssd": "yes"} if ssd else {})
+        .build()
+        for number, (cpu, memory, ssd) in enumerate(sizes)
+    ]
+
+
+def drawn_groups(shapes: list[tuple[int, int, bool, int]]) -> list[NodeGroup]:
+    return [
+        group(
+            node(f"g{number}", cpu).capacity(memory=f"{memory}Gi").labels({"ssd": "yes"} if ssd else {}),
+            str(price),
+        )
+        for number, (cpu, memory, ssd, price) in enumerate(shapes)
+    ]
+
+
+def worth(found: ScaleUp) -> tuple[int, Decimal]:
+    assert found.best.price is not None
+    return len(found.best.refused), found.best.price
+
+
+@pytest.mark.slow
+@given(PODS, GROUPS)
+@settings(max_examples=examples(25))
+def test_with_another_group_it_never_costs_more(
+    sizes: list[tuple[int, int, bool]], shapes: list[tuple[int, int, bool, int]]
+) -> None:
+    wanted, groups = drawn_pods(sizes), drawn_groups(shapes)
+    assert worth(plan(wanted, *groups)) <= worth(plan(wanted, *groups[:-1]))
+
+
+@pytest.mark.slow
+@given(PODS, GROUPS)
+@settings(max_examples=examples(15))
+def test_of_small_cases_the_cost_is_within_2_percent_of_the_best_of_all_mixtures(
+    sizes: list[tuple[int, int, bool]], shapes: list[tuple[int, int, bool, int]]
+) -> None:
+    wanted, groups = drawn_pods(sizes), drawn_groups(shapes)
+    refused, cost = worth(plan(wanted, *groups))
+    least = best_of_all(wanted, groups)
+    assert (refused, cost) <= (least[0], least[1] * Decimal("1.02"))
+
+
+def best_of_all(wanted: list[Pod], groups: list[NodeGroup]) -> tuple[int, Decimal]:
+    cluster = what_if(node("n1").build(), wanted)
+    found = []
+    with cluster.transaction() as trial:
+        waiting = trial.schedule(wanted).refused
+        for counts in product(range(len(waiting) + 1), repeat=len(groups)):
+            if sum(counts) <= len(waiting):
+                with trial.transaction() as nested:
+                    for each, count in zip(groups, counts, strict=True):
+                        nested.add_nodes(each.template, count)
+                    left = nested.schedule([each.pod for each in waiting]).refused
+                price = sum((each.price or 0) * count for each, count in zip(groups, counts, strict=True))
+                found.append((len(left), Decimal(price)))
+    return min(found)
 
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)

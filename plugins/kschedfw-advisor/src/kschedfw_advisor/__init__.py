@@ -1,1 +1,1 @@
-"""Advice about a cluster: why pods are pending, how many more fit, which nodes can be drained, which to add."""
+"""Advice about a cluster: why pods are pending, how many more fit, which nodes can be drained, added and removed."""

@@ -26,11 +26,20 @@ _SCALED: Final[dict[str, type[ReplicaSet | ReplicationController | StatefulSet]]
 
 
 @attrs.frozen
+class _Health:
+    """Of a budget's pods: how many are healthy, how many have to be, and how many evictions are allowed."""
+
+    current: int
+    desired: int
+    allowed: int
+
+
+@attrs.frozen
 class _Budget:
-    """A budget, and how many of its pods may be missing as long as none is."""
+    """A budget, and how it stands as long as none of its pods is missing."""
 
     budget: PodDisruptionBudget
-    allowed: int
+    health: _Health
 
     def covers(self, pod: Pod) -> bool:
         selector = as_selector(self.budget.spec.selector)
@@ -42,35 +51,45 @@ class Budgets:
 
     A budget with a status allows as many disruptions as that says. For one without, as in manifests that no controller
     has seen, they are computed as the disruption controller does (v1.36 `updatePdbStatus`), where every pod with a node
-    is healthy.
+    is healthy unless its condition Ready says no.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._unready = {pod.key for pod in cluster.list(Pod) if pod.is_unready}
         self._budgets = [
-            _Budget(budget, _allowed(budget, cluster)) for budget in cluster.list(PodDisruptionBudget)
+            _Budget(budget, _health(budget, cluster)) for budget in cluster.list(PodDisruptionBudget)
         ]
 
     def update(self, trial: Transaction, missing: Iterable[Pod]) -> None:
         """Write the status of each budget while these pods are without a place."""
-        gone = list(missing)
+        gone = [pod for pod in missing if pod.key not in self._unready]
         for each in self._budgets:
-            allowed = max(0, each.allowed - sum(map(each.covers, gone)))
             now = self._cluster.get(PodDisruptionBudget, each.budget.key)
-            if now is not None and now.status.disruptions_allowed != allowed:
-                trial.update(attrs.evolve(now, status=attrs.evolve(now.status, disruptions_allowed=allowed)))
+            if now is None:
+                continue
+            fewer = sum(map(each.covers, gone))
+            status = attrs.evolve(
+                now.status,
+                disruptions_allowed=max(0, each.health.allowed - fewer),
+                current_healthy=max(0, each.health.current - fewer),
+                desired_healthy=each.health.desired,
+            )
+            if status != now.status:
+                trial.update(attrs.evolve(now, status=status))
 
 
-def _allowed(budget: PodDisruptionBudget, cluster: Cluster) -> int:
-    if budget.status.expected_pods or budget.status.disruptions_allowed:
-        return budget.status.disruptions_allowed
+def _health(budget: PodDisruptionBudget, cluster: Cluster) -> _Health:
+    status = budget.status
+    if status.expected_pods or status.disruptions_allowed:
+        return _Health(status.current_healthy, status.desired_healthy, status.disruptions_allowed)
     selector = as_selector(budget.spec.selector)
     pods = [
         pod
         for pod in cluster.list(Pod, budget.namespace)
         if selector.matches(pod.labels) and not pod.is_terminal
     ]
-    healthy = sum(bool(pod.node_name) and not pod.is_terminating for pod in pods)
+    healthy = sum(bool(pod.node_name) and not pod.is_terminating and not pod.is_unready for pod in pods)
     least, most = budget.spec.min_available, budget.spec.max_unavailable
     if most is not None:
         expected = _expected(pods, cluster)
@@ -80,7 +99,7 @@ def _allowed(budget: PodDisruptionBudget, cluster: Cluster) -> int:
         wanted = _scaled(least, expected)
     else:
         expected, wanted = len(pods), least or 0
-    return max(0, healthy - wanted) if expected else 0
+    return _Health(healthy, wanted, max(0, healthy - wanted) if expected else 0)
 
 
 def _scaled(value: int | str, of: int) -> int:

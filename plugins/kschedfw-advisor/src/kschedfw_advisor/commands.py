@@ -14,6 +14,10 @@ DRAIN: Final = Command("Show whether nodes can be drained.", "kschedfw_advisor.c
 SCALE_UP: Final = Command(
     "Show which new nodes get the pending pods a place.", "kschedfw_advisor.cli.scale_up:scale_up_app"
 )
+SCALE_DOWN: Final = Command(
+    "Show which nodes can go, or be replaced by cheaper ones.",
+    "kschedfw_advisor.cli.scale_down:scale_down_app",
+)
 EXPLORE: Final = Command(
     "Look at a cluster and its decisions in a browser.", "kschedfw_advisor.cli.explore:explore_app"
 )

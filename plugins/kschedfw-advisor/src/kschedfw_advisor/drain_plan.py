@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.cluster import belongs_to_its_node
 from kschedfw.what_if import Progress
 from kschedfw_advisor.budgets import Budgets
 from kschedfw_advisor.settling import settle
@@ -23,12 +24,23 @@ class Move(StrEnum):
     MOVES = "moves"
     NO_PLACE = "no place"
     """It finds no place on another node."""
+    RETURNS = "returns"
+    """It comes back to a drained node, since it tolerates the taint of a cordon."""
     DISPLACED = "displaced"
     """It loses its place on another node to a pod of higher priority, and finds no other."""
     LOST = "lost"
     """It has no controller, so nothing makes it anew."""
     PREEMPTED = "preempted"
     """It loses its place on another node to a pod of higher priority, and has no controller."""
+
+
+_TROUBLES: Final = {
+    Move.NO_PLACE: "finds no other place",
+    Move.RETURNS: "comes back to a drained node, since it tolerates node.kubernetes.io/unschedulable",
+    Move.DISPLACED: "loses its place to a pod of higher priority, and finds no other",
+    Move.PREEMPTED: "loses its place to a pod of higher priority, and has no controller: nothing would make it anew",
+    Move.LOST: "has no controller: nothing would make it anew, and kubectl drain wants --force",
+}
 
 
 @attrs.frozen
@@ -44,6 +56,11 @@ class Step:
     to_node: str | None
     move: Move
     message: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the pod is in the way; empty if it moves."""
+        return ": ".join(filter(None, (_TROUBLES.get(self.move), self.message)))
 
 
 @attrs.frozen
@@ -79,37 +96,80 @@ class DrainPlan:
         return max((step.round for step in self.steps), default=0)
 
 
+def emptydir_data(pod: Pod) -> str:
+    """Why `kubectl drain` evicts the pod only with --delete-emptydir-data; empty for a pod without such volumes."""
+    volumes = ", ".join(volume.name for volume in pod.spec.volumes if volume.empty_dir is not None)
+    return (
+        f"has data in emptyDir volumes ({volumes}); kubectl drain wants --delete-emptydir-data"
+        if volumes
+        else ""
+    )
+
+
 def plan_drain(
     what_if: WhatIf,
     trial: Transaction,
     nodes: Sequence[str],
     progress: Progress | None = None,
+    *,
+    budgets: Budgets | None = None,
+    held_back: Callable[[Pod], str] = emptydir_data,
+    preempt: bool = True,
 ) -> DrainPlan:
     """Drain the nodes, all of which are cordoned first, as `kubectl drain` does, and schedule the evicted pods.
 
-    Pods may be evicted from other nodes for them, as by kube-scheduler. `trial` has the resulting state afterwards.
+    With `preempt`, pods may be evicted from other nodes for them, as by kube-scheduler. `trial` has the resulting state
+    afterwards. Pods for which `held_back` has a reason aren't evicted. `budgets` are those of the cluster as it was
+    before anything was evicted from it; by default, as it is now.
 
     Raises:
         WhatIfError: there is no node of that name.
     """
-    budgets = Budgets(what_if.cluster)
-    home = {pod.key: pod.node_name for pod in what_if.cluster.list(Pod) if pod.node_name}
+    budgets = Budgets(what_if.cluster) if budgets is None else budgets
     steps: list[Step] = []
     budgets.update(trial, ())
+    trial.cordon(*nodes)
+    leaving, held, staying = _sorted_out(trial, nodes, held_back)
+    home = {pod.key: pod.node_name for pod in (what_if.pods if preempt else leaving)}
     for number in range(1, MOST_ROUNDS + 1):
-        drain = trial.drain(*nodes)
-        steps += _steps(what_if, trial, number, drain.evicted, home)
-        if not drain.evicted or not drain.blocked:
+        evictions = trial.evict(*leaving)
+        steps += _steps(what_if, trial, number, evictions.evicted, home, frozenset(nodes), preempt=preempt)
+        leaving = [pod for pod, _ in evictions.blocked]
+        if not evictions.evicted or not leaving:
             break
         budgets.update(trial, (step.pod for step in steps if step.to_node is None))
         if progress is not None:
-            progress(len(steps), len(steps) + len(drain.blocked))
-    blocked = tuple(Blocked(pod, reason) for pod, reason in drain.blocked)
-    return DrainPlan(tuple(nodes), tuple(steps), blocked, drain.staying)
+            progress(len(steps), len(steps) + len(leaving))
+    blocked = (*held, *(Blocked(pod, reason) for pod, reason in evictions.blocked))
+    return DrainPlan(tuple(nodes), tuple(steps), blocked, staying)
+
+
+def _sorted_out(
+    trial: Transaction, nodes: Sequence[str], held_back: Callable[[Pod], str]
+) -> tuple[list[Pod], list[Blocked], tuple[Pod, ...]]:
+    """The pods of the nodes: those to be evicted, those held back, and those that are never evicted."""
+    leaving: list[Pod] = []
+    held: list[Blocked] = []
+    staying: list[Pod] = []
+    for pod in (pod for name in nodes for pod in trial.pods_on(name)):
+        if pod.is_terminating or belongs_to_its_node(pod):
+            staying.append(pod)
+        elif reason := held_back(pod):
+            held.append(Blocked(pod, reason))
+        else:
+            leaving.append(pod)
+    return leaving, held, tuple(staying)
 
 
 def _steps(
-    what_if: WhatIf, trial: Transaction, number: int, evicted: Sequence[Pod], home: Mapping[str, str]
+    what_if: WhatIf,
+    trial: Transaction,
+    number: int,
+    evicted: Sequence[Pod],
+    home: Mapping[str, str],
+    drained: Collection[str],
+    *,
+    preempt: bool,
 ) -> Iterator[Step]:
     """Schedule the successors of pods that were evicted in a round; the pods are pending."""
     followed = []
@@ -119,10 +179,11 @@ def _steps(
             yield Step(number, pod, home[pod.key], None, Move.LOST)
         else:
             followed.append(pod)
-    settled = settle(what_if, trial, followed, preempt=True)
+    settled = settle(what_if, trial, followed, preempt=preempt)
     own = {pod.key for pod in followed}
     for each in settled.placed:
-        yield Step(number, each.pod, home[each.pod.key], each.node_name, Move.MOVES)
+        move = Move.RETURNS if each.node_name in drained else Move.MOVES
+        yield Step(number, each.pod, home[each.pod.key], each.node_name, move)
     for refusal in settled.refused:
         move = Move.NO_PLACE if refusal.pod.key in own else Move.DISPLACED
         yield Step(number, refusal.pod, home[refusal.pod.key], None, move, refusal.message)

@@ -63,11 +63,13 @@ class NodeGroup:
     price: Decimal | None = None
     selector: Selector | None = None
 
+    def has(self, node: Node) -> bool:
+        """Whether the node is in the group."""
+        return self.selector is not None and self.selector.matches(node.labels)
+
     def size(self, nodes: Iterable[Node]) -> int:
         """How many of the nodes are in the group."""
-        if self.selector is None:
-            return 0
-        return sum(self.selector.matches(node.labels) for node in nodes)
+        return sum(map(self.has, nodes))
 
 
 @attrs.frozen
@@ -168,6 +170,21 @@ def _node(manifest: Mapping[str, Any], path: str) -> Node:
         why = "a node without it takes no pods"
         raise FieldErrors([FieldError.required("status.allocatable.pods", why).inside(path)])
     return node
+
+
+def price_of(node: Node, groups: Iterable[NodeGroup] = ()) -> Decimal | None:
+    """The price in the node's annotation, or else of the first group that it is in; None if neither has one.
+
+    Raises:
+        NodeGroupError: the annotation isn't a price.
+    """
+    try:
+        own = _price_of(node, "")
+    except FieldErrors as error:
+        raise NodeGroupError([f"node {node.name}: {each}" for each in error.errors]) from None
+    if own is not None:
+        return own
+    return next((group.price for group in groups if group.price is not None and group.has(node)), None)
 
 
 def _price_of(node: Node, path: str) -> Decimal | None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
+from typing import Final
 
 import attrs
 
 from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw.api import PODS, node_allocatable
 from kschedfw.what_if import Placed, Refused
 from kschedfw_advisor.counting import smallest_count
+from kschedfw_advisor.mixtures import Kind, Programme, Supply, is_installed
 from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.settling import settle
+from kschedfw_advisor.workloads import likeness
+
+_MOST_MIXTURES: Final = 100
+_MOST_PODS: Final = 2_000
+"""So many mixtures are tried, but of many pods fewer, such that so many are scheduled in the search."""
+_HALVINGS: Final = 6
+"""So often the room to spare is halved, beginning with half of all: 1.6 % is left."""
 
 
 @attrs.frozen
@@ -38,11 +48,28 @@ class Purchase:
 
 
 @attrs.frozen
+class Search:
+    """How far the search of mixtures got: one that gets as many pods a place costs at least `bound`.
+
+    Costs are prices, or numbers of nodes where a group has no price.
+    """
+
+    cost: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """By which part of its cost the answer could at most be cheaper."""
+        return 0.0 if self.bound >= self.cost else (self.cost - self.bound) / self.cost
+
+
+@attrs.frozen
 class ScaleUp:
     """The answer: what is best, and what each group does alone.
 
     `placed_without` are the pods that get a place without a new node, `waiting` the others. `alone` has a purchase for
-    each group, by name, and `room` how many nodes each can have more.
+    each group, by name, and `room` how many nodes each can have more. `search` is None where mixtures weren't searched:
+    less than two groups help, or the extra `optimal` isn't installed.
     """
 
     placed_without: tuple[Placed, ...]
@@ -50,6 +77,7 @@ class ScaleUp:
     best: Purchase
     alone: Mapping[str, Purchase]
     room: Mapping[str, int]
+    search: Search | None = None
 
 
 def plan_scale_up(
@@ -60,7 +88,10 @@ def plan_scale_up(
     Pods that have a place without new nodes get it first; the others are scheduled once the nodes are there, without
     preemption. The plans that are compared are each group alone, and the groups one after the other, each time the one
     that gets a pod a place most cheaply. Of each group as many nodes are taken away again as can be without losing a
-    pod. So the answer is one that works, and that works with no node less; there may be a better mixture.
+    pod. So the answer is one that works, and that works with no node less.
+
+    With the extra `optimal`, cheaper mixtures are then searched by an integer programme, each of which is tried out by
+    scheduling, until there is none or enough were tried.
     """
     return _Planner(what_if, groups, progress).plan()
 
@@ -86,44 +117,44 @@ class _Planner:
             scheduling = None if self._progress is None else partial(self._progress, "scheduling")
             before = settle(self._what_if, trial, self._what_if.pending, progress=scheduling)
             waiting = [each.pod for each in before.refused]
+            least = self._try(trial, self._least, waiting)
             alone = {}
             for number, name in enumerate(self._groups):
                 self._tell(f"group {name}", number, len(self._groups))
-                alone[name] = self._alone(trial, name, waiting)
+                alone[name] = self._fewest(trial, least, name, waiting)
             self._tell("mixtures", len(self._groups), len(self._groups))
-            plans = [*alone.values(), self._mixture(trial, waiting, alone)]
-            best = min(plans, key=self._order)
-            return ScaleUp(
-                before.placed, before.refused, self._trimmed(trial, best, waiting), alone, self._room
-            )
+            plans = [*alone.values(), self._topped_up(trial, least, waiting, alone)]
+            best = self._trimmed(trial, min(plans, key=self._order), waiting)
+            search = None
+            if is_installed() and sum(bool(each.placed) for each in alone.values()) > 1:
+                best, search = self._searched(trial, waiting, best, plans)
+            return ScaleUp(before.placed, before.refused, best, alone, self._room, search)
 
     def _tell(self, label: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(label, done, total)
 
     def _order(self, purchase: Purchase) -> tuple[object, ...]:
-        cost = purchase.price if self._has_prices else purchase.nodes
-        return -len(purchase.placed), cost, purchase.nodes
+        return -len(purchase.placed), self._cost(purchase), purchase.nodes
 
-    def _alone(self, trial: Transaction, name: str, waiting: Sequence[Pod]) -> Purchase:
-        return self._fewest(trial, dict(self._least), name, waiting)
+    def _cost(self, purchase: Purchase) -> Decimal:
+        has_price = self._has_prices and purchase.price is not None
+        return purchase.price if has_price and purchase.price is not None else Decimal(purchase.nodes)
 
-    def _fewest(
-        self, trial: Transaction, base: Mapping[str, int], name: str, waiting: Sequence[Pod]
-    ) -> Purchase:
-        """The base with the smallest number of nodes of one group more that does as much as any number."""
+    def _fewest(self, trial: Transaction, now: Purchase, name: str, waiting: Sequence[Pod]) -> Purchase:
+        """The purchase with the smallest number of nodes of one group more that does as much as any number."""
         tried: dict[int, Purchase] = {}
+        there = now.counts.get(name, 0)
 
         def place(count: int) -> int:
-            tried[count] = self._try(trial, {**base, name: base.get(name, 0) + count}, waiting)
+            tried[count] = self._try(trial, {**now.counts, name: there + count}, waiting)
             return len(tried[count].placed)
 
-        most = min(self._room[name] - base.get(name, 0), len(waiting))
+        most = min(self._room[name] - there, len(now.refused))
         if most <= 0:
-            return self._try(trial, base, waiting)
+            return now
         found = tried[smallest_count(place, most)]
-        without = self._try(trial, base, waiting)
-        return found if len(found.placed) > len(without.placed) else without
+        return found if len(found.placed) > len(now.placed) else now
 
     def _try(self, trial: Transaction, counts: Mapping[str, int], waiting: Sequence[Pod]) -> Purchase:
         with trial.transaction() as nested:
@@ -144,25 +175,28 @@ class _Planner:
             return None
         return sum((price * count for price, count in prices if price is not None), Decimal(0))
 
-    def _mixture(self, trial: Transaction, waiting: Sequence[Pod], alone: Mapping[str, Purchase]) -> Purchase:
-        """The groups one after the other, each time the one whose nodes cost the least for a pod more."""
-        now = self._try(trial, self._least, waiting)
-        offers = alone
+    def _topped_up(
+        self,
+        trial: Transaction,
+        now: Purchase,
+        waiting: Sequence[Pod],
+        offers: Mapping[str, Purchase] | None = None,
+    ) -> Purchase:
+        """The purchase with more groups, one after the other, each time the one whose nodes cost the least for a pod.
+
+        `offers` are what each group does first, if that is known.
+        """
         while now.refused:
+            if offers is None:
+                offers = {name: self._fewest(trial, now, name, waiting) for name in self._groups}
             better = [each for each in offers.values() if len(each.placed) > len(now.placed)]
             if not better:
                 break
-            now = min(better, key=lambda each: self._cost_of_a_pod(each, now))
-            offers = {
-                name: self._fewest(trial, now.counts, name, waiting) for name in self._groups if now.refused
-            }
+            now, offers = min(better, key=lambda each: self._cost_of_a_pod(each, now)), None
         return now
 
     def _cost_of_a_pod(self, purchase: Purchase, now: Purchase) -> Decimal:
-        more = len(purchase.placed) - len(now.placed)
-        if purchase.price is not None and now.price is not None and self._has_prices:
-            return (purchase.price - now.price) / more
-        return Decimal(purchase.nodes - now.nodes) / more
+        return (self._cost(purchase) - self._cost(now)) / (len(purchase.placed) - len(now.placed))
 
     def _trimmed(self, trial: Transaction, purchase: Purchase, waiting: Sequence[Pod]) -> Purchase:
         """The purchase without the nodes that it can do without, the most expensive groups first."""
@@ -177,3 +211,112 @@ class _Planner:
                     break
                 purchase = fewer
         return purchase
+
+    # --- mixtures ---
+
+    def _searched(
+        self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, plans: Sequence[Purchase]
+    ) -> tuple[Purchase, Search]:
+        """The best purchase, this one or one that an integer programme finds, and how far the search got.
+
+        A mixture that the programme takes to suffice may not do, as a scheduler spreads pods rather than packs them.
+        Then the next one is tried, which proves the optimum of small cases. Of large ones there are too many: for these
+        mixtures with room to spare are tried, and what is missing is added.
+        """
+        programme = self._programme(trial, waiting, best, plans)
+        bound = 0.0
+        for _ in range(min(_MOST_MIXTURES, _MOST_PODS // len(waiting))):
+            if bound >= float(self._cost(best)):
+                break
+            found = programme.cheapest(float(self._cost(best)))
+            bound = max(bound, found.bound)
+            if found.counts is None:
+                break
+            tried = self._try(trial, found.counts, waiting)
+            if len(tried.placed) < len(best.placed):
+                programme.forbid(found.counts)
+            best = min(best, tried, key=self._order)
+        else:
+            best = self._with_room_to_spare(trial, waiting, best, programme)
+        best = self._trimmed(trial, best, waiting)
+        cost = float(self._cost(best))
+        return best, Search(cost, min(bound, cost))
+
+    def _with_room_to_spare(
+        self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, programme: Programme
+    ) -> Purchase:
+        """The best purchase that is found by halving the part of the nodes' room that the programme leaves free."""
+        too_little, enough = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            spare = (too_little + enough) / 2
+            found = programme.cheapest(float(self._cost(best)), spare)
+            if found.counts is None:
+                enough = spare
+                continue
+            tried = self._try(trial, found.counts, waiting)
+            if len(tried.placed) < len(best.placed):
+                too_little = spare
+                tried = self._trimmed(trial, self._topped_up(trial, tried, waiting), waiting)
+            else:
+                enough = spare
+            best = min(best, tried, key=self._order)
+        return best
+
+    def _programme(
+        self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, plans: Sequence[Purchase]
+    ) -> Programme:
+        """The programme for the pods that a node of a group is needed for."""
+        new = {node for nodes in best.new_nodes.values() for node in nodes}
+        settled = {each.pod.key for each in best.placed if each.node_name not in new}
+        alike: dict[Hashable, list[Pod]] = {}
+        for pod in waiting:
+            if pod.key not in settled:
+                alike.setdefault(likeness(pod), []).append(pod)
+        # Where a plan has put a pod: a single new node may refuse one that needs others beside it, or take fewer of
+        # those that spread over nodes.
+        proven = {
+            (each.pod.key, name)
+            for plan in plans
+            for each in plan.placed
+            for name, nodes in plan.new_nodes.items()
+            if each.node_name in nodes
+        }
+        most: list[dict[str, int]] = [{} for _ in alike]
+        supplies = []
+        for name, group in self._groups.items():
+            with trial.transaction() as nested:
+                (node,) = self._add(nested, name, 1)
+                room = _room(node, nested.pods_on(node.name))
+                for counts, pods in zip(most, alike.values(), strict=True):
+                    counts[name] = _taken(nested, node, pods)
+                    needs_others = pods[0].spec.topology_spread_constraints or not counts[name]
+                    if needs_others and any((pod.key, name) in proven for pod in pods):
+                        counts[name] = len(pods)
+            cost = float(group.price) if self._has_prices and group.price is not None else 1.0
+            supplies.append(Supply(name, cost, self._least[name], self._room[name], room))
+        kinds = [
+            Kind(len(pods), {**dict(pods[0].requests.demand.items()), PODS: 1}, counts)
+            for pods, counts in zip(alike.values(), most, strict=True)
+        ]
+        return Programme(kinds, supplies, len(best.refused))
+
+
+def _room(node: Node, pods: Sequence[Pod]) -> Mapping[str, int]:
+    """What the node offers beside these pods, by resource."""
+    offered = node_allocatable(node)
+    used = [pod.requests.demand for pod in pods]
+    resources = [name for name, _ in offered.items()]
+    return {
+        **{name: offered.get(name) - sum(each.get(name) for each in used) for name in resources},
+        PODS: offered.get(PODS) - len(pods),
+    }
+
+
+def _taken(trial: Transaction, node: Node, pods: Sequence[Pod]) -> int:
+    """How many of these pods, which are alike and fit on no other node, the node takes."""
+    if len(pods) == 1:
+        return int(node.name in trial.can_schedule(pods[0]).nodes)
+    with trial.transaction() as nested:
+        found = nested.schedule_as_many(pods[0], at_most=len(pods))
+    taken = [*(each.node_name for each in found.placed), *(each.node_name for each in found.waiting)]
+    return taken.count(node.name)

@@ -97,6 +97,15 @@ def test_a_pod_without_a_controller_is_in_the_way(kschedfw: Kschedfw, cluster: P
     )
 
 
+def test_data_of_empty_dirs_is_in_the_way_unless_it_may_be_deleted(kschedfw: Kschedfw, cluster: Path) -> None:
+    pod = (POD % "a").replace("spec: {", "spec: {volumes: [{name: tmp, emptyDir: {}}], ")
+    written(cluster, NODE % ("n1", 4), NODE % ("n2", 4), pod)
+    result = kschedfw("drain", cluster, "n1")
+    assert result.code == 1
+    assert "Can't be evicted:\ndefault/a: has data in emptyDir volumes (tmp)" in result.out
+    assert kschedfw("drain", cluster, "n1", "--delete-emptydir-data").code == 0
+
+
 def test_several_nodes_and_json(kschedfw: Kschedfw, cluster: Path) -> None:
     written(cluster, *(NODE % (name, 4) for name in ("n1", "n2", "n3")), POD % "a", POD % "b")
     result = kschedfw("drain", cluster, "n1", "n2", "n1", "--json")

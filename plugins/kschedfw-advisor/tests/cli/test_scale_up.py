@@ -114,3 +114,27 @@ class TestErrors:
         *problems, last = result.err.splitlines()
         assert len(problems) == 3
         assert last == "kschedfw: 3 problems in the node groups, so nothing was done"
+
+
+class TestMixtures:
+    @pytest.fixture
+    def asked(self, cluster_dir: Path, groups: Path) -> tuple[str, Path, str, Path]:
+        """Both groups help, and the small one does for less."""
+        groups.write_text(GROUPS.replace("cpu: 2,", "cpu: 4,"), encoding="utf-8")
+        return "scale-up", cluster_dir, "--node-group", groups
+
+    def test_that_there_is_no_better_one_is_said(
+        self, kschedfw: Kschedfw, asked: tuple[str, Path, str, Path]
+    ) -> None:
+        assert "\nno mixture of these groups is cheaper\n" in kschedfw(*asked).out
+        assert kschedfw(*asked, "--json").json["search"] == {"cost": 0.5, "lowerBound": 0.5, "gap": 0.0}
+
+    def test_without_scipy_it_is_said_what_the_extra_would_do(
+        self, kschedfw: Kschedfw, asked: tuple[str, Path, str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw_advisor.scale_up.is_installed", lambda: False)
+        assert (
+            "\na mixture that is cheaper may exist; with pip install 'kschedfw-advisor[optimal]' all are searched\n"
+            in kschedfw(*asked).out
+        )
+        assert kschedfw(*asked, "--json").json["search"] is None

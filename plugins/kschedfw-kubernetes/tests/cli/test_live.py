@@ -185,11 +185,15 @@ def test_what_is_missing_is_said(args: list[str], why: str, capsys: pytest.Captu
 
 
 SECRET = "for nobody else"
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 WITH_SECRETS: list[dict[str, Any]] = [
     {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "n", "annotations": {"a.b/note": SECRET, "kschedfw/price": "3"}},
+        "metadata": {
+            "name": "n",
+            "annotations": {"a.b/note": SECRET, "kschedfw/price": "3", SCALE_DOWN_DISABLED: "true"},
+        },
     },
     {
         "apiVersion": "v1",
@@ -256,6 +260,7 @@ def test_a_dump_has_nothing_that_scheduling_does_not_read(tmp_path: Path) -> Non
     text = dumped_secrets(tmp_path, tmp_path / "dump.json")
     assert SECRET not in text
     assert '"kschedfw/price":"3"' in text
+    assert f'"{SCALE_DOWN_DISABLED}":"true"' in text
     assert not read_manifests(tmp_path / "dump.json").problems
 
 

@@ -35,7 +35,7 @@ from kschedfw_advisor.cli.what_if_input import (
     asked_about,
     schedule_pending,
 )
-from kschedfw_advisor.drain_plan import plan_drain
+from kschedfw_advisor.drain_plan import emptydir_data, plan_drain
 
 DRAIN_HELP = """Show whether nodes can be drained: where their pods go, in which order, and what stands in the way.
 
@@ -43,8 +43,8 @@ The arguments are CLUSTER NODE...: a file or directory of manifests, as for simu
 --kubeconfig, all arguments are nodes. Nothing is drained in earnest.
 
 All nodes are cordoned first. Their pods are evicted as far as PodDisruptionBudgets allow; once these have another
-place, what the budgets held back is evicted, and so on. Pods of DaemonSets and mirror pods stay. The cluster's own
-pending pods are scheduled before all that.
+place, what the budgets held back is evicted, and so on. Pods of DaemonSets and mirror pods stay. Pods with emptyDir
+volumes are only evicted with --delete-emptydir-data. The cluster's own pending pods are scheduled before all that.
 
 \b
 Exit codes:
@@ -69,6 +69,12 @@ def drain(
     live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    delete_emptydir_data: Annotated[
+        bool,
+        typer.Option(
+            "--delete-emptydir-data", help="Evict pods with emptyDir volumes, too, whose data is lost by it."
+        ),
+    ] = False,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
     reading: ReadingOptions = DEFAULT_READING,
@@ -101,6 +107,7 @@ def drain(
                     trial,
                     list(dict.fromkeys(nodes)),
                     None if progress is None else partial(progress, "draining"),
+                    held_back=(lambda _: "") if delete_emptydir_data else emptydir_data,
                 )
         if as_json:
             print(json.dumps(to_json(plan, asked.background), indent=2, ensure_ascii=False))

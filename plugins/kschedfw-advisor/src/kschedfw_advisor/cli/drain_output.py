@@ -11,36 +11,34 @@ from kschedfw.cli import block, counted, plain_table, print_parts, stdout_consol
 from kschedfw_advisor.cli.what_if_output import Background, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 
-_WHY = {
-    Move.NO_PLACE: "finds no other place",
-    Move.DISPLACED: "loses its place to a pod of higher priority, and finds no other",
-    Move.PREEMPTED: "loses its place to a pod of higher priority, and has no controller: nothing would make it anew",
-    Move.LOST: "has no controller: nothing would make it anew, and kubectl drain wants --force",
-}
-
 
 def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
     """The plan in types that `json.dumps` knows."""
     return {
         "nodes": list(plan.nodes),
         "succeeds": plan.succeeds,
-        "steps": [
-            {
-                "round": step.round,
-                "pod": step.pod.key,
-                "from": step.from_node,
-                "to": step.to_node,
-                "outcome": step.move.value,
-                "message": step.message,
-            }
-            for step in plan.steps
-        ],
+        "steps": steps_to_json(plan.steps),
         "blocked": [
             {"pod": each.pod.key, "node": each.pod.node_name, "reason": each.reason} for each in plan.blocked
         ],
         "staying": [pod.key for pod in plan.staying],
         **background.to_json(),
     }
+
+
+def steps_to_json(steps: Sequence[Step]) -> list[dict[str, object]]:
+    """What becomes of each pod, in types that `json.dumps` knows."""
+    return [
+        {
+            "round": step.round,
+            "pod": step.pod.key,
+            "from": step.from_node,
+            "to": step.to_node,
+            "outcome": step.move.value,
+            "message": step.message,
+        }
+        for step in steps
+    ]
 
 
 def print_drain(plan: DrainPlan, background: Background) -> None:
@@ -56,7 +54,7 @@ def _parts(plan: DrainPlan, background: Background) -> Iterator[RenderableType]:
     if troubles:
         yield _troubles(troubles)
     if moves := [step for step in plan.steps if step.move is Move.MOVES]:
-        yield _moves(plan, moves)
+        yield moves_table(plan, moves)
     if plan.staying:
         yield block(f"staying, as pods of DaemonSets and mirror pods do: {pods_text(plan.staying)}")
     yield from background.parts()
@@ -83,11 +81,11 @@ def _blocked(plan: DrainPlan) -> RenderableType:
 
 
 def _troubles(steps: Sequence[Step]) -> RenderableType:
-    lines = (f"{each.pod.key}: {_WHY[each.move]}{f': {each.message}' * bool(each.message)}" for each in steps)
-    return block("In the way:", *lines)
+    return block("In the way:", *(f"{each.pod.key}: {each.trouble}" for each in steps))
 
 
-def _moves(plan: DrainPlan, steps: Sequence[Step]) -> RenderableType:
+def moves_table(plan: DrainPlan, steps: Sequence[Step]) -> RenderableType:
+    """Where these pods go, and what a round is."""
     table = plain_table("Where the pods go", "round", first="right")
     shows_from = len({step.from_node for step in steps}) > 1
     for header in ("pod", *(["from"] if shows_from else []), "to"):

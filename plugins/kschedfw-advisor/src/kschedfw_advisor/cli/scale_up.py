@@ -36,7 +36,8 @@ template (a Node), and, as far as wanted, min, max, price, and selector (the lab
 already). A Node may have its price in the annotation kschedfw/price.
 
 Pods are scheduled onto the cluster with the new nodes as kube-scheduler does it, without preemption. The answer works,
-and not with a node less of any group; it isn't proven that no mixture of groups is better.
+and not with a node less of any group. With the extra optimal (SciPy), all mixtures of groups are searched, and it is
+said by how much one could be cheaper at most.
 
 \b
 Exit codes:

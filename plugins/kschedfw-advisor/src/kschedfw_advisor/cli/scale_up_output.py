@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,9 +11,10 @@ from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.what_if import Refused
-from kschedfw_advisor.cli.what_if_output import Background, pods_text
+from kschedfw_advisor.cli.what_if_output import Background, pods_text, price_text
+from kschedfw_advisor.mixtures import INSTALL
 from kschedfw_advisor.node_groups import NodeGroup
-from kschedfw_advisor.scale_up import Purchase, ScaleUp
+from kschedfw_advisor.scale_up import Purchase, ScaleUp, Search
 
 _REASONS_SHOWN = 5
 
@@ -25,6 +26,7 @@ def to_json(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background
         "waiting": len(answer.waiting),
         "best": _json(answer.best),
         "alone": {name: _json(purchase) for name, purchase in answer.alone.items()},
+        "search": None if answer.search is None else _search_json(answer.search),
         "groups": {
             group.name: {
                 "min": group.min,
@@ -36,6 +38,10 @@ def to_json(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background
         },
         **background.to_json(),
     }
+
+
+def _search_json(search: Search) -> dict[str, object]:
+    return {"cost": search.cost, "lowerBound": search.bound, "gap": search.gap}
 
 
 def _json(purchase: Purchase) -> dict[str, object]:
@@ -60,6 +66,10 @@ def _parts(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background)
         if answer.best.counts:
             yield _best(answer, groups)
         if len(groups) > 1:
+            if sum(bool(each.placed) for each in answer.alone.values()) > 1:
+                yield block(
+                    _searched(answer.search, "is cheaper" if _have_prices(groups) else "has fewer nodes")
+                )
             yield _alone(answer, groups)
         if answer.best.refused:
             yield from _refused(answer.best.refused)
@@ -73,7 +83,7 @@ def _headline(answer: ScaleUp) -> str:
         return f"No new node is needed: no pod is pending{without}"
     if not best.placed:
         return f"No new node of these groups helps: {counted(waiting, 'pod')} without a place"
-    cost = "" if best.price is None else f", for {_price(best.price)}"
+    cost = "" if best.price is None else f", for {price_text(best.price)}"
     of = f"{len(best.placed):,} of {waiting:,}" if best.refused else f"all {waiting:,}"
     pods = "pod" if waiting == 1 else "pods"
     return f"{counted(best.nodes, 'new node')}{cost}: {of} {pods} without a place get one"
@@ -87,9 +97,22 @@ def _best(answer: ScaleUp, groups: Sequence[NodeGroup]) -> RenderableType:
         price = names[name].price
         cells = [f"{count:,}", f"{_pods_on(answer.best, name):,}"]
         if has_prices:
-            cells.append("" if price is None else _price(price * count))
+            cells.append("" if price is None else price_text(price * count))
         table.add_row(Text(name), *cells)
     return block(table)
+
+
+def _have_prices(groups: Sequence[NodeGroup]) -> bool:
+    return all(group.price is not None for group in groups)
+
+
+def _searched(search: Search | None, is_better: str) -> str:
+    """How good the answer is among all mixtures of the groups."""
+    if search is None:
+        return f"a mixture that {is_better} may exist; with {INSTALL} all are searched"
+    if not search.gap:
+        return f"no mixture of these groups {is_better}"
+    return f"a mixture that {is_better} may exist, by {math.ceil(search.gap * 1000) / 10:g} % at most"
 
 
 def _pods_on(purchase: Purchase, group: str) -> int:
@@ -104,7 +127,7 @@ def _alone(answer: ScaleUp, groups: Sequence[NodeGroup]) -> RenderableType:
         placed = f"{len(purchase.placed):,} of {len(answer.waiting):,}"
         cells = [f"{purchase.nodes:,}", f"{answer.room[name]:,}", placed]
         if has_prices:
-            cells.append("" if purchase.price is None else _price(purchase.price))
+            cells.append("" if purchase.price is None else price_text(purchase.price))
         table.add_row(Text(name), *cells)
     return block(table)
 
@@ -121,7 +144,3 @@ def _refused(refused: Sequence[Refused]) -> Iterator[RenderableType]:
     if (more := len(messages) - _REASONS_SHOWN) > 0:
         lines.append(f"{more:,} more reasons; --json has all")
     yield block("Still without a place:", *lines)
-
-
-def _price(price: Decimal) -> str:
-    return f"{price.normalize():,f}"

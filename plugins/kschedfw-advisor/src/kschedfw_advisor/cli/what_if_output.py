@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import groupby
 
 import attrs
@@ -34,6 +35,11 @@ def names_text(names: Sequence[str], most: int) -> str:
     """The names, of many only the first."""
     rest = len(names) - most
     return ", ".join([*names[:most], *([f"{rest:,} more"] if rest > 0 else [])])
+
+
+def price_text(price: Decimal) -> str:
+    """The price without needless zeros."""
+    return f"{price.normalize():,f}"
 
 
 def pods_text(pods: Iterable[Pod], most: int = 3) -> str:

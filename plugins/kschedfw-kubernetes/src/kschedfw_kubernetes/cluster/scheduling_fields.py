@@ -26,7 +26,12 @@ from kschedfw.simulator import ANNOTATIONS
 
 _AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
 
-SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS}
+_OF_AUTOSCALER: Final = frozenset(  # which kschedfw-advisor reads
+    f"cluster-autoscaler.kubernetes.io/{key}"
+    for key in ("safe-to-evict", "safe-to-evict-local-volumes", "scale-down-disabled")
+)
+
+SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS} | _OF_AUTOSCALER
 """The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
 
 

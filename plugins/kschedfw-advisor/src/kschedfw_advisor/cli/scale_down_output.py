@@ -1,0 +1,104 @@
+"""The answer of `kschedfw scale-down` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from kschedfw.cli import counted, print_parts, stdout_console
+from kschedfw_advisor.cli.drain_output import moves_table, steps_to_json
+from kschedfw_advisor.cli.what_if_output import Background, names_text, price_text
+from kschedfw_advisor.drain_plan import Move
+from kschedfw_advisor.scale_down import Reason, Removal, ScaleDown
+
+_REASONS_SHOWN = 3
+
+
+def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
+    """The answer in types that `json.dumps` knows; prices are texts, which are exact."""
+    return {
+        "nodesRemoved": answer.gone,
+        "nodesAdded": answer.added,
+        "cost": None if answer.cost is None else str(answer.cost),
+        "saved": None if answer.saved is None else str(answer.saved),
+        "removals": [
+            {
+                "nodes": list(removal.drain.nodes),
+                "replacedBy": {"group": removal.group, "node": removal.added} if removal.added else None,
+                "saved": None if removal.saved is None else str(removal.saved),
+                "rounds": removal.drain.rounds,
+                "steps": steps_to_json(removal.drain.steps),
+                "goneWithTheNodes": [pod.key for pod in removal.drain.staying],
+            }
+            for removal in answer.removals
+        ],
+        "kept": {
+            node: [
+                {"pod": None if each.pod is None else each.pod.key, "reason": each.text} for each in reasons
+            ]
+            for node, reasons in answer.kept.items()
+        },
+        **background.to_json(),
+    }
+
+
+def print_scale_down(answer: ScaleDown, background: Background) -> None:
+    """Print the answer to stdout."""
+    print_parts(stdout_console(), _parts(answer, background))
+
+
+def _parts(answer: ScaleDown, background: Background) -> Iterator[RenderableType]:
+    yield Text(_headline(answer), "bold")
+    for number, removal in enumerate(answer.removals, 1):
+        yield Padding(Text(f"{number}. {_title(removal)}", "bold"), (1, 0, 0, 0))
+        yield from _pods(removal)
+    if answer.kept:
+        yield from _kept(answer.kept)
+    yield from background.parts()
+
+
+def _headline(answer: ScaleDown) -> str:
+    nodes = answer.gone + len(answer.kept)
+    if not answer.removals:
+        return f"No node can go: each of {counted(nodes, 'node')} is needed"
+    text = f"{answer.gone:,} of {counted(nodes, 'node')} can go"
+    if answer.added:
+        text += f", with {counted(answer.added, 'cheaper new node')}"
+    if answer.saved is None:
+        return text
+    of = "" if answer.cost is None else f" of {price_text(answer.cost)}"
+    return f"{text}, which saves {price_text(answer.saved)}{of}"
+
+
+def _title(removal: Removal) -> str:
+    nodes = ", ".join(removal.drain.nodes)
+    saves = "" if removal.saved is None else f", which saves {price_text(removal.saved)}"
+    if removal.added:
+        return f"add {removal.added} of group {removal.group}, then remove {nodes}{saves}"
+    return f"remove {nodes}{saves}"
+
+
+def _pods(removal: Removal) -> Iterator[RenderableType]:
+    drain = removal.drain
+    if not drain.steps:
+        yield "   there is nothing to evict"
+    if moves := [step for step in drain.steps if step.move is Move.MOVES]:
+        yield Padding(moves_table(drain, moves), (0, 0, 0, 3))
+    if lost := [step.pod.key for step in drain.steps if step.move is Move.LOST]:
+        yield f"   gone for good, as their annotation safe-to-evict allows: {', '.join(lost)}"
+
+
+def _kept(kept: Mapping[str, Sequence[Reason]]) -> Iterator[RenderableType]:
+    """The nodes that stay, those with the same reasons together."""
+    by_reason: dict[tuple[str, ...], list[str]] = {}
+    for node, reasons in kept.items():
+        by_reason.setdefault(tuple(map(str, reasons)), []).append(node)
+    yield Padding(Text("Nodes that stay", "bold"), (1, 0, 0, 0))
+    for texts, nodes in by_reason.items():
+        lines = [names_text(nodes, 5), *(f"  {line}" for line in texts[:_REASONS_SHOWN])]
+        if (more := len(texts) - _REASONS_SHOWN) > 0:
+            lines.append(f"  {more:,} more; --json has all")
+        yield Text("\n".join(lines))

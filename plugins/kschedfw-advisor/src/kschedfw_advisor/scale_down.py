@@ -1,0 +1,349 @@
+"""Which nodes a cluster can do without, and which ones a cheaper node can stand in for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw.api import CPU, MEMORY, node_allocatable
+from kschedfw.cluster import belongs_to_its_node
+from kschedfw_advisor.budgets import Budgets
+from kschedfw_advisor.counting import smallest_count
+from kschedfw_advisor.drain_plan import DrainPlan, Move, plan_drain
+from kschedfw_advisor.new_nodes import add_nodes
+from kschedfw_advisor.node_groups import NodeGroup, node_shapes, price_of
+
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
+
+MOST_REPLACED: Final = 50
+"""So many nodes are tried for each new one: a node rarely takes the pods of more."""
+
+
+_HARMLESS: Final = (Move.MOVES, Move.LOST)
+"""A pod is only lost here if it is declared safe to evict: `_held_back` refuses the others without a controller."""
+
+_Rank: TypeAlias = tuple[Decimal, bool, int]
+"""What a removal saves, whether it needs no new node, and how many nodes go: the greatest is the best."""
+
+
+@attrs.frozen
+class Reason:
+    """Why a node stays: because of this pod, or, where `pod` is None, because of the node itself."""
+
+    pod: Pod | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if self.pod is None else f"{self.pod.key}: {self.text}"
+
+
+@attrs.frozen
+class Removal:
+    """Nodes that are drained together and then removed.
+
+    `added` is the node that comes first, of the group `group`; empty if none is needed. `saved` is what the nodes cost
+    less what `added` costs; None where one of them has no price.
+    """
+
+    drain: DrainPlan
+    saved: Decimal | None
+    group: str = ""
+    added: str = ""
+
+
+@attrs.frozen
+class ScaleDown:
+    """The nodes that can go, one removal after the other, and the nodes that stay, each with the reasons.
+
+    `cost` is what all nodes cost before; None unless all have prices.
+    """
+
+    removals: tuple[Removal, ...]
+    kept: Mapping[str, tuple[Reason, ...]]
+    cost: Decimal | None
+
+    @property
+    def gone(self) -> int:
+        """How many nodes can go."""
+        return sum(len(each.drain.nodes) for each in self.removals)
+
+    @property
+    def added(self) -> int:
+        """How many nodes come in their place."""
+        return sum(bool(each.added) for each in self.removals)
+
+    @property
+    def saved(self) -> Decimal | None:
+        """What all removals save; None where prices are missing."""
+        saved = [each.saved for each in self.removals]
+        return None if None in saved else sum((each for each in saved if each is not None), Decimal(0))
+
+
+def plan_scale_down(
+    what_if: WhatIf,
+    groups: Sequence[NodeGroup] = (),
+    *,
+    delete_emptydir_data: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ScaleDown:
+    """Find nodes that can be removed, such that each of their pods finds another place, without preemption.
+
+    Nodes are removed as long as one can go, each time as many at once as are found. Where nodes have prices, a new node
+    may come first that costs less than the nodes whose pods it takes: of the `groups`, or, without any, like those of
+    the cluster. Each time the removal is chosen that saves the most. All of it is done in `what_if`, with every pod
+    scheduled again, and stays done. A larger set may exist, but no single node of those that stay could go, too.
+
+    Raises:
+        NodeGroupError: the price in a node's annotation is none.
+    """
+    return _Planner(what_if, groups, delete_emptydir_data, progress).plan()
+
+
+class _Planner:
+    def __init__(
+        self,
+        what_if: WhatIf,
+        groups: Sequence[NodeGroup],
+        delete_emptydir_data: bool,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None:
+        self._what_if = what_if
+        self._groups = groups
+        self._progress = progress
+        self._held_back = partial(_held_back, delete_emptydir_data=delete_emptydir_data)
+        self._budgets = Budgets(what_if.cluster)
+        self._nodes = {node.name: node for node in what_if.nodes}
+        self._prices = {name: price_of(node, groups) for name, node in self._nodes.items()}
+        self._new_nodes: Counter[str] = Counter()
+
+    def plan(self) -> ScaleDown:
+        removals: list[Removal] = []
+        while (removal := self._next()) is not None:
+            removals.append(removal)
+        with self._what_if.transaction() as trial:
+            kept = {name: self._reasons(trial, name) for name in self._left()}
+        return ScaleDown(tuple(removals), kept, self._price(list(self._nodes)))
+
+    def _left(self) -> list[str]:
+        """The nodes of the beginning that are still there."""
+        return [name for name in self._nodes if self._what_if.cluster.get(Node, name) is not None]
+
+    def _price(self, names: Sequence[str]) -> Decimal | None:
+        """What the nodes cost together; None unless all have a price."""
+        prices = [price for name in names if (price := self._prices[name]) is not None]
+        return sum(prices, Decimal(0)) if len(prices) == len(names) else None
+
+    def _tell(self, label: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(label, done, total)
+
+    # --- removing ---
+
+    def _next(self) -> Removal | None:
+        """Remove the nodes that save the most, once a new node is there if that pays; None if no node can go."""
+        best: tuple[_Rank, NodeGroup | None, Sequence[str]] | None = None
+        offers = self._offers()
+        for number, group in enumerate((None, *offers)):
+            self._tell("trying new nodes", number, len(offers))
+            with self._what_if.transaction() as trial:
+                removal = self._attempt(trial, group)
+            if removal is not None:
+                worth, count = self._worth(removal.drain.nodes)
+                rank = worth - _cost(group), group is None, count
+                if best is None or rank > best[0]:
+                    best = rank, group, removal.drain.nodes
+        if best is None:
+            return None
+        _, group, names = best
+        with self._what_if.transaction() as trial:
+            removal = self._attempt(trial, group, names)
+            trial.commit()
+        if group is not None:
+            self._new_nodes[group.name] += 1
+        return removal
+
+    def _attempt(
+        self, trial: Transaction, group: NodeGroup | None, names: Sequence[str] = ()
+    ) -> Removal | None:
+        """Add a node of the group, if one is given, and remove the nodes; by default the largest set that is found.
+
+        None if no node can go, or if those that can cost no more than the new one.
+        """
+        if group is None:
+            return self._remove(trial, names or self._largest_set(trial, self._left()))
+        (node,) = add_nodes(trial, self._what_if.cluster, group.template, 1)
+        removal = self._remove(trial, names or self._largest_set(trial, self._dearest(trial)))
+        if removal is None or removal.saved is None or removal.saved <= _cost(group):
+            return None
+        return attrs.evolve(removal, saved=removal.saved - _cost(group), group=group.name, added=node.name)
+
+    def _remove(self, trial: Transaction, names: Sequence[str]) -> Removal | None:
+        """Drain the nodes and delete them; None, and no change, if that can't be done without harm."""
+        if not names:
+            return None
+        with trial.transaction() as nested:
+            drain = self._drain(nested, names)
+            if drain.blocked or any(step.move not in _HARMLESS for step in drain.steps):
+                return None
+            nested.delete(*drain.staying, *(self._nodes[name] for name in names))
+            nested.commit()
+        return Removal(drain, self._price(names))
+
+    def _drain(self, trial: Transaction, names: Sequence[str]) -> DrainPlan:
+        # Preemption could violate a budget, and none is needed where every pod finds a place without.
+        return plan_drain(
+            self._what_if, trial, names, budgets=self._budgets, held_back=self._held_back, preempt=False
+        )
+
+    def _can_go(self, trial: Transaction, names: Sequence[str]) -> bool:
+        with trial.transaction() as nested:
+            return self._remove(nested, names) is not None
+
+    def _largest_set(self, trial: Transaction, names: Sequence[str]) -> Sequence[str]:
+        """Those of the nodes that can go together, of two orders of trying the one that is worth more."""
+        removable = [name for name in names if not self._objections(trial, name)]
+        share = {name: self._share(trial, name) for name in removable}
+        alone = []
+        for number, name in enumerate(removable):
+            self._tell("emptying nodes", number, len(removable))
+            if self._can_go(trial, [name]):
+                alone.append(name)
+        emptiest = sorted(alone, key=share.__getitem__)
+        dearest = sorted(emptiest, key=lambda name: -(self._prices[name] or 0))
+        orders = [emptiest] if emptiest == dearest else [emptiest, dearest]
+        return max((self._set_in_order(trial, order) for order in orders), key=self._worth)
+
+    def _worth(self, names: Sequence[str]) -> tuple[Decimal, int]:
+        return sum((self._prices[name] or Decimal(0) for name in names), Decimal(0)), len(names)
+
+    def _set_in_order(self, trial: Transaction, order: Sequence[str]) -> Sequence[str]:
+        """The longest beginning of the order that can go at once, and of what can follow one by one the same again.
+
+        That a longer beginning can't go where a shorter one can't is an assumption; it saves all but a few attempts.
+        """
+        spare = list(self._within_bounds(order))
+        first = self._longest_beginning(trial, [], spare)
+        more = []
+        with trial.transaction() as nested:
+            self._remove(nested, first)
+            for name in order:
+                if name not in first and [*self._within_bounds([name])] and self._remove(nested, [name]):
+                    more.append(name)
+        return self._longest_beginning(trial, first, more)
+
+    def _longest_beginning(
+        self, trial: Transaction, base: Sequence[str], order: Sequence[str]
+    ) -> Sequence[str]:
+        def fails(count: int) -> bool:
+            return count > len(order) or not self._can_go(trial, [*base, *order[:count]])
+
+        return [*base, *order[: smallest_count(fails, len(order) + 1) - 1]]
+
+    def _within_bounds(self, order: Sequence[str]) -> Iterator[str]:
+        """Those of the nodes that can go, one after the other, before a group is at its least size."""
+        nodes = self._what_if.nodes
+        spare = {group.name: group.size(nodes) - group.min for group in self._groups}
+        for name in order:
+            own = [group.name for group in self._groups if group.has(self._nodes[name])]
+            if all(spare[group] > 0 for group in own):
+                spare.update((group, spare[group] - 1) for group in own)
+                yield name
+
+    # --- new nodes ---
+
+    def _offers(self) -> Sequence[NodeGroup]:
+        """The groups with a price of which there can be a node more."""
+        nodes = self._what_if.nodes
+        shapes = node_shapes(self._nodes.values())
+        groups = self._groups or [attrs.evolve(each, price=self._prices[each.name]) for each in shapes]
+        return [group for group in groups if group.price is not None and self._size(group, nodes) < group.max]
+
+    def _size(self, group: NodeGroup, nodes: Sequence[Node]) -> int:
+        unseen = 0 if group.has(group.template) else self._new_nodes[group.name]
+        return group.size(nodes) + unseen
+
+    def _dearest(self, trial: Transaction) -> Sequence[str]:
+        priced = [name for name in self._left() if self._prices[name] is not None]
+        priced.sort(key=lambda name: (-(self._prices[name] or 0), self._share(trial, name)))
+        return priced[:MOST_REPLACED]
+
+    # --- what stays ---
+
+    def _share(self, trial: Transaction, name: str) -> float:
+        """The greater share of CPU and memory that the node's own pods request, those of daemons left out."""
+        room = node_allocatable(self._nodes[name])
+        pods = [pod.requests.demand for pod in trial.pods_on(name) if not belongs_to_its_node(pod)]
+        return max(
+            sum(each.get(resource) for each in pods) / (room.get(resource) or 1) for resource in (CPU, MEMORY)
+        )
+
+    def _objections(self, trial: Transaction, name: str) -> Sequence[Reason]:
+        """Why the node must not be drained, whatever becomes of its pods."""
+        node = self._nodes[name]
+        reasons = [Reason(None, text) for text in self._of_node(node)]
+        for pod in trial.pods_on(name):
+            if not (belongs_to_its_node(pod) or pod.is_terminating) and (text := self._held_back(pod)):
+                reasons.append(Reason(pod, text))
+        return reasons
+
+    def _of_node(self, node: Node) -> Iterator[str]:
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            yield f"its annotation {SCALE_DOWN_DISABLED} is true"
+        if CONTROL_PLANE in node.labels or any(taint.key == CONTROL_PLANE for taint in node.spec.taints):
+            yield "it is of the control plane"
+
+    def _reasons(self, trial: Transaction, name: str) -> tuple[Reason, ...]:
+        """Why the node stays, in the end."""
+        if reasons := self._objections(trial, name):
+            return tuple(reasons)
+        if not [*self._within_bounds([name])]:
+            least = [
+                f"{group.name} has its min of {group.min}"
+                for group in self._groups
+                if group.has(self._nodes[name])
+            ]
+            return (Reason(None, f"its group must not shrink: {', '.join(least)}"),)
+        with trial.transaction() as nested:
+            drain = self._drain(nested, [name])
+        blocked = (Reason(each.pod, each.reason) for each in drain.blocked)
+        troubled = (Reason(each.pod, each.trouble) for each in drain.steps if each.move not in _HARMLESS)
+        return *blocked, *troubled
+
+
+def _cost(group: NodeGroup | None) -> Decimal:
+    return Decimal(0) if group is None or group.price is None else group.price
+
+
+def _held_back(pod: Pod, *, delete_emptydir_data: bool) -> str:
+    """Why the pod must not be evicted to save a node, by cluster-autoscaler's rules; empty if it may."""
+    safe = pod.annotations.get(SAFE_TO_EVICT)
+    if safe == "true":
+        return ""
+    if safe == "false":
+        return f"its annotation {SAFE_TO_EVICT} is false"
+    if pod.metadata.controller is None:
+        return "has no controller: nothing would make it anew"
+    spared = pod.annotations.get(SAFE_VOLUMES, "").split(",")
+    local = [
+        f"{volume.name} ({'hostPath' if volume.host_path is not None else 'emptyDir'})"
+        for volume in pod.spec.volumes
+        if volume.name not in spared
+        and (
+            volume.host_path is not None
+            or (
+                volume.empty_dir is not None
+                and volume.empty_dir.medium != "Memory"
+                and not delete_emptydir_data
+            )
+        )
+    ]
+    return f"has data on its node, in volumes {', '.join(local)}" if local else ""
