@@ -35,7 +35,8 @@ CHECK_HELP = """Validate configurations, and print all problems.
 
 \b
 Exit codes:
-  0  kube-scheduler would accept them (v1.36; for a Policy v1.20), and every plugin is installed and can be instantiated
+  0  kube-scheduler would accept them (v1.36; for a Policy v1.20), every plugin is installed and can be instantiated,
+     and the profiles can decide on a pod
   1  one of them is invalid; standard output has a line for each problem
   2  a file can't be read
 """
@@ -56,7 +57,8 @@ Exit codes:
 
 DIFF_HELP = """Compare the effective settings of two configurations.
 
-Profiles are matched by name; if both files have only one profile, these two are compared. Why a plugin is enabled makes
+A and B are files, or default for kube-scheduler's own. Profiles are matched by name; if both have only one, these two
+are compared. Why a plugin is enabled makes
 no difference.
 
 \b
@@ -67,6 +69,8 @@ Exit codes:
 """
 
 REFUSED = DIFFERENT = 1
+DEFAULT = Path("default")
+"""Stands for kube-scheduler's own configuration, unless there is such a file."""
 NAME_WIDTH = 38
 ORIGIN_WIDTH = 12
 
@@ -125,14 +129,18 @@ def show(
 
 @config_app.command(help=DIFF_HELP, short_help="Compare what two configurations do.")
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A configuration.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="A configuration, or default.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one, or default.")],
     feature_gates: GatesOption = None,
     kube_version: KubeVersionOption = None,
     as_json: AsJson = False,
 ) -> None:
     configurations = [
-        selected_configuration(file, gates=feature_gates, kube_version=kube_version)
+        selected_configuration(
+            None if file == DEFAULT and not file.exists() else file,
+            gates=feature_gates,
+            kube_version=kube_version,
+        )
         for file in (first, second)
     ]
     names = [[profile.scheduler_name for profile in each.profiles] for each in configurations]
@@ -163,15 +171,11 @@ class FileVerdict:
     file: str
     configuration: SchedulerConfiguration | None
     errors: Sequence[FieldError]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return () if self.configuration is None else self.configuration.warnings
+    warnings: tuple[str, ...]
 
     def tell(self) -> None:
         """Print it: problems to stdout, warnings to stderr."""
-        if self.configuration is not None:
-            print_warnings(self.configuration)
+        print_warnings(self.file, self.warnings)
         if self.errors:
             print(ConfigurationError(self.file, self.errors))
         elif self.configuration is not None:
@@ -191,14 +195,14 @@ def _verdict(file: Path, gates: FeatureGates) -> FileVerdict:
     try:
         configuration = load_configuration(file, gates=gates)
     except ConfigurationError as error:
-        return FileVerdict(error.source, None, error.errors)
+        return FileVerdict(error.source, None, error.errors, error.warnings)
     registry = Registry()
     refused = [
         error
         for index, profile in enumerate(profiles_of(configuration))
         for error in refused_profile(profile, registry, f"profiles[{index}]")
     ]
-    return FileVerdict(configuration.source, configuration, refused)
+    return FileVerdict(configuration.source, configuration, refused, configuration.warnings)
 
 
 # --- Lines ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -61,7 +61,7 @@ def selected_configuration(
     else:
         default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
         configuration = parse_configuration(default, "default", gates=switched)
-    print_warnings(configuration)
+    print_warnings(configuration.source, configuration.warnings)
     return configuration
 
 
@@ -105,9 +105,9 @@ def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str 
     return profiles[name]
 
 
-def print_warnings(configuration: SchedulerConfiguration) -> None:
-    for warning in configuration.warnings:
-        print(f"{configuration.source}: warning: {warning}", file=sys.stderr)
+def print_warnings(source: str, warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"{source}: warning: {warning}", file=sys.stderr)
 
 
 def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Setup]:

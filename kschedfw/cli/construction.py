@@ -1,28 +1,39 @@
-"""Checks that plugins can be made, as a scheduler does when it starts."""
+"""Checks that plugins can be made, as a scheduler does when it starts, and that a profile can decide on a pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
 
+from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.errors import PluginError
+from kschedfw.framework.cycle_state import CycleState, StateKeyError
+from kschedfw.framework.errors import PluginError, ProfileError
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler import Scheduler, SchedulingError
+
+_PREPARING: Final = {ExtensionPoint.PRE_FILTER: "pre_filter", ExtensionPoint.PRE_SCORE: "pre_score"}
+"""The hooks that write what a plugin's others read."""
 
 
 def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:
-    """The errors with which the profile can't run: those of single plugins, or else of all together."""
+    """The errors with which the profile can't run: those of single plugins, or else of all together.
+
+    Or else that with which every pod would fail, since the hook that prepares a plugin's others isn't enabled.
+    """
     errors = [
         error
         for name in profile.plugin_names
         if (error := _refusal(Profile([EnabledPlugin(name)], args=_args_of(profile, name)), registry))
     ]
-    if not errors and (error := _refusal(profile, registry)) is not None:
-        errors = [error]
+    if not errors:
+        errors = [error for check in (_refusal, _missing_state) if (error := check(profile, registry))][:1]
     for error in errors:
         yield FieldError(path, str(error))
 
@@ -51,3 +62,33 @@ def _refusal(profile: Profile, registry: Registry) -> KschedfwError | None:
     finally:
         framework.close()
     return None
+
+
+def _missing_state(profile: Profile, registry: Registry) -> KschedfwError | None:
+    """The error of a trial decision in which a hook misses what another one should have written."""
+    # Two of them: a single one isn't scored.
+    nodes = [make_node(name).capacity(cpu=4, memory="16Gi", pods=10).build() for name in ("a", "b")]
+    with closing(Scheduler(InMemoryCluster(nodes), [profile], registry=registry)) as scheduler:
+        framework = scheduler.frameworks[profile.scheduler_name]
+        pod = make_pod("pod").requests(cpu=1, memory="1Gi").build()
+        try:
+            scheduler.algorithm.schedule(framework, CycleState(), pod)
+        except SchedulingError as error:
+            return _told(error, profile, framework)
+    return None
+
+
+def _told(error: SchedulingError, profile: Profile, framework: Framework) -> KschedfwError | None:
+    cause: BaseException | None = error.status.error
+    while cause is not None and not isinstance(cause, StateKeyError):
+        cause = cause.__cause__
+    if cause is None:  # something else, which may have to do with this pod
+        return None
+    name = next((name for name in profile.plugin_names if f'"{name}"' in str(error)), "")
+    plugin = framework.plugins.get(name)
+    idle = [
+        point
+        for point, hook in _PREPARING.items()
+        if hasattr(plugin, hook) and name not in framework.plugins_at(point)
+    ]
+    return ProfileError(f"every pod would fail: {error}; enable {name} at {' or '.join(idle)} as well")

@@ -9,11 +9,15 @@ from kschedfw.api.field_errors import FieldError, first_of
 
 
 class ConfigurationError(KschedfwError, ValueError):
-    """A configuration is invalid; the text has its source and all errors, one per line."""
+    """A configuration is invalid; the text has its source and all errors, one per line.
 
-    def __init__(self, source: str, errors: Iterable[FieldError]) -> None:
+    `warnings` are what else its user should know.
+    """
+
+    def __init__(self, source: str, errors: Iterable[FieldError], warnings: Iterable[str] = ()) -> None:
         self.source = source
         self.errors = tuple(errors)
+        self.warnings = tuple(warnings)
         super().__init__(source, self.errors)
 
     def __str__(self) -> str:

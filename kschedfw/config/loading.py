@@ -94,7 +94,7 @@ def _configuration(
     if not errors:
         errors += _different_queue_sorts(profiles)
     if errors:
-        raise ConfigurationError(document.source, errors)
+        raise ConfigurationError(document.source, errors, warnings)
     settings = {field.name: getattr(written, field.name) for field in attrs.fields(Settings)}
     return SchedulerConfiguration(
         source=document.source,

@@ -106,6 +106,39 @@ class TestCheck:
             f"{source}: unknown hook 'fliter'; did you mean 'filter'? (profile \"a\" has it by default)\n"
         )
 
+    @pytest.mark.parametrize(
+        ("plugins", "named", "point"),
+        [
+            ("preFilter: {disabled: [{name: NodeResourcesFit}]}", "NodeResourcesFit", "preFilter"),
+            ("preFilter: {disabled: [{name: InterPodAffinity}]}", "InterPodAffinity", "preFilter"),
+            ("preScore: {disabled: [{name: '*'}]}", "TaintToleration", "preScore"),
+        ],
+    )
+    def test_a_profile_in_which_every_pod_would_fail_is_refused(
+        self, plugins: str, named: str, point: str, tmp_path: Path, capsys: Captured
+    ) -> None:
+        path = tmp_path / "config.yaml"
+        path.write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+            f"profiles: [{{plugins: {{{plugins}}}}}]\n"
+        )
+        assert run(["config", "check", str(path)]) == 1
+        out = " ".join(capsys.readouterr().out.split())
+        assert f"{path}: profiles[0]: every pod would fail: " in out
+        assert f'"{named}"' in out
+        assert out.endswith(f"enable {named} at {point} as well")
+
+    def test_warnings_are_told_beside_errors(self, tmp_path: Path, capsys: Captured) -> None:
+        path = write(tmp_path / "two.yaml", f"{HEAD}parallelism: 0\n---\n{HEAD}")
+        assert run(["config", "check", path]) == 1
+        captured = capsys.readouterr()
+        assert "parallelism" in captured.out
+        assert f"{path}: warning: only the first document" in captured.err
+        assert run(["config", "check", path, "--json"]) == 1
+        (verdict,) = json.loads(capsys.readouterr().out)
+        assert verdict["errors"]
+        assert verdict["warnings"]
+
     def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
         assert run(["config", "check", packing, "--json"]) == 0
         valid = {"file": packing, "valid": True, "errors": [], "warnings": []}
@@ -236,6 +269,16 @@ class TestDiff:
     def test_the_same_file_makes_no_difference(self, packing: str, capsys: Captured) -> None:
         assert run(["config", "diff", packing, packing]) == 0
         assert capsys.readouterr() == ("", "")
+
+    def test_a_file_is_compared_with_the_default(
+        self, packing: str, default: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert run(["config", "diff", default, packing]) == 1
+        expected = capsys.readouterr().out
+        monkeypatch.chdir(tmp_path)
+        assert run(["config", "diff", "default", packing]) == 1
+        assert capsys.readouterr().out == expected
+        assert run(["config", "diff", "default", "default"]) == 0
 
     def test_whether_all_filters_are_asked_makes_a_difference(self, tmp_path: Path, capsys: Captured) -> None:
         texts = (

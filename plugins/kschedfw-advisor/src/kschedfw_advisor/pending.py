@@ -18,6 +18,7 @@ from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims, volume_obstacles
+from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, settle
 from kschedfw_advisor.typos import close_to
@@ -67,13 +68,15 @@ class Pending:
 
     `settled` says which of them have a place now, and which have none. `whys` groups the latter, those with the most
     pods first. `elsewhere` are for schedulers that the configuration has no profile for. `disagreements` are about pods
-    that have a place here and none in the cluster itself.
+    that have a place here and none in the cluster itself. `uncreated` is about pods that quotas or limits keep from
+    being created.
     """
 
     settled: Settled
     whys: tuple[Why, ...]
     elsewhere: tuple[Pod, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
+    uncreated: tuple[Uncreated, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -126,7 +129,8 @@ def explain_pending(
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
-    return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), rest, disagreements)
+    ordered = tuple(sorted(whys, key=lambda why: -why.pods))
+    return Pending(settled, ordered, rest, disagreements, tuple(uncreated(cluster)))
 
 
 def _kinds(

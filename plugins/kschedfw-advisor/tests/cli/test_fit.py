@@ -72,6 +72,7 @@ class TestAnswers:
                 "replicas": 8,
                 "byNode": {"n1": 5, "n2": 3},
                 "stoppedBy": "0/2 nodes are available: 2 Insufficient cpu.",
+                "quota": None,
             }
         ]
         assert (document["nodes"], document["together"]) == (2, None)

@@ -36,6 +36,7 @@ from kschedfw_advisor.cli.what_if_input import (
     asked_about,
     schedule_pending,
 )
+from kschedfw_advisor.quotas import allowances
 from kschedfw_advisor.turns import fit as fit_one
 from kschedfw_advisor.turns import fit_in_turns
 
@@ -46,12 +47,12 @@ it is a pod of one container with --cpu and --memory. With several pods, the ans
 all together, a replica of each in turn.
 
 Replicas are placed as kube-scheduler places them, without preemption. The cluster's own pending pods are scheduled
-first.
+first. Where the pod's namespace has a ResourceQuota, it is also said how many replicas that allows.
 
 \b
 Exit codes:
   0    a replica fits (of several pods: one of each)
-  1    none fits; or a plugin failed (see standard error)
+  1    none fits, or a quota allows none; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
@@ -125,14 +126,24 @@ def fit(
                     together = fit_in_turns(
                         trial, wanted, at_most, None if progress is None else partial(progress, "together")
                     )
+                cluster_now = asked.what_if.cluster
+                allowed = [allowances([pod], cluster_now, at_most)[0] for pod in wanted]
+                allowed_together = allowances(wanted, cluster_now, at_most)
         answer = Answer(
-            templates, tuple(alone), together, at_most, len(asked.what_if.nodes), asked.background
+            templates,
+            tuple(alone),
+            together,
+            at_most,
+            len(asked.what_if.nodes),
+            asked.background,
+            tuple(allowed),
+            allowed_together,
         )
         if as_json:
             print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
         else:
             print_fit(answer, top=top)
-    if not all(each.count for each in alone):
+    if not all(each.count for each in alone) or any(each and not each.replicas for each in allowed):
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 

@@ -15,6 +15,7 @@ from kschedfw.what_if import Replicas
 from kschedfw_advisor.amounts import amounts_text
 from kschedfw_advisor.cli.pod_templates import PodTemplate
 from kschedfw_advisor.cli.what_if_output import Background, names_text
+from kschedfw_advisor.quotas import Allowance
 
 
 @attrs.frozen
@@ -27,6 +28,9 @@ class Answer:
     at_most: int
     nodes: int
     background: Background
+    allowed: tuple[Allowance | None, ...]
+    """How many replicas of each quotas allow by itself, and together."""
+    allowed_together: tuple[Allowance | None, ...]
 
     def to_json(self) -> dict[str, object]:
         together = self.together
@@ -34,14 +38,16 @@ class Answer:
             "nodes": self.nodes,
             "atMost": self.at_most,
             "pods": [
-                {"pod": each.name, **_json(replicas)}
-                for each, replicas in zip(self.templates, self.alone, strict=True)
+                {"pod": each.name, **_json(replicas), "quota": _quota_json(allowed)}
+                for each, replicas, allowed in zip(self.templates, self.alone, self.allowed, strict=True)
             ],
             "together": None
             if together is None
             else [
-                {"pod": each.name, **_json(replicas)}
-                for each, replicas in zip(self.templates, together, strict=True)
+                {"pod": each.name, **_json(replicas), "quota": _quota_json(allowed)}
+                for each, replicas, allowed in zip(
+                    self.templates, together, self.allowed_together, strict=True
+                )
             ],
             **self.background.to_json(),
         }
@@ -56,6 +62,10 @@ def _json(replicas: Replicas) -> dict[str, object]:
     }
 
 
+def _quota_json(allowed: Allowance | None) -> dict[str, object] | None:
+    return None if allowed is None else {"replicas": allowed.replicas, "stoppedBy": allowed.refusal or None}
+
+
 def print_fit(answer: Answer, *, top: int) -> None:
     """Print the answer to stdout; `top` is how many nodes a row names."""
     print_parts(stdout_console(), _parts(answer, top))
@@ -63,18 +73,23 @@ def print_fit(answer: Answer, *, top: int) -> None:
 
 def _parts(answer: Answer, top: int) -> Iterator[RenderableType]:
     first = True
-    for template, replicas in zip(answer.templates, answer.alone, strict=True):
+    for template, replicas, allowed in zip(answer.templates, answer.alone, answer.allowed, strict=True):
         if not first:
             yield ""
         first = False
         yield Text(f"{template.name} ({_requests(template.pod)}): {_headline(replicas, answer)}", "bold")
         yield from _where(replicas, top)
         yield from _stopped(replicas, answer)
+        if allowed is not None and allowed.refusal:
+            yield block(f"{_allows(allowed)}: {allowed.refusal}")
     if answer.together is not None:
         yield _together(answer)
         for template, replicas in zip(answer.templates, answer.together, strict=True):
             if replicas.refusal is not None:
                 yield block(f"no more of {template.name}: {replicas.refusal.message}")
+        for template, allowed in zip(answer.templates, answer.allowed_together, strict=True):
+            if allowed is not None and allowed.refusal:
+                yield block(f"of {template.name}, {_allows(allowed)}: {allowed.refusal}")
     yield from answer.background.parts()
 
 
@@ -90,6 +105,10 @@ def _headline(replicas: Replicas, answer: Answer) -> str:
     fits = "fits" if replicas.count == 1 else "fit"
     more = "1 more replica" if replicas.count == 1 else f"{replicas.count:,} more replicas"
     return f"{least}{more} {fits}, on {used:,} of {counted(answer.nodes, 'node')}"
+
+
+def _allows(allowed: Allowance) -> str:
+    return f"the namespace's quota allows {counted(allowed.replicas, 'more replica')}"
 
 
 def _where(replicas: Replicas, top: int) -> Iterator[RenderableType]:

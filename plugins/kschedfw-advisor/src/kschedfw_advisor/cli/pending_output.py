@@ -12,6 +12,7 @@ from kschedfw.cli import block, counted, plain_table, print_parts, stdout_consol
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
 from kschedfw_advisor.observed import Disagreement, recorded_message
 from kschedfw_advisor.pending import Pending, PodKind, Why
+from kschedfw_advisor.quotas import Uncreated
 from kschedfw_advisor.remedies import Remedy
 
 
@@ -26,6 +27,10 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
         "disagreements": [
             {"pod": each.pod.key, "recorded": each.recorded, "node": each.node_name, "likely": each.likely}
             for each in answer.disagreements
+        ],
+        "notCreated": [
+            {"workload": str(each.workload), "pods": each.pods, "reason": each.reason}
+            for each in answer.uncreated
         ],
         "groups": [
             {"reasons": list(why.reasons), "pods": why.pods, "kinds": [_kind(kind) for kind in why.kinds]}
@@ -74,6 +79,8 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
         yield from _why(number, why, top)
     if answer.disagreements:
         yield from _disagreements(answer.disagreements)
+    if answer.uncreated:
+        yield from _uncreated(answer.uncreated)
     if answer.elsewhere:
         yield block(f"for other schedulers: {pods_text(answer.elsewhere)}")
     yield from background.parts()
@@ -124,6 +131,14 @@ def _disagreements(disagreements: Sequence[Disagreement]) -> Iterator[Renderable
         places = counts_text(each.node_name for each in alike)
         pods = f"{pods_text(each.pod for each in alike)}; placed on {places}"
         yield Padding(Text(f"{pods}\nin the cluster: {recorded}\nlikely: {likely}"), (0, 0, 0, 3))
+
+
+def _uncreated(uncreated: Sequence[Uncreated]) -> Iterator[RenderableType]:
+    headline = f"{counted(sum(each.pods for each in uncreated), 'pod')} can't be created, so no node helps"
+    yield Padding(Text(headline, "bold"), (1, 0, 0, 0))
+    for each in uncreated:
+        line = f"{counted(each.pods, 'pod')} of {each.workload}: {each.reason}"
+        yield Padding(Text(line), (0, 0, 0, 3))
 
 
 def _helps(kind: PodKind, top: int) -> RenderableType:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import attrs
 
@@ -13,16 +12,13 @@ from kschedfw.api import (
     KINDS,
     TEMPLATE_HASH,
     Admission,
-    LimitRange,
     ManifestError,
     Named,
     Namespace,
     PodStatus,
-    PriorityClass,
     QuantityError,
     ReplicaSet,
     ReplicationController,
-    RuntimeClass,
     StatefulSet,
     parse_quantity,
     pod_from_manifest,
@@ -30,10 +26,9 @@ from kschedfw.api import (
 )
 from kschedfw.cli import ReadingOptions, UsageError, read_manifest_input
 from kschedfw.cluster import Cluster
+from kschedfw_advisor.quotas import POLICIES
 
 _DEFAULT_NAME = "pod"
-_POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
-"""By which pods are admitted here."""
 
 
 @attrs.frozen
@@ -119,8 +114,8 @@ def read_pod_templates(
                     f"{', '.join(each.name for each in found)}"
                 )
             found = [_changed(found[0], given.image, requests)]
-    policies: list[Named] = [obj for kind in _POLICIES for obj in cluster.list(kind)]
-    admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, _POLICIES))))
+    policies: list[Named] = [obj for kind in POLICIES for obj in cluster.list(kind)]
+    admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, POLICIES))))
     templates = tuple(_admitted(each, admission) for each in found)
     return PodTemplates(templates, tuple({(type(obj), obj.key): obj for obj in objects}.values()))
 

@@ -21,12 +21,14 @@ from kschedfw.cli import (
     ReadingOptions,
     SeedOption,
     UsageError,
+    counted,
     labelled_progress_bar,
     with_input_options,
 )
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
 from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
+from kschedfw_advisor.quotas import uncreated
 from kschedfw_advisor.scale_up import plan_scale_up
 
 SCALE_UP_HELP = """Show how many nodes of which group get the pending pods a place, and what they cost.
@@ -80,6 +82,10 @@ def scale_up(
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = plan_scale_up(asked.what_if, groups, progress)
+        asked.background.notes.extend(
+            f"{counted(each.pods, 'pod')} of {each.workload} can't be created, whatever nodes there are: {each.reason}"
+            for each in uncreated(asked.what_if.cluster)
+        )
         if as_json:
             print(json.dumps(to_json(answer, groups, asked.background), indent=2, ensure_ascii=False))
         else:

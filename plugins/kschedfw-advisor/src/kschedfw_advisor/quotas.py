@@ -1,0 +1,108 @@
+"""What ResourceQuotas and LimitRanges let be created: more replicas of a pod, and the pods that workloads want."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw import Pod
+from kschedfw.api import (
+    Admission,
+    LimitRange,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    ResourceQuota,
+    RuntimeClass,
+    StatefulSet,
+    pod_from_template,
+)
+from kschedfw.cluster import Cluster
+from kschedfw_advisor.workloads import Workload, workload_of
+
+POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
+"""The kinds by which pods are admitted, but for quotas."""
+
+_MOST_CREATED: Final = 10_000
+"""How many pods of a workload are tried; a manifest may ask for two billion."""
+
+
+@attrs.frozen
+class Allowance:
+    """How many replicas of a pod the quotas of its namespace allow, and why not the next; empty if none was refused."""
+
+    replicas: int
+    refusal: str
+
+
+@attrs.frozen
+class Uncreated:
+    """Pods that a workload wants and the API server refuses to create: how many, for which reason."""
+
+    workload: Workload
+    pods: int
+    reason: str
+
+
+def allowances(pods: Sequence[Pod], cluster: Cluster, at_most: int) -> tuple[Allowance | None, ...]:
+    """How many replicas of each pod quotas allow, created in turns, beside the pods that there are.
+
+    None for a pod whose namespace has no quota. Of each, up to `at_most` are counted.
+    """
+    limited = {quota.namespace for quota in cluster.list(ResourceQuota)}
+    if limited.isdisjoint(pod.namespace for pod in pods):
+        return tuple(None for _ in pods)
+    admission = _admission(cluster)
+    replicas = [0 for _ in pods]
+    refusals = ["" for _ in pods]
+    for _ in range(at_most):
+        for number, pod in enumerate(pods):
+            if pod.namespace in limited and not refusals[number]:
+                refusals[number] = _refusal(admission, pod)
+                replicas[number] += not refusals[number]
+    return tuple(
+        Allowance(count, refusal) if pod.namespace in limited else None
+        for pod, count, refusal in zip(pods, replicas, refusals, strict=True)
+    )
+
+
+def uncreated(cluster: Cluster) -> Iterator[Uncreated]:
+    """The pods that ReplicaSets, ReplicationControllers and StatefulSets lack because they can't be created."""
+    owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
+        *cluster.list(ReplicaSet),
+        *cluster.list(StatefulSet),
+        *cluster.list(ReplicationController),
+    )
+    there = Counter(
+        (pod.namespace, controller.kind, controller.name)
+        for pod in cluster.list(Pod)
+        if (controller := pod.metadata.controller) is not None and not (pod.is_terminal or pod.is_terminating)
+    )
+    admission = _admission(cluster)
+    for owner in owners:
+        if owner.spec.template is None:
+            continue
+        lacking = owner.spec.replicas - there[owner.namespace, type(owner).__name__, owner.name]
+        pod = pod_from_template(owner, owner.spec.template, owner.name)
+        workload = workload_of(pod, cluster)
+        for created in range(min(lacking, _MOST_CREATED)):
+            if (refusal := _refusal(admission, pod)) and workload is not None:
+                yield Uncreated(workload, lacking - created, refusal)
+            if refusal:  # the next one would be refused as well
+                break
+
+
+def _admission(cluster: Cluster) -> Admission:
+    """Admission under the cluster's policies, with the quotas that its pods use."""
+    admission = Admission([obj for kind in (*POLICIES, ResourceQuota) for obj in cluster.list(kind)])
+    for pod in cluster.list(Pod):
+        admission.count(pod)
+    return admission
+
+
+def _refusal(admission: Admission, pod: Pod) -> str:
+    """Create the pod; why it is refused, empty if it isn't."""
+    return "" if admission.admit(pod) is not None else admission.outcome.refused[-1].reason

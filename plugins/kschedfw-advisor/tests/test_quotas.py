@@ -1,0 +1,105 @@
+"""What ResourceQuotas and LimitRanges let be created."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kschedfw_advisor.quotas import allowances
+
+from kschedfw import InMemoryCluster, make_node, make_pod
+from kschedfw.api import object_from_manifest
+from tests.cli.test_app import Kschedfw, kschedfw
+
+__all__ = ["kschedfw"]  # the fixture
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: team, namespace: default}
+spec: {hard: {requests.cpu: "4", pods: "10"}}
+"""
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 16, memory: 64Gi, pods: 110}}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, namespace: default, uid: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 1}}}]}
+"""
+RUNNING = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: web-%d, namespace: default, labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet,
+   name: web, uid: web, controller: true}]}
+spec: {nodeName: n1, containers: [{name: main, image: app, resources: {requests: {cpu: 1}}}]}
+"""
+GROUP = "{name: g, template: {status: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}}}"
+
+
+@given(cpu=st.integers(1, 3), used=st.integers(0, 6), hard=st.integers(0, 8), most=st.integers(0, 9))
+def test_as_many_replicas_are_allowed_as_the_quota_has_left(
+    cpu: int, used: int, hard: int, most: int
+) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": str(hard)}},
+    }
+    there = make_pod("there").requests(cpu=used).node("n").build()
+    cluster = InMemoryCluster([object_from_manifest(quota), make_node("n").build(), there])
+    wanted = [make_pod("w").requests(cpu=cpu).build(), make_pod("x").namespace("other").build()]
+    allowed, other = allowances(wanted, cluster, most)
+    assert other is None
+    assert allowed is not None
+    left = max(0, hard - used) // cpu
+    assert allowed.replicas == min(left, most)
+    assert bool(allowed.refusal) is (left < most)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """A quota of four CPUs, of which a ReplicaSet uses three; it wants six."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join([NODE, QUOTA, WEB, *(RUNNING % number for number in range(3))]))
+    return path
+
+
+def test_fit_says_how_many_the_quota_allows(kschedfw: Kschedfw, cluster: Path) -> None:
+    result = kschedfw("fit", cluster, "--no-expand", "--cpu", 1)
+    assert result.code == 0
+    assert "the namespace's quota allows 1 more replica: exceeded quota: team" in " ".join(result.out.split())
+    (pod,) = json.loads(kschedfw("fit", cluster, "--no-expand", "--cpu", 1, "--json").out)["pods"]
+    assert pod["quota"]["replicas"] == 1
+    assert kschedfw("fit", cluster, "--no-expand", "--cpu", 2).code == 1
+
+
+def test_pending_names_the_pods_that_the_quota_refuses(kschedfw: Kschedfw, cluster: Path) -> None:
+    out = " ".join(kschedfw("pending", cluster).out.split())
+    assert "2 pods can't be created, so no node helps" in out
+    assert "2 pods of ReplicaSet default/web: exceeded quota: team" in out
+    (told,) = json.loads(kschedfw("pending", cluster, "--json").out)["notCreated"]
+    assert (told["workload"], told["pods"]) == ("ReplicaSet default/web", 2)
+
+
+def test_scale_up_says_that_nodes_do_not_help_them(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+    group = tmp_path / "group.yaml"
+    group.write_text(GROUP)
+    out = " ".join(kschedfw("scale-up", cluster, "--node-group", group).out.split())
+    assert (
+        "2 pods of ReplicaSet default/web can't be created, whatever nodes there are: exceeded quota" in out
+    )
