@@ -82,6 +82,7 @@ def cluster(tmp_path: Path) -> Path:
 def test_fit_says_how_many_the_quota_allows(kschedfw: Kschedfw, cluster: Path) -> None:
     result = kschedfw("fit", cluster, "--no-expand", "--cpu", 1)
     assert result.code == 0
+    assert "13 more replicas fit, on 1 of 1 node; the quota allows 1\n" in result.out
     assert "the namespace's quota allows 1 more replica: exceeded quota: team" in " ".join(result.out.split())
     (pod,) = json.loads(kschedfw("fit", cluster, "--no-expand", "--cpu", 1, "--json").out)["pods"]
     assert pod["quota"]["replicas"] == 1

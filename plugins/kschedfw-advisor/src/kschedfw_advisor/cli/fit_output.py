@@ -77,7 +77,10 @@ def _parts(answer: Answer, top: int) -> Iterator[RenderableType]:
         if not first:
             yield ""
         first = False
-        yield Text(f"{template.name} ({_requests(template.pod)}): {_headline(replicas, answer)}", "bold")
+        yield Text(
+            f"{template.name} ({_requests(template.pod)}): {_headline(replicas, answer)}{_at_most(replicas, allowed)}",
+            "bold",
+        )
         yield from _where(replicas, top)
         yield from _stopped(replicas, answer)
         if allowed is not None and allowed.refusal:
@@ -105,6 +108,13 @@ def _headline(replicas: Replicas, answer: Answer) -> str:
     fits = "fits" if replicas.count == 1 else "fit"
     more = "1 more replica" if replicas.count == 1 else f"{replicas.count:,} more replicas"
     return f"{least}{more} {fits}, on {used:,} of {counted(answer.nodes, 'node')}"
+
+
+def _at_most(replicas: Replicas, allowed: Allowance | None) -> str:
+    """What the headline adds where the quota allows fewer replicas than fit."""
+    if allowed is None or allowed.replicas >= replicas.count:
+        return ""
+    return f"; the quota allows {allowed.replicas:,}"
 
 
 def _allows(allowed: Allowance) -> str:
