@@ -90,10 +90,12 @@ def read_input(
     *,
     live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
+    show_progress: bool = True,
 ) -> Input:
     """Read everything into one cluster; `progress` is called with how many bytes of how many are read.
 
     With a `live` cluster, files are what comes on top of it: their new pods are admitted under the policies of both.
+    `show_progress` shows how far the reading of the live cluster is.
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
@@ -106,7 +108,7 @@ def read_input(
     if live.is_wanted:
         if format is InputFormat.OPENB:
             raise UsageError("--format openb: a trace and a live cluster don't go together")
-        found = live.read()
+        found = live.read(show_progress=show_progress)
         parts = [_live_part(found)]
         if files := (*cluster, *pods):
             parts.append(_read_files(files, options, existing=found.manifests.objects(skip_invalid=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,18 @@ from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.pages.columns import NONE, Coded, Column, column
 
+_PREFIX: Final = "node.kubernetes.io/"
+_UNREADY: Final = frozenset((f"{_PREFIX}not-ready", f"{_PREFIX}unreachable"))
+_CORDON: Final = f"{_PREFIX}unschedulable"
+_PRESSURES: Final = {
+    "MemoryPressure": (f"{_PREFIX}memory-pressure", "memory pressure"),
+    "DiskPressure": (f"{_PREFIX}disk-pressure", "disk pressure"),
+    "PIDPressure": (f"{_PREFIX}pid-pressure", "PID pressure"),
+    "NetworkUnavailable": (f"{_PREFIX}network-unavailable", "no network"),
+}
+"""Of each condition that is bad when it is true: the taint that the node controller adds, and how the page calls it."""
+_OF_CONDITIONS: Final = _UNREADY | {_CORDON} | {taint for taint, _ in _PRESSURES.values()}
+
 ABSENT = -2
 """Instead of a pod's node: the pod isn't there."""
 
@@ -20,13 +33,18 @@ ABSENT = -2
 class NodeColumns(msgspec.Struct, frozen=True):
     """The nodes. `labels` has a column for each key; `taints` are written as kubectl writes them.
 
-    Amounts are in the resource's unit: CPU in millicores, memory and storage in bytes, else counts.
+    `cordoned`, `unready` and `tainted` are rows of nodes. A node is tainted if it has a taint that says something else
+    than the other columns do. `pressures` says what a node is short of. Amounts are in the resource's unit: CPU in
+    millicores, memory and storage in bytes, else counts.
     """
 
     names: list[str]
     labels: dict[str, Coded]
     taints: Coded
     cordoned: list[int]
+    unready: list[int]
+    pressures: Coded
+    tainted: list[int]
     allocatable: dict[str, Column]
 
 
@@ -68,6 +86,9 @@ def cluster_map(
             {key: Coded.of([node.labels.get(key) for node in nodes]) for key in _label_keys(nodes)},
             Coded.of([_taints(node) for node in nodes]),
             [row for row, node in enumerate(nodes) if node.spec.unschedulable],
+            [row for row, node in enumerate(nodes) if _is_unready(node)],
+            Coded.of([", ".join(_pressures(node)) or None for node in nodes]),
+            [row for row, node in enumerate(nodes) if _has_own_taint(node)],
             {name: column(amounts.get(name) for amounts in allocatable) for name in resources},
         ),
         PodColumns(
@@ -103,6 +124,29 @@ def _requests(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, Column
         if name in asked and name != PODS
     }
     return {**columns, PODS: 1}
+
+
+def _is_unready(node: Node) -> bool:
+    """Return whether the node's Ready condition isn't true, or its taints say so.
+
+    A node of a manifest has neither, and is as good as ready: kube-scheduler only reads the taints.
+    """
+    told = [each.status for each in node.status.conditions if each.type == "Ready"]
+    return any(status != "True" for status in told) or not _UNREADY.isdisjoint(_taint_keys(node))
+
+
+def _pressures(node: Node) -> list[str]:
+    true = {each.type for each in node.status.conditions if each.status == "True"}
+    keys = _taint_keys(node)
+    return [text for kind, (taint, text) in _PRESSURES.items() if kind in true or taint in keys]
+
+
+def _has_own_taint(node: Node) -> bool:
+    return not _OF_CONDITIONS.issuperset(_taint_keys(node))
+
+
+def _taint_keys(node: Node) -> set[str]:
+    return {taint.key for taint in node.spec.taints}
 
 
 def _taints(node: Node) -> str | None:

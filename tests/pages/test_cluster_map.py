@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import make_node, make_pod
+from kschedfw import Node, make_node, make_pod
+from kschedfw.api.node import NodeCondition
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.pages.cluster_map import ABSENT, cluster_map
 from kschedfw.pages.columns import NONE, Coded, Column, column
@@ -56,6 +58,34 @@ def test_labels_taints_and_cordons_are_columns() -> None:
     assert shown.nodes.cordoned == [2]
     tainted = make_node("t").taint("gpu", value="yes").taint("old", effect="NoExecute").build()
     assert cluster_map([tainted], []).nodes.taints.values == ["gpu=yes:NoSchedule, old:NoExecute"]
+
+
+def test_the_states_of_nodes_are_read_from_conditions_and_from_the_node_controllers_taints() -> None:
+    def node(name: str, *conditions: tuple[str, str], taint: str = "") -> Node:
+        made = make_node(name)
+        built = (made.taint(taint) if taint else made).build()
+        told = tuple(NodeCondition(kind, status) for kind, status in conditions)
+        return attrs.evolve(built, status=attrs.evolve(built.status, conditions=told))
+
+    shown = cluster_map(
+        [
+            node("plain"),
+            node("ready", ("Ready", "True"), ("MemoryPressure", "False")),
+            node("unknown", ("Ready", "Unknown")),
+            node("gone", taint="node.kubernetes.io/unreachable"),
+            node(
+                "full",
+                ("Ready", "True"),
+                ("DiskPressure", "True"),
+                taint="node.kubernetes.io/memory-pressure",
+            ),
+            node("gpu", ("Ready", "True"), taint="gpu"),
+        ],
+        [],
+    ).nodes
+    assert shown.unready == [2, 3]
+    assert shown.pressures == Coded(["memory pressure, disk pressure"], [NONE, NONE, NONE, NONE, 0, NONE])
+    assert shown.tainted == [5], "the others' taints say what their conditions say"
 
 
 def test_pods_can_be_shown_elsewhere_than_they_are() -> None:

@@ -1,22 +1,24 @@
 // A node and a pod in words.
 
 import { at, textAt } from "./columns.js";
-import { button, fill, h } from "./dom.js";
+import { button, ends, fill, h } from "./dom.js";
 import { amount, count, percent } from "./format.js";
-import { WindowedTable } from "./windowed.js";
+import { WindowedTable, fitting } from "./windowed.js";
 
-/** Everything about a node; `onpod(pod)` opens one of its pods. */
-export function nodeCard(cluster, row, onpod) {
+/** Everything about a node; `onpod(pod)` opens one of its pods, `actions` are what can be done with it. */
+export function nodeCard(cluster, row, onpod, actions = null) {
   const { labels, taints } = cluster.map.nodes;
   const offered = cluster.resources.filter((resource) => cluster.allocatable(resource, row) > 0);
   const texts = Object.keys(labels)
     .map((key) => [key, textAt(labels[key], row)])
     .filter(([, value]) => value !== null);
   const taint = textAt(taints, row);
+  const states = cluster.states(row);
   return [
     h("h2", { tabindex: -1 }, cluster.nodeName(row)),
-    cluster.cordoned.has(row) ? h("p", {}, "cordoned: takes no new pods") : null,
+    states.length ? h("p", {}, h("strong", {}, states.join(", "))) : null,
     taint ? h("p", {}, `taints: ${taint}`) : null,
+    actions,
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "resources of the node" },
@@ -69,7 +71,7 @@ export function nodeCard(cluster, row, onpod) {
 export function podList(cluster, pods, onpod, label = "pods") {
   const table = new WindowedTable({
     label,
-    columns: podColumns(),
+    columns: podColumns(cluster, pods),
     rowHeight: 27,
     height: `${Math.min(11, pods.length + 1) * 27 + 18}px`,
     rowOf: (index) => podCells(cluster, pods[index], onpod),
@@ -78,23 +80,37 @@ export function podList(cluster, pods, onpod, label = "pods") {
   return table.element;
 }
 
-function podColumns() {
+const POD_COLUMNS = [
+  { title: "cpu", text: (cluster, pod) => amount("cpu", cluster.request("cpu", pod)) },
+  { title: "memory", text: (cluster, pod) => amount("memory", cluster.request("memory", pod)) },
+  { title: "priority", text: (cluster, pod) => String(at(cluster.map.pods.priorities, pod)) },
+];
+
+function podColumns(cluster, pods) {
   return [
-    { title: "pod", width: "12rem", grows: true },
-    { title: "cpu", width: "4rem", number: true },
-    { title: "memory", width: "5rem", number: true },
-    { title: "priority", width: "5rem", number: true },
+    { title: "pod", width: "9.5rem", grows: true },
+    ...POD_COLUMNS.map(({ title, text }) => ({
+      title,
+      number: true,
+      width: fitting(
+        title,
+        pods.map((pod) => text(cluster, pod)),
+      ),
+    })),
   ];
 }
 
 function podCells(cluster, pod, onpod) {
   const name = cluster.podName(pod);
   return [
-    onpod ? button(name, () => onpod(pod), { class: "link", title: name }) : name,
-    amount("cpu", cluster.request("cpu", pod)),
-    amount("memory", cluster.request("memory", pod)),
-    String(at(cluster.map.pods.priorities, pod)),
+    onpod ? nameButton(name, () => onpod(pod)) : ends(name),
+    ...POD_COLUMNS.map(({ text }) => text(cluster, pod)),
   ];
+}
+
+/** A button with a name on it that may be long. */
+export function nameButton(name, onclick) {
+  return button(ends(name), onclick, { class: "link name", title: name, "aria-label": name });
 }
 
 /** The pods that wait, by why: a list of {title, note, pods}. */

@@ -13,6 +13,8 @@ export class Cluster {
     this.podCount = map.pods.names.length;
     this.places = expanded(places, this.podCount);
     this.cordoned = new Set(map.nodes.cordoned);
+    this.unready = new Set(map.nodes.unready);
+    this.tainted = new Set(map.nodes.tainted);
     this.fresh = new Set();
     this._sums = new Map();
     this._onNode = null;
@@ -24,6 +26,21 @@ export class Cluster {
 
   podName(pod) {
     return this.map.pods.names[pod];
+  }
+
+  /** What the node is short of, as a text; null if nothing. */
+  pressure(row) {
+    return textAt(this.map.nodes.pressures, row);
+  }
+
+  /** What keeps new pods off the node, or may: a list of texts. */
+  states(row) {
+    return [
+      this.unready.has(row) ? "not ready" : null,
+      this.pressure(row),
+      this.cordoned.has(row) ? "cordoned" : null,
+      this.tainted.has(row) ? "tainted" : null,
+    ].filter((state) => state !== null);
   }
 
   allocatable(resource, row) {

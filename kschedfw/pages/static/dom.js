@@ -29,6 +29,21 @@ export function breakable(name) {
   return name.split(/(?=[A-Z][a-z])/).flatMap((word, index) => (index ? [h("wbr"), word] : [word]));
 }
 
+const TAIL = 12; // letters at the end of a name that are shown before those ahead of them
+const SHORT = 6; // letters of names that aren't cut
+
+/** A name that is cut in its middle where room is short: generated names differ in their ends. */
+export function ends(name) {
+  if (name.length <= SHORT) return name;
+  const cut = Math.max(Math.floor(name.length / 2), name.length - TAIL);
+  return h(
+    "span",
+    { class: "ends", title: name },
+    h("span", {}, name.slice(0, cut)),
+    h("span", {}, h("span", {}, name.slice(cut))),
+  );
+}
+
 /** Replace all children. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
@@ -77,7 +92,10 @@ export function button(text, onclick, attributes = {}) {
   return h("button", { type: "button", onclick, ...attributes }, text);
 }
 
-/** Tabs over the panels: a list of [name, title]; `panels[name]` are elements. Returns how to choose one. */
+/**
+ * Tabs over the panels: a list of [name, title]; `panels[name]` are elements. Returns how to choose one; `onchosen(name)` is
+ * called when the user does.
+ */
 export function tabs(list, titles, panels, onchosen = () => {}) {
   const buttons = titles.map(([name, title]) =>
     h(
@@ -93,19 +111,28 @@ export function tabs(list, titles, panels, onchosen = () => {}) {
     ),
   );
   function choose(chosen) {
+    show(chosen);
+    onchosen(chosen);
+  }
+  function show(chosen) {
     titles.forEach(([name], index) => {
       const is = name === chosen;
       buttons[index].setAttribute("aria-selected", String(is));
       buttons[index].tabIndex = is ? 0 : -1;
       panels[name].hidden = !is;
     });
-    onchosen(chosen);
   }
   list.setAttribute("role", "tablist");
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const next = (buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length;
+    const here = buttons.indexOf(document.activeElement);
+    const last = buttons.length - 1;
+    const next = {
+      ArrowRight: here === last ? 0 : here + 1,
+      ArrowLeft: here === 0 ? last : here - 1,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (next === undefined) return;
     buttons[next].focus();
     choose(titles[next][0]);
     event.preventDefault();
@@ -115,6 +142,6 @@ export function tabs(list, titles, panels, onchosen = () => {}) {
     panels[name].setAttribute("aria-labelledby", `tab-${name}`);
   }
   fill(list, ...buttons);
-  choose(titles[0][0]);
-  return choose;
+  show(titles[0][0]);
+  return show;
 }

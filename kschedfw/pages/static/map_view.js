@@ -1,14 +1,17 @@
 // The map with its controls, and the same nodes as a table.
 
-import { button, choice, fill, h, labelled } from "./dom.js";
+import { button, choice, ends, fill, h, labelled } from "./dom.js";
 import { amount, percent } from "./format.js";
 import { NodeMap } from "./node_map.js";
-import { WindowedTable } from "./windowed.js";
+import { WindowedTable, fitting } from "./windowed.js";
 
 const LEGEND = [
   ["held", "requested"],
   ["new", "by pods placed now"],
+  ["unready", "not ready"],
+  ["pressure", "short of memory, disk, PIDs or network"],
   ["shut", "cordoned"],
+  ["tainted", "tainted"],
   ["over", "more than allocatable"],
 ];
 const MARKS = [
@@ -133,35 +136,28 @@ export class MapView {
   _columns() {
     const { resource, group } = this.settings;
     return [
-      { title: "node", width: "14rem", grows: true, value: (row) => this.cluster.nodeName(row) },
-      ...(group ? [{ title: group, width: "10rem", value: (row) => this._label(row) }] : []),
+      { title: "node", width: "9rem", grows: true, value: (row) => this.cluster.nodeName(row), text: ends },
+      ...(group ? [{ title: group, value: (row) => this._label(row) }] : []),
       {
         title: `${resource} requested`,
-        width: "9rem",
         number: true,
         value: (row) => this.cluster.requested(resource, row),
         text: (value) => amount(resource, value),
       },
       {
         title: "allocatable",
-        width: "8rem",
         number: true,
         value: (row) => this.cluster.allocatable(resource, row),
         text: (value) => amount(resource, value),
       },
       {
         title: "share",
-        width: "5rem",
         number: true,
         value: (row) => this.cluster.share(resource, row) || 0,
         text: percent,
       },
-      { title: "pods", width: "5rem", number: true, value: (row) => this.cluster.podsOn(row).length },
-      {
-        title: "cordoned",
-        width: "7rem",
-        value: (row) => (this.cluster.cordoned.has(row) ? "cordoned" : ""),
-      },
+      { title: "pods", number: true, value: (row) => this.cluster.podsOn(row).length },
+      { title: "state", value: (row) => this.cluster.states(row).join(", ") },
     ];
   }
 
@@ -171,20 +167,19 @@ export class MapView {
   }
 
   _cells(row) {
-    return this._shown.map((column) => {
-      const value = column.value(row);
-      return column.text ? column.text(value) : String(value);
-    });
+    return this._shown.map((column) => textOf(column, row));
   }
 
   _listNodes() {
     if (!this._isTable) return;
-    this._shown = this._columns();
+    const all = Array.from({ length: this.cluster.nodeCount }, (_, row) => row);
+    this._shown = this._columns().map((column) => ({
+      ...column,
+      width: column.width ?? fitting(column.title, all.map((row) => textOf(column, row))),
+    }));
     const column = this._shown[Math.min(this._sorted.index, this._shown.length - 1)];
-    const keys = Array.from({ length: this.cluster.nodeCount }, (_, row) => column.value(row));
-    this._order = keys
-      .map((_, row) => row)
-      .sort((one, other) => compared(keys[one], keys[other]) || one - other);
+    const keys = all.map((row) => column.value(row));
+    this._order = all.sort((one, other) => compared(keys[one], keys[other]) || one - other);
     if (this._sorted.descending) this._order.reverse();
     this.table.setColumns(this._shown, this._sorted.index, this._sorted.descending);
     this.table.show(this._order.length);
@@ -198,6 +193,11 @@ export class MapView {
     };
     this._listNodes();
   }
+}
+
+function textOf(column, row) {
+  const value = column.value(row);
+  return column.text ? column.text(value) : String(value);
 }
 
 /** The order of two numbers, or of two texts by their numbers. */

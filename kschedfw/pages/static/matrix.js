@@ -1,7 +1,7 @@
 // A decision as a matrix: nodes × plugins.
 
 import { NONE, at } from "./columns.js";
-import { choice, fill, h, labelled } from "./dom.js";
+import { choice, ends, fill, h, labelled } from "./dom.js";
 import { count } from "./format.js";
 import { compared } from "./map_view.js";
 import { WindowedTable } from "./windowed.js";
@@ -173,7 +173,7 @@ export class Matrix {
     const mark = this.tied.has(row) ? "= " : "";
     const why = refusal ? told(refusal) : "";
     return [
-      this.matrix.nodes[row],
+      ends(this.matrix.nodes[row]),
       this.verdict(row),
       total === null ? "" : `${mark}${total}`,
       ...this.plugins.map((plugin) => this._cell(plugin, row)),

@@ -3,6 +3,7 @@
 import { announce, h } from "./dom.js";
 import { amount, count, percent } from "./format.js";
 import { MapLayout } from "./map_layout.js";
+import { coloursOf, corner, cross, frame, hatch, outline, triangle } from "./map_marks.js";
 
 const KEYS = ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Home", "End"];
 const SLICES_FROM = 22; // pixels: on smaller tiles pods aren't told apart
@@ -82,7 +83,8 @@ export class NodeMap {
         `${amount(resource, cluster.allocatable(resource, row))} requested (${percent(cluster.share(resource, row))})`,
     );
     parts.push(count(cluster.podsOn(row).length, "pod"));
-    if (cluster.cordoned.has(row)) parts.push("cordoned");
+    const states = cluster.states(row);
+    if (states.length) parts.push(states.join(", "));
     if (this.gains.get(row)) parts.push(`gains ${count(this.gains.get(row), "pod")}`);
     if (this.losses.get(row)) parts.push(`loses ${count(this.losses.get(row), "pod")}`);
     return parts.join("\n");
@@ -151,9 +153,12 @@ export class NodeMap {
       }
       context.globalAlpha = 1;
     }
-    if (cluster.cordoned.has(row)) hatch(context, x, y, tile, colours.soft);
-    const isOver = offered > 0 && cluster.requested(resource, row) > offered;
-    outline(context, x, y, tile, isOver ? colours.over : colours.line, isOver ? 3 : 1, []);
+    if (cluster.cordoned.has(row)) hatch(context, x, y, tile, colours);
+    if (cluster.tainted.has(row)) corner(context, x, y, tile, colours);
+    if (cluster.pressure(row) !== null) triangle(context, x, y, tile, colours);
+    if (cluster.unready.has(row)) cross(context, x, y, tile, colours);
+    outline(context, x, y, tile, colours.line, 1, []);
+    if (offered > 0 && cluster.requested(resource, row) > offered) frame(context, x, y, tile, colours.over);
     if (this.losses.get(row)) outline(context, x, y, tile, colours.loses, 2, [4, 3]);
     if (this.gains.get(row)) outline(context, x, y, tile, colours.gains, 3, []);
     if (row === this.active) {
@@ -249,44 +254,4 @@ export class NodeMap {
       this.onnode(this.active);
     }
   }
-}
-
-function outline(context, x, y, size, colour, width, dashes) {
-  context.strokeStyle = colour;
-  context.lineWidth = width;
-  context.setLineDash(dashes);
-  context.strokeRect(x + width / 2, y + width / 2, size - width, size - width);
-  context.setLineDash([]);
-}
-
-function hatch(context, x, y, size, colour) {
-  context.save();
-  context.beginPath();
-  context.rect(x, y, size, size);
-  context.clip();
-  context.strokeStyle = colour;
-  context.lineWidth = 1;
-  context.beginPath();
-  for (let offset = -size; offset < size; offset += 6) {
-    context.moveTo(x + offset, y + size);
-    context.lineTo(x + offset + size, y);
-  }
-  context.stroke();
-  context.restore();
-}
-
-function coloursOf(element) {
-  const style = getComputedStyle(element);
-  const of = (name) => style.getPropertyValue(name).trim();
-  return {
-    text: of("--text"),
-    soft: of("--soft"),
-    line: of("--soft"),
-    raised: of("--raised"),
-    held: of("--s0"),
-    fresh: of("--s1"),
-    over: of("--s4"),
-    gains: of("--s2"),
-    loses: of("--s5"),
-  };
 }

@@ -4,7 +4,16 @@ import { breakable, fill, h } from "./dom.js";
 
 const SPARE = 6; // rows above and below those in sight
 
+const MOST_LETTERS = 32; // of a column that fits its texts
+
 let tables = 0;
+
+/** The width of a column, in CSS, in which its title and all of its texts fit; long texts are cut. */
+export function fitting(title, texts) {
+  let most = title.length;
+  for (const text of texts) most = Math.max(most, text.length);
+  return `calc(${Math.min(MOST_LETTERS, most)}ch + 1.25rem)`;
+}
 
 /**
  * A table. `columns` are {title, width (CSS), grows, number, sort}; `rowOf(index)` gives the cells of a row, texts or elements;
@@ -40,6 +49,7 @@ export class WindowedTable {
     this.setColumns(columns);
   }
 
+  /** Give it other columns; `show` fills them. */
   setColumns(columns, sorted = null, descending = false) {
     this.columns = columns;
     this._template = columns.map(({ width, grows }) => (grows ? `minmax(${width}, 1fr)` : width)).join(" ");
@@ -71,7 +81,6 @@ export class WindowedTable {
     );
     this.element.setAttribute("aria-colcount", columns.length);
     this._forget();
-    this._draw();
   }
 
   /** Show this many rows, anew. */

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Final
 
 import attrs
 
-from kschedfw import Node, Pod
+from kschedfw import KschedfwError, Node, Pod
 from kschedfw.api import to_manifest
 
 _OF_SERVER: Final = frozenset(("creationTimestamp", "generation", "resourceVersion", "uid"))
@@ -28,6 +29,13 @@ class Edit:
 
     def to_json(self) -> dict[str, object]:
         return {"object": self.name, "path": self.path, "from": self.old, "to": self.new}
+
+
+class EditError(KschedfwError):
+    """An edit doesn't apply to a manifest."""
+
+    def __init__(self, edit: Edit) -> None:
+        super().__init__(f"{edit.name}: there is no {edit.path} in its manifest")
 
 
 def written(obj: Pod | Node) -> Mapping[str, object]:
@@ -55,5 +63,40 @@ def _differences(name: str, old: object, new: object, path: str) -> Iterator[Edi
         yield Edit(name, path, old, new)
 
 
+def edited(manifest: Mapping[str, object], edits: Iterable[Edit]) -> dict[str, object]:
+    """Return a copy of the manifest with the edits, none of which is of the whole object.
+
+    Raises:
+        EditError: the manifest isn't one to which an edit applies.
+    """
+    copy: dict[str, object] = deepcopy(dict(manifest))
+    for edit in edits:
+        *way, last = [_unescaped(part) for part in edit.path.split("/")[1:]]
+        place: object = copy
+        for part in way:
+            # The differences of an object without a field that has several parts below it.
+            place = place.setdefault(part, {}) if isinstance(place, dict) else _item(place, part, edit)
+        if isinstance(place, list):
+            _item(place, last, edit)
+            place[int(last)] = edit.new
+        elif not isinstance(place, dict):
+            raise EditError(edit)
+        elif edit.new is None:
+            place.pop(last, None)
+        else:
+            place[last] = edit.new
+    return copy
+
+
+def _item(place: object, part: str, edit: Edit) -> object:
+    if not isinstance(place, list) or not part.isdecimal() or int(part) >= len(place):
+        raise EditError(edit)
+    return place[int(part)]
+
+
 def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")

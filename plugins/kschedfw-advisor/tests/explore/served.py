@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,10 +68,12 @@ class Page:
 
 
 @contextmanager
-def served(cluster: InMemoryCluster) -> Iterator[Page]:
-    """Serve the page of a cluster until the end of the block."""
+def served(cluster: InMemoryCluster, follow: Callable[[], InMemoryCluster] | None = None) -> Iterator[Page]:
+    """Serve the page of a cluster until the end of the block; `follow` reads the cluster again, at once and often."""
     bench = Workbench(cluster, default_configuration())
     app = ExploreApp(bench, Simulations(bench, [], seed=0), "a <b>cluster</b>")
+    if follow is not None:
+        app.follow(follow, cluster, 0.1)
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     ready = threading.Event()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from explore.browser import Watched, chromium, watched
+from explore.browser import Watched, load, open_pod, watched
 from explore.served import Page, served
-from playwright.sync_api import Browser, Locator, expect
-from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import Browser, expect
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api.node import Node
@@ -22,44 +20,6 @@ from kschedfw.simulator import Simulation, Timeline
 from tests.pages.clusters import HOSTILE, cluster
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with served(cluster()) as found:
-        yield found
-
-
-@pytest.fixture
-def opened(browser: Browser, page: Page) -> Iterator[Watched]:
-    """The page, loaded; nothing may go wrong in it, and it may ask for nothing elsewhere."""
-    with watched(browser) as found:
-        load(found, page)
-        yield found
-        assert found.problems == []
-        assert found.origins <= {f"http://127.0.0.1:{page.port}"}
-
-
-def load(found: Watched, page: Page) -> None:
-    found.page.goto(page.url)
-    found.page.wait_for_selector("html[data-ready]")
-
-
-def open_pod(page: BrowserPage, name: str) -> Locator:
-    """The decision on a pending pod, from the list at the side."""
-    page.get_by_role("tab", name="Pending").click()
-    for summary in page.locator("#pending-side summary").all():
-        summary.click()
-    page.locator("#pending-side").get_by_role("button", name=name).click()
-    decision = page.locator("#decision")
-    expect(decision.get_by_role("grid")).to_be_visible()
-    return decision
 
 
 class TestLooking:
@@ -216,7 +176,6 @@ class TestWhatIf:
     def test_a_node_is_drained_and_others_come(self, opened: Watched) -> None:
         page = opened.page
         page.locator("canvas").click(position={"x": 20, "y": 20})
-        page.get_by_role("tab", name="What if").click()
         page.get_by_role("button", name="Drain").click()
         draft = page.get_by_role("region", name="changes that aren’t kept")
         expect(draft).to_contain_text("2 pods → another node")

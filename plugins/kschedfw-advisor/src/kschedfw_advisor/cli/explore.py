@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from kschedfw import InMemoryCluster
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
@@ -37,12 +38,13 @@ from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
 from kschedfw.scheduler import MissingExtraError
 
+STDIN = Path("-")
 NEEDS_EXTRA = "explore needs the extra explore: pip install 'kschedfw-advisor[explore]'"
 
 EXPLORE_HELP = """Look at a cluster in a browser: a map of the nodes, why pods are where they are, and what if.
 
-CLUSTER is as for simulate; a live cluster is read once. Nothing is ever written to it. The page is served on this
-machine only, at an address with a random token, until Ctrl-C.
+CLUSTER is as for simulate; a live cluster is read again every 10 seconds. Nothing is ever written to it. The page is
+served on this machine only, at an address with a random token, until Ctrl-C.
 
 On the page, weights, plugins, arguments, nodes and pods can be changed. What moves is shown before a change is kept;
 the resulting configuration and manifests can be downloaded.
@@ -90,6 +92,15 @@ def explore(
     open_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in this machine's browser.")
     ] = False,
+    every: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How often to read a live cluster again, so that the page follows it. It is read once with 0, and "
+            "with standard input on top of it.",
+        ),
+    ] = 10.0,
     no_progress: NoProgressOption = False,
 ) -> None:
     try:
@@ -105,8 +116,9 @@ def explore(
 
     configuration = chosen.load()
     others = candidates_of(profile or [], at_least=0)
+    files = cluster or [], pods or []
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
+        loaded = read_input(format, *files, reading, live=live, progress=bar, show_progress=not no_progress)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     tell((*loaded.problems, *loaded.notes))
     bench = Workbench(loaded.cluster, configuration)
@@ -114,6 +126,13 @@ def explore(
         app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
     except MissingExtraError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    if live.is_wanted and every and STDIN not in (*files[0], *files[1]):
+
+        def read_again() -> InMemoryCluster:
+            again = read_input(format, *files, reading, live=live, show_progress=False)
+            return free_bound_pods(again, reschedule or ())[0].cluster
+
+        app.follow(read_again, loaded.cluster, every)
     listening = listen(host, port)
     address, port = listening.getsockname()[:2]
     token = secrets.token_urlsafe(32)

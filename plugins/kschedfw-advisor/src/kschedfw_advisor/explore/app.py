@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from importlib.resources import files
 from time import monotonic
@@ -21,12 +21,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kschedfw import KschedfwError
+from kschedfw import InMemoryCluster, KschedfwError
 from kschedfw.api import to_manifest
 from kschedfw.pages import STYLES, asset, decision_matrix, environment
+from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
+from kschedfw_advisor.explore.follow import Follower
 from kschedfw_advisor.explore.simulations import Asked, Simulations
 from kschedfw_advisor.explore.state import state_of
+from kschedfw_advisor.explore.work import Job
 from kschedfw_advisor.explore.workbench import Workbench
 
 MOST_BYTES: Final = 4 << 20
@@ -39,6 +42,8 @@ SIMULATION_SECONDS: Final = 120.0
 """How long simulations may take together; then they end early, and the page says so."""
 
 MODULES: Final = (
+    "address.js",
+    "advice.js",
     "cards.js",
     "chart.js",
     "cluster.js",
@@ -49,12 +54,17 @@ MODULES: Final = (
     "format.js",
     "forms.js",
     "map_layout.js",
+    "map_marks.js",
     "map_view.js",
     "matrix.js",
+    "news.js",
+    "node_actions.js",
     "node_map.js",
     "replay.js",
     "run.js",
+    "search.js",
     "server.js",
+    "splitter.js",
     "time_panel.js",
     "what_if.js",
     "windowed.js",
@@ -81,6 +91,19 @@ class AskedPod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changes: Some = ()
 
 
+class AskedNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    node: str
+    changes: Some = ()
+
+
+class News(msgspec.Struct, frozen=True):
+    """What the server says by itself: which reading of the cluster it has, what it works on, and what went wrong."""
+
+    revision: int
+    work: Job | None
+    problem: str
+
+
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of requests that say everything by their address."""
 
@@ -102,6 +125,10 @@ class ExploreApp:
     | `POST /api/try` Changes | State: with these changes, too, and what moves |
     | `POST /api/keep` Changes, `POST /api/undo`, `POST /api/redo` | State |
     | `POST /api/explain` AskedPod | DecisionMatrix |
+    | `POST /api/advice` Changes | Advice: what would help the pending pods |
+    | `POST /api/emptied` AskedNode | Emptied |
+    | `GET /api/news` | News, at once, whatever is worked on |
+    | `POST /api/cancel` | the same; ends what is worked on |
     | `GET /api/configurations` | labels for `Asked.runs` |
     | `POST /api/replay` Asked | Replay |
     | `GET /api/configuration.yaml`, `GET /api/manifests.yaml` | the result, to be downloaded |
@@ -116,10 +143,13 @@ class ExploreApp:
     def __init__(self, bench: Workbench, simulations: Simulations, what: str) -> None:
         self._bench = bench
         self._simulations = simulations
+        self._work = bench.work
+        self._follower: Follower | None = None
+        self._problem = ""
         self._page = (
             environment("kschedfw_advisor.explore")
             .get_template("explore.html")
-            .render(what=what, styles=PAGE_STYLES)
+            .render(what=what, styles=PAGE_STYLES, modules=MODULES)
         )
         self._executor = ThreadPoolExecutor(1, "kschedfw-explore")
         self._waiting = 0
@@ -134,6 +164,10 @@ class ExploreApp:
                 Route("/api/undo", self._asking(Nothing, self._undo), methods=["POST"]),
                 Route("/api/redo", self._asking(Nothing, self._redo), methods=["POST"]),
                 Route("/api/explain", self._asking(AskedPod, self._explain), methods=["POST"]),
+                Route("/api/advice", self._asking(Changes, self._advice), methods=["POST"]),
+                Route("/api/emptied", self._asking(AskedNode, self._emptied), methods=["POST"]),
+                Route("/api/news", self._news),
+                Route("/api/cancel", self._cancel, methods=["POST"]),
                 Route("/api/replay", self._asking(Asked, self._replay), methods=["POST"]),
                 Route("/api/configurations", self._configurations),
                 Route("/api/configuration.yaml", self._configuration),
@@ -143,10 +177,24 @@ class ExploreApp:
             lifespan=self._lifespan,
         )
 
+    def follow(self, read: Callable[[], InMemoryCluster], first: InMemoryCluster, seconds: float) -> None:
+        """Read the cluster every so many seconds while the application runs, and show it as it is then."""
+        self._follower = Follower(read, self._take, self._tell, first, seconds)
+
+    def _take(self, cluster: InMemoryCluster) -> None:
+        self._executor.submit(self._bench.replace, cluster).result()
+
+    def _tell(self, problem: str) -> None:
+        self._problem = problem
+
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        if self._follower is not None:
+            self._follower.start()
         yield
         self._closed = True
+        if self._follower is not None:
+            self._follower.end()
         self._executor.shutdown(cancel_futures=True)
         self._bench.close()
 
@@ -206,9 +254,28 @@ class ExploreApp:
     def _explain(self, asked: AskedPod) -> Response:
         return _json(decision_matrix(self._bench.explain(asked.pod, (*self._bench.kept, *asked.changes))))
 
+    def _advice(self, asked: Changes) -> Response:
+        with closing(self._bench.replica((*self._bench.kept, *asked.changes))) as what_if:
+            return _json(advice_of(what_if, self._work.step))
+
+    def _emptied(self, asked: AskedNode) -> Response:
+        return _json(emptied_of(self._bench.plan_drain(asked.node, (*self._bench.kept, *asked.changes))))
+
     def _replay(self, asked: Asked) -> Response:
         end = monotonic() + SIMULATION_SECONDS
-        return _json(self._simulations.run(asked, lambda: self._closed or monotonic() > end))
+        work = self._work
+        return _json(
+            self._simulations.run(asked, lambda: self._closed or work.is_cancelled or monotonic() > end)
+        )
+
+    # --- what the server says by itself ---
+
+    async def _news(self, _: Request) -> Response:
+        return _json(News(self._bench.revision, self._work.now, self._problem))
+
+    async def _cancel(self, request: Request) -> Response:
+        self._work.cancel()
+        return await self._news(request)
 
     # --- how requests are read and worked on ---
 
@@ -232,12 +299,19 @@ class ExploreApp:
             return _text(503, "there are too many requests")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, _guarded, work)
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, work)
         finally:
             self._waiting -= 1
 
+    def _guarded(self, work: Callable[[], Response]) -> Response:
+        self._work.begin("working")
+        try:
+            return _answered(work)
+        finally:
+            self._work.end()
 
-def _guarded(work: Callable[[], Response]) -> Response:
+
+def _answered(work: Callable[[], Response]) -> Response:
     try:
         return work()
     except KschedfwError as error:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import attrs
 import msgspec
 
 from kschedfw import KschedfwError, Node, ObjectMeta, Pod, Transaction, WhatIf
-from kschedfw.api import Named, parse_manifests
+from kschedfw.api import Named, object_from_manifest, parse_manifests, to_manifest
 from kschedfw.api.reading import DEEPEST, TOO_DEEP
 from kschedfw.cluster import belongs_to_its_node, freed, may_be_freed
+from kschedfw_advisor.edits import Edit, edited
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
 
 MOST_ADDED: Final = 10_000
@@ -27,6 +28,8 @@ Weight: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT)]
 
 _NAMED = 3
+_EDITABLE: Final[Mapping[str, type[Pod | Node]]] = {"Pod": Pod, "Node": Node}
+"""The kinds whose objects can be edited, as remedies do."""
 
 
 class ChangeError(KschedfwError):
@@ -41,7 +44,9 @@ class _Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class ClusterChange(_Value, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """A change of the cluster's objects."""
+    """A change of the cluster's objects. A late one is made when the pods that are pending have got their places."""
+
+    is_late: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, trial: Transaction, what_if: WhatIf) -> Iterable[str]:
@@ -232,6 +237,57 @@ class AddObjects(ClusterChange, frozen=True, tag="add"):
         return objects
 
 
+class EditOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"old": "from", "new": "to"}):
+    """One change of a manifest; see `kschedfw_advisor.edits.Edit`."""
+
+    object: Name
+    path: Annotated[str, msgspec.Meta(max_length=4096)]
+    old: Any = None
+    new: Any = None
+
+
+class EditObjects(ClusterChange, frozen=True, tag="edit"):
+    """Edit manifests, as a remedy for pending pods does; `text` says it in words.
+
+    What is said of the first of the `pods` is done to all of them. The change is late, as remedies help pods that get
+    no place while others do: made before, it could help those instead.
+    """
+
+    is_late: ClassVar[bool] = True
+    text: Text
+    edits: Annotated[tuple[EditOf, ...], msgspec.Meta(min_length=1, max_length=MOST_ADDED)]
+    pods: tuple[Name, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.text
+
+    def apply(self, trial: Transaction, what_if: WhatIf) -> Iterable[str]:
+        by_object: dict[str, list[Edit]] = {}
+        for each in self.edits:
+            edit = Edit(each.object, each.path, each.old, each.new)
+            by_object.setdefault(each.object, []).append(edit)
+        for name, edits in by_object.items():
+            kind, _, key = name.partition(" ")
+            alike = self.pods if kind == "Pod" and self.pods and key == self.pods[0] else (key,)
+            for each_key in alike:
+                self._edit(trial, what_if, kind, each_key, edits)
+        return ()
+
+    def _edit(self, trial: Transaction, what_if: WhatIf, kind: str, key: str, edits: Sequence[Edit]) -> None:
+        whole = next((edit for edit in edits if not edit.path), None)
+        if whole is not None and isinstance(whole.new, dict):
+            trial.add(object_from_manifest(whole.new))
+            return
+        obj = what_if.cluster.get(_EDITABLE[kind], key) if kind in _EDITABLE else None
+        if obj is None:
+            raise ChangeError(f"{self.title}: there is no {kind} {key!r}")
+        if whole is not None:
+            trial.delete(obj)
+        else:
+            trial.update(object_from_manifest(edited(to_manifest(obj), edits)))
+
+
 class DeletePods(ClusterChange, frozen=True, tag="delete-pods"):
     """Pods are gone, and don't come back."""
 
@@ -263,10 +319,13 @@ class Reschedule(ClusterChange, frozen=True, tag="reschedule"):
 
     def apply(self, trial: Transaction, what_if: WhatIf) -> Iterable[str]:
         wanted = set(self.nodes)
-        for pod in what_if.pods:
-            if may_be_freed(pod) and not belongs_to_its_node(pod) and (not wanted or pod.node_name in wanted):
-                trial.delete(pod)
-                trial.add(freed(pod, what_if.cluster.get(Node, pod.node_name)))
+        taken = [
+            pod
+            for pod in what_if.pods
+            if may_be_freed(pod) and not belongs_to_its_node(pod) and (not wanted or pod.node_name in wanted)
+        ]
+        trial.delete(*taken)
+        trial.add(*(freed(pod, what_if.cluster.get(Node, pod.node_name)) for pod in taken))
         return ()
 
 
@@ -280,6 +339,7 @@ Change: TypeAlias = (
     | DeleteNodes
     | AddNodes
     | AddObjects
+    | EditObjects
     | DeletePods
     | Reschedule
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
@@ -13,9 +14,12 @@ from kschedfw.api import BoundedDict, Named
 from kschedfw.cluster import freed
 from kschedfw.explain import Explanation
 from kschedfw.scheduler import FirstByNameSelector
+from kschedfw.what_if import Schedule
+from kschedfw_advisor.drain_plan import DrainPlan, plan_drain
 from kschedfw_advisor.explore.changes import Change, ChangeError, ClusterChange, ConfigurationChange
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
 from kschedfw_advisor.explore.outcome import Fate, Outcome
+from kschedfw_advisor.explore.work import Work
 
 Changes = tuple[Change, ...]
 
@@ -41,10 +45,14 @@ class Workbench:
         cluster: InMemoryCluster,
         configuration: SchedulerConfiguration,
         registry: Registry | None = None,
+        work: Work | None = None,
     ) -> None:
         self.registry = Registry() if registry is None else registry
+        self.work = Work() if work is None else work
         self.original = configuration
         self.kept: Changes = ()
+        self.revision = 0
+        """How often another cluster has taken the place of the one before."""
         self._cluster = cluster
         self._done: list[Changes] = []
         self._undone: list[Changes] = []
@@ -55,6 +63,26 @@ class Workbench:
     def close(self) -> None:
         for _, what_if in self._prepared.values():
             what_if.close()
+
+    def replace(self, cluster: InMemoryCluster) -> None:
+        """Go on with the cluster as it is now; kept changes are made to it.
+
+        Raises:
+            KschedfwError: a kept change can't be made any more; then the cluster stays the one before.
+        """
+        before = self._cluster, self._prepared, self._outcomes
+        self._cluster, self._prepared, self._outcomes = cluster, OrderedDict(), BoundedDict(_REMEMBERED)
+        outdated = before[1]
+        try:
+            self.outcome()
+            self.revision += 1
+        except BaseException:
+            outdated = self._prepared
+            self._cluster, self._prepared, self._outcomes = before
+            raise
+        finally:
+            for _, what_if in outdated.values():
+                what_if.close()
 
     # --- keeping and undoing ---
 
@@ -128,7 +156,7 @@ class Workbench:
         Raises:
             ChangeError: there is no such pod.
         """
-        with self._changed(self.kept if changes is None else changes) as (trial, what_if, _):
+        with self._changed(self.kept if changes is None else changes, []) as (trial, what_if, _):
             pod = next((each for each in what_if.pods if each.key == key), None)
             if pod is None:
                 raise ChangeError(f"there is no pod {key!r}")
@@ -138,31 +166,61 @@ class Workbench:
             trial.preempt(pod)
             return trial.explain(freed(pod, what_if.cluster.get(Node, pod.node_name)))
 
+    def replica(self, changes: Changes) -> WhatIf:
+        """A cluster of its own with these changes and their configuration, to be closed by the caller."""
+        cluster = InMemoryCluster(self.objects(changes))
+        configuration = self.configuration(changes)
+        return WhatIf(cluster, configuration, registry=self.registry, selector=FirstByNameSelector())
+
+    def plan_drain(self, node: str, changes: Changes) -> DrainPlan:
+        """How a drain of the node would end, of the pods that are bound to it.
+
+        Raises:
+            WhatIfError: there is no such node.
+        """
+        with self._changed(changes) as (trial, what_if, _):
+            return plan_drain(what_if, trial, [node], partial(self.work.step, "pods leave"))
+
     def _tried(self, changes: Changes) -> Outcome:
-        with self._changed(changes) as (trial, what_if, notes):
+        early: list[Schedule] = []
+        with self._changed(changes, early) as (trial, what_if, notes):
             there = {pod.key: pod for pod in what_if.pods}
-            result = trial.schedule(what_if.pending, preempt=True)
             fates = {key: Fate(pod.node_name or None) for key, pod in there.items() if not pod.is_terminal}
-            for placed in result.placed:
-                fates[placed.pod.key] = Fate(placed.node_name, is_new=True)
-                for victim in placed.victims:
-                    fates[victim.key] = Fate(why=f"preempted by {placed.pod.key}")
-            for refused in result.refused:
-                fates[refused.pod.key] = Fate(why=refused.message)
+            for schedule in (*early, self._schedule(trial, what_if)):
+                for placed in schedule.placed:
+                    if placed.pod.key in fates:
+                        fates[placed.pod.key] = Fate(placed.node_name, is_new=True)
+                    for victim in placed.victims:
+                        fates[victim.key] = Fate(why=f"preempted by {placed.pod.key}")
+                for refused in schedule.refused:
+                    if refused.pod.key in fates:
+                        fates[refused.pod.key] = Fate(why=refused.message)
             pods = [pod for pod in what_if.pods if not pod.is_terminal]
             for pod in pods:
                 if not pod.node_name and not fates[pod.key].why:
                     fates[pod.key] = Fate(why=_set_aside(pod, trial))
             return Outcome(what_if.nodes, pods, fates, notes)
 
+    def _schedule(self, trial: Transaction, what_if: WhatIf) -> Schedule:
+        """Give the pending pods their places."""
+        step = partial(self.work.step, "pods are scheduled")
+        return trial.schedule(what_if.pending, preempt=True, progress=step)
+
     @contextmanager
-    def _changed(self, changes: Changes) -> Iterator[tuple[Transaction, WhatIf, list[str]]]:
-        """A transaction in which the changes of the cluster are made, and the notes on them."""
+    def _changed(
+        self, changes: Changes, early: list[Schedule] | None = None
+    ) -> Iterator[tuple[Transaction, WhatIf, list[str]]]:
+        """A transaction in which the changes of the cluster are made, and the notes on them.
+
+        With `early`, the pending pods get their places before a change that is made after that, and `early` gets how.
+        """
         _, what_if = self._prepare(changes)
         with what_if.transaction() as trial:
             notes: list[str] = []
             for change in changes:
                 if isinstance(change, ClusterChange):
+                    if early is not None and change.is_late:
+                        early.append(self._schedule(trial, what_if))
                     notes += change.apply(trial, what_if)
             yield trial, what_if, notes
 

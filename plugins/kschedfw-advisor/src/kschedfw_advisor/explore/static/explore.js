@@ -1,12 +1,18 @@
 // The page of `kschedfw explore`.
 
+import { Address } from "./address.js";
+import { adviceList } from "./advice.js";
 import { groupList, nodeCard } from "./cards.js";
 import { Cluster } from "./cluster.js";
 import { NONE } from "./columns.js";
 import { decisionView } from "./decision.js";
 import { announce, button, byId, fill, h, labelled, tabs } from "./dom.js";
 import { MapView } from "./map_view.js";
+import { News } from "./news.js";
+import { nodeActions } from "./node_actions.js";
+import { searchField } from "./search.js";
 import { server } from "./server.js";
+import { splitter } from "./splitter.js";
 import { timePanel } from "./time_panel.js";
 import { WhatIf } from "./what_if.js";
 
@@ -16,6 +22,7 @@ let shownPod = null; // the pod whose decision is open
 let request = 0; // the number of the last request whose answer the page shows
 
 const fresh = h("input", { type: "checkbox", checked: true, onchange: () => show(state) });
+const advice = h("div", {}); // what helps the pending pods, once it was asked for
 const mapView = new MapView({
   label: "nodes of the cluster",
   hasMarks: true,
@@ -24,13 +31,23 @@ const mapView = new MapView({
   onpod: (pod) => openPod(cluster.podName(pod)),
 });
 const whatIf = new WhatIf({
-  selected: selectedNode,
   onpod: openPod,
   ontry: (changes) => shown(changes.length ? () => server.tried(changes) : server.state),
   onkeep: (changes) => step(() => server.keep(changes)),
 });
+const address = new Address(openPlace);
+const news = new News(server, refresh, (problem) => (byId("gone").textContent = problem));
+const search = searchField(
+  ["node", "pod"],
+  (kind) => (state === null ? [] : state.map[`${kind}s`].names),
+  (kind, name) => (kind === "node" ? openNode(cluster.map.nodes.names.indexOf(name)) : openPod(name)),
+);
 
+byId("search").append(search);
+byId("work").append(news.element);
 fill(byId("map"), mapView.element);
+byId("map").after(splitter(byId("layout")));
+byId("tried").append(whatIf.tried);
 fill(byId("what-if-side"), whatIf.element);
 const sides = { pending: byId("pending-side"), node: byId("node-side"), "what-if": byId("what-if-side") };
 const chooseSide = tabs(
@@ -41,15 +58,17 @@ const chooseSide = tabs(
     ["what-if", "What if"],
   ],
   sides,
+  (side) => address.go({ side }),
 );
 const pages = { cluster: byId("cluster-page"), time: byId("time-page") };
-tabs(
+const choosePage = tabs(
   byId("pages"),
   [
     ["cluster", "Cluster"],
     ["time", "Time"],
   ],
   pages,
+  (view) => address.go({ view }),
 );
 fill(sides.node, h("p", { class: "soft" }, "Choose a node on the map."));
 
@@ -57,7 +76,7 @@ fill(sides.node, h("p", { class: "soft" }, "Choose a node on the map."));
 async function answered(ask) {
   const problem = byId("problem");
   try {
-    const answer = await ask();
+    const answer = await news.during(ask());
     problem.textContent = "";
     return answer;
   } catch (error) {
@@ -82,7 +101,15 @@ async function shown(ask) {
 async function step(ask) {
   const before = whatIf.draft;
   whatIf.forget();
+  fill(advice);
   if (!(await shown(ask))) whatIf.draft = before;
+}
+
+/** Show the cluster as it is now, with what is tried. */
+function refresh() {
+  announce("the cluster has changed");
+  fill(advice);
+  return shown(whatIf.draft.length ? () => server.tried(whatIf.draft) : server.state);
 }
 
 function show(answer) {
@@ -96,18 +123,32 @@ function show(answer) {
   mapView.show(cluster);
   mapView.map.mark(byRow(state.tried?.gains, rows), byRow(state.tried?.losses, rows));
   if (node !== null && rows.has(node)) showNode(rows.get(node));
+  showPending();
+  whatIf.show(state);
+  showSteps(state);
+  if (shownPod !== null) explain(shownPod);
+}
+
+function showPending() {
   const open = (pod) => openPod(cluster.podName(pod));
+  const waiting = state.groups.some(({ pods }) => pods.some((pod) => cluster.places[pod] === NONE));
   fill(
     sides.pending,
+    waiting ? h("div", { class: "bar" }, button("What would help?", askAdvice)) : null,
+    advice,
     ...groupList(cluster, state.groups, open),
     state.fresh.length
       ? h("div", { class: "bar" }, labelled("On the map, show them where they would go", fresh))
       : null,
     ...state.notes.map((note) => h("p", { class: "soft" }, note)),
   );
-  whatIf.show(state);
-  showSteps(state);
-  if (shownPod !== null) explain(shownPod);
+}
+
+async function askAdvice() {
+  fill(advice, h("p", { class: "soft", role: "status" }, "Changes are tried…"));
+  const found = await answered(() => server.advice(whatIf.draft));
+  fill(advice, ...(found === null ? [] : adviceList(found, (change) => whatIf.change(change), openPod)));
+  if (found !== null) announce(`${found.kinds.length} kinds of pending pods`);
 }
 
 function byRow(counts, rows) {
@@ -139,22 +180,57 @@ function selectedNode() {
 }
 
 function showNode(row) {
-  fill(sides.node, ...nodeCard(cluster, row, (pod) => openPod(cluster.podName(pod))));
+  const name = cluster.nodeName(row);
+  const actions = nodeActions(
+    name,
+    cluster.cordoned.has(row),
+    (change) => whatIf.change(change),
+    () => answered(() => server.emptied(name, whatIf.draft)),
+  );
+  fill(sides.node, ...nodeCard(cluster, row, (pod) => openPod(cluster.podName(pod)), actions));
 }
 
 function openNode(row) {
+  const side = sides["what-if"].hidden ? "node" : "what-if";
+  address.go({ view: null, side, node: cluster.nodeName(row) });
+  selectNode(row, side);
+}
+
+function selectNode(row, side) {
+  choosePage("cluster");
   mapView.map.select(row);
   showNode(row);
-  whatIf.showNode();
-  if (sides["what-if"].hidden) chooseSide("node");
+  chooseSide(side);
   announce(mapView.map.told(row).replaceAll("\n", ", "));
 }
 
-async function openPod(key) {
+function openPod(key) {
+  address.go({ view: null, pod: key });
+  return showPod(key);
+}
+
+async function showPod(key) {
+  choosePage("cluster");
   shownPod = key;
   await explain(key);
   byId("decision").scrollIntoView({ behavior: "smooth", block: "start" });
   byId("decision").focus({ preventScroll: true });
+}
+
+/** Show what an address says: after going back or forward, and at the start. */
+function openPlace({ view, side, node, pod }) {
+  const row = node === null ? -1 : cluster.map.nodes.names.indexOf(node);
+  if (row >= 0) selectNode(row, side ?? "node");
+  else if (node !== null) byId("problem").textContent = `there is no node ${node}`;
+  chooseSide(side in sides ? side : row >= 0 ? "node" : "pending");
+  choosePage(view in pages ? view : "cluster");
+  if (pod === null) closePod();
+  else if (pod !== shownPod) showPod(pod);
+}
+
+function closePod() {
+  shownPod = null;
+  fill(byId("decision"));
 }
 
 /** Show the decision on a pod, with the changes that are tried. */
@@ -164,11 +240,12 @@ async function explain(key) {
   const matrix = await answered(() => server.explain(key, whatIf.draft));
   if (key !== shownPod) return;
   place.removeAttribute("aria-busy");
+  if (matrix === null) return closePod();
   const close = () => {
-    shownPod = null;
-    fill(place);
+    address.go({ pod: null });
+    closePod();
+    byId("map").querySelector("canvas, .window")?.focus();
   };
-  if (matrix === null) return close();
   fill(
     place,
     h(
@@ -184,6 +261,9 @@ async function explain(key) {
     ),
     ...decisionView(matrix, (name) => openNode(cluster.map.nodes.names.indexOf(name))),
   );
+  place.onkeydown = (event) => {
+    if (event.key === "Escape" && !event.target.matches("input, select")) close();
+  };
 }
 
 const labels = await answered(server.configurations);
@@ -191,5 +271,5 @@ fill(
   byId("time-page"),
   timePanel(labels ?? [], (wanted) => answered(() => server.replay(wanted))),
 );
-await shown(server.state);
+if (await shown(server.state)) openPlace(address.place());
 document.documentElement.dataset.ready = "true";

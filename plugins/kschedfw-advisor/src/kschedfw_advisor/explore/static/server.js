@@ -1,5 +1,12 @@
 // The server's answers. A refusal is thrown as an Error with the server's own words.
 
+/** The server doesn't answer at all. */
+export class GoneError extends Error {
+  constructor() {
+    super("kschedfw explore doesn’t answer; has it ended? What is shown is what it said last.");
+  }
+}
+
 async function asked(path, body) {
   const options =
     body === undefined
@@ -13,7 +20,7 @@ async function asked(path, body) {
   try {
     response = await fetch(path, { ...options, credentials: "same-origin", redirect: "error" });
   } catch {
-    throw new Error("kschedfw explore doesn’t answer; has it ended?");
+    throw new GoneError();
   }
   if (!response.ok) throw new Error((await response.text()).trim());
   return response.json();
@@ -27,6 +34,10 @@ export const server = {
   undo: () => asked("/api/undo", {}),
   redo: () => asked("/api/redo", {}),
   explain: (pod, changes) => asked("/api/explain", { pod, changes }),
+  advice: (changes) => asked("/api/advice", { changes }),
+  emptied: (node, changes) => asked("/api/emptied", { node, changes }),
   configurations: () => asked("/api/configurations"),
   replay: (wanted) => asked("/api/replay", wanted),
+  news: () => asked("/api/news"),
+  cancel: () => asked("/api/cancel", {}),
 };

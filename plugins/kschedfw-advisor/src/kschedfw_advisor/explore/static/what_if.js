@@ -1,7 +1,8 @@
 // What if: changes by hand. They are tried at once, and what moves is shown before they are kept.
 
+import { nameButton } from "./cards.js";
 import { control } from "./forms.js";
-import { announce, breakable, button, h, labelled, refill } from "./dom.js";
+import { announce, breakable, button, ends, h, labelled, refill } from "./dom.js";
 import { count } from "./format.js";
 import { WindowedTable } from "./windowed.js";
 
@@ -17,32 +18,29 @@ const MOST_ROWS = 6; // of the list of moves, in sight at a time
 const HIGHEST = 20; // of the slider; the number beside it may be higher
 
 /**
- * The panel. `ontry(changes)` has the server try the changes and returns when the page shows the result; `onkeep(changes)`
- * keeps them. `selected()` is the name of the node that is chosen on the map, or null.
+ * The panel; `tried` is the element that says what moves. `ontry(changes)` has the server try the changes and returns when the
+ * page shows the result; `onkeep(changes)` keeps them.
  */
 export class WhatIf {
-  constructor({ ontry, onkeep, selected, onpod }) {
+  constructor({ ontry, onkeep, onpod }) {
     this.ontry = ontry;
     this.onkeep = onkeep;
-    this.selected = selected;
     this.onpod = onpod;
     this.draft = [];
     this._timer = null;
-    this._draft = h("section", {
+    this.tried = h("section", {
       class: "card draft",
       "aria-label": "changes that aren’t kept",
       hidden: true,
     });
     this._plugins = h("div", {});
-    this._nodes = h("div", {});
     this._pods = this._podForm();
     this.element = h(
       "div",
       {},
-      this._draft,
       h("p", { class: "soft" }, "Nothing is written to the cluster."),
       h("details", { open: true }, h("summary", {}, "Weights and plugins"), this._plugins),
-      h("details", { open: true }, h("summary", {}, "Nodes"), this._nodes),
+      h("details", { open: true }, h("summary", {}, "Nodes"), this._allNodes()),
       h("details", {}, h("summary", {}, "Pods and other objects"), this._pods),
       h(
         "details",
@@ -78,7 +76,6 @@ export class WhatIf {
     const isTyping =
       this._plugins.contains(activeElement) && ["range", "number", "text"].includes(activeElement.type);
     if (!isTyping || !this.draft.length) this._showPlugins();
-    this.showNode();
     this._showDraft();
   }
 
@@ -200,42 +197,22 @@ export class WhatIf {
     ]);
   }
 
-  // Nodes
+  // All nodes
 
-  /** Show what can be done with the chosen node. */
-  showNode() {
-    const node = this.selected();
-    const copies = h("input", { type: "number", min: 1, max: 1000, value: 1 });
-    const act = (text, change) => button(text, () => this.change(change));
-    refill(
-      this._nodes,
-      node === null
-        ? h("p", { class: "soft" }, "Choose a node on the map first.")
-        : [
-            h("p", {}, h("strong", {}, node)),
-            h(
-              "div",
-              { class: "bar" },
-              act("Cordon", { kind: "cordon", nodes: [node] }),
-              act("Uncordon", { kind: "uncordon", nodes: [node] }),
-              act("Drain", { kind: "drain", nodes: [node] }),
-              act("Delete", { kind: "delete-nodes", nodes: [node] }),
-              act("Take its pods off", { kind: "reschedule", nodes: [node] }),
-            ),
-            h(
-              "div",
-              { class: "bar" },
-              labelled("Add", copies),
-              button("more like it", () =>
-                this.change({ kind: "add-nodes", like: node, count: Math.max(1, Number(copies.value) || 1) }),
-              ),
-            ),
-          ],
-      h("div", { class: "bar" }, act("Take all pods off all nodes", { kind: "reschedule", nodes: [] })),
+  _allNodes() {
+    return h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "bar" },
+        button("Take all pods off all nodes", () => this.change({ kind: "reschedule", nodes: [] })),
+      ),
       h(
         "p",
         { class: "soft" },
-        "Pods that are taken off are scheduled anew, except those of DaemonSets and mirror pods.",
+        "Pods that are taken off are scheduled anew, except those of DaemonSets and mirror pods. " +
+          "What can be done with one node is beside the map when the node is chosen.",
       ),
     );
   }
@@ -274,7 +251,7 @@ export class WhatIf {
 
   _showDraft() {
     const { tried } = this._state;
-    this._draft.hidden = !tried;
+    this.tried.hidden = !tried;
     if (!tried) return;
     const counts = Object.entries(tried.counts);
     const said = counts.length
@@ -282,7 +259,7 @@ export class WhatIf {
       : ["No pod moves."];
     announce(`Tried, not kept: ${said.join(", ")}`);
     refill(
-      this._draft,
+      this.tried,
       h("h2", {}, "Tried, not kept"),
       h(
         "ul",
@@ -300,13 +277,13 @@ export class WhatIf {
       ),
       ...this._state.notes.map((note) => h("p", { class: "soft" }, note)),
       h("ul", { class: "counts" }, ...said.map((text) => h("li", {}, h("strong", {}, text)))),
-      tried.moves.length ? this._moves(tried.moves) : null,
       h(
         "div",
         { class: "bar" },
         button("Keep", () => this.onkeep(this.draft), { class: "main" }),
         button("Drop all", () => this._try([])),
       ),
+      tried.moves.length ? this._moves(tried.moves) : null,
     );
   }
 
@@ -316,18 +293,19 @@ export class WhatIf {
       rowHeight: 27,
       height: `${Math.min(MOST_ROWS, moves.length + 1) * 27 + 18}px`,
       columns: [
-        { title: "pod", width: "13rem" },
-        { title: "before", width: "8.5rem" },
-        { title: "after", width: "8.5rem" },
-        { title: "why", width: "14rem", grows: true },
+        // "after" is in sight in the narrowest window, without scrolling.
+        { title: "pod", width: "min(9rem, 26vw)", grows: true },
+        { title: "before", width: "min(6.5rem, 21vw)", grows: true },
+        { title: "after", width: "min(6.5rem, 21vw)", grows: true },
+        { title: "why", width: "9rem", grows: true },
       ],
       rowOf: (index) => {
         const move = moves[index];
         const name =
           move.after !== null || move.change === "no longer placed"
-            ? button(move.pod, () => this.onpod(move.pod), { class: "link", title: move.pod })
-            : move.pod;
-        return [name, move.before ?? "–", move.after ?? "–", move.why || move.change];
+            ? nameButton(move.pod, () => this.onpod(move.pod))
+            : ends(move.pod);
+        return [name, ends(move.before ?? "–"), ends(move.after ?? "–"), move.why || move.change];
       },
     });
     table.show(moves.length);
@@ -336,7 +314,8 @@ export class WhatIf {
 }
 
 /** What a change is about, if a later one of the same subject replaces it. */
-function subjectOf({ kind, profile, plugin }) {
+function subjectOf({ kind, profile, plugin, pods }) {
+  if (kind === "edit") return `remedy for ${pods[0]}`;
   return ["weight", "plugin", "arguments"].includes(kind) ? [kind, profile, plugin].join(" ") : "";
 }
 

@@ -1,0 +1,37 @@
+// What can be done with one node: each action is a change that is tried.
+
+import { button, fill, h, labelled } from "./dom.js";
+import { emptiedText } from "./advice.js";
+
+/** The buttons for a node. `act(change)` tries a change; `ask()` answers whether the node would be emptied, or null. */
+export function nodeActions(node, isCordoned, act, ask) {
+  const copies = h("input", { type: "number", min: 1, max: 1000, value: 1 });
+  const answer = h("div", { role: "status" });
+  const change = (text, kind) => button(text, () => act({ kind, nodes: [node] }));
+  return h(
+    "section",
+    { "aria-label": "actions" },
+    h(
+      "div",
+      { class: "bar" },
+      isCordoned ? change("Uncordon", "uncordon") : change("Cordon", "cordon"),
+      change("Drain", "drain"),
+      change("Remove", "delete-nodes"),
+      change("Take its pods off", "reschedule"),
+      button("Would it be emptied?", async () => {
+        fill(answer, h("p", { class: "soft" }, "…"));
+        const found = await ask();
+        fill(answer, ...(found === null ? [] : emptiedText(node, found)));
+      }),
+    ),
+    answer,
+    h(
+      "div",
+      { class: "bar" },
+      labelled("Add", copies),
+      button("more like it", () =>
+        act({ kind: "add-nodes", like: node, count: Math.max(1, Number(copies.value) || 1) }),
+      ),
+    ),
+  );
+}

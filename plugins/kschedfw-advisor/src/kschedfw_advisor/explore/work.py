@@ -1,0 +1,61 @@
+"""How far the page's server is with a request, and its end before its time."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+
+from kschedfw import KschedfwError
+
+
+class CancelledError(KschedfwError):
+    """The user has cancelled the request."""
+
+    def __init__(self) -> None:
+        super().__init__("this was cancelled; nothing has changed")
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What is worked on, and how much of it is done; a `total` of 0 isn't known."""
+
+    what: str
+    done: int = 0
+    total: int = 0
+
+
+class Work:
+    """The request that is worked on. One thread works; others ask how far it is, or cancel it."""
+
+    def __init__(self) -> None:
+        self._now: Job | None = None
+        self._cancelled = threading.Event()
+
+    @property
+    def now(self) -> Job | None:
+        """How far it is; None if there is nothing to do."""
+        return self._now
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def begin(self, what: str) -> None:
+        self._cancelled.clear()
+        self._now = Job(what)
+
+    def end(self) -> None:
+        self._now = None
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Say how far it is.
+
+        Raises:
+            CancelledError: it isn't wanted any more.
+        """
+        if self._cancelled.is_set():
+            raise CancelledError
+        self._now = Job(what, done, total)
+
+    def cancel(self) -> None:
+        self._cancelled.set()

@@ -1,0 +1,82 @@
+"""What axe-core finds in the page, and how it fits the window: wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from explore.browser import Watched, load, open_pod, watched
+from explore.served import Page
+from playwright.sync_api import Browser, expect
+
+pytestmark = pytest.mark.slow
+
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright",
+    reason="NOT TESTED: axe-core isn't here; pip install axe-playwright-python",
+)
+
+
+def pending(found: Watched) -> None:
+    found.page.get_by_role("button", name="What would help?").click()
+    found.page.get_by_role("button", name="try: request 3").click()
+    expect(found.page.get_by_role("region", name="changes that aren’t kept")).to_be_visible()
+    for summary in found.page.locator("#pending-side summary").all():
+        summary.click()
+
+
+def node(found: Watched) -> None:
+    found.page.locator("canvas").click(position={"x": 20, "y": 20})
+    found.page.get_by_role("button", name="Would it be emptied?").click()
+    expect(found.page.locator("#node-side [role=status]")).to_contain_text("No,")
+
+
+def what_if(found: Watched) -> None:
+    found.page.get_by_role("tab", name="What if").click()
+    found.page.locator("#what-if-side details").evaluate_all("all => all.forEach(each => (each.open = true))")
+
+
+def decision(found: Watched) -> None:
+    open_pod(found.page, "default/huge")
+
+
+def table(found: Watched) -> None:
+    found.page.get_by_role("button", name="As a table").click()
+
+
+def searching(found: Watched) -> None:
+    found.page.get_by_role("combobox", name="find a node or a pod").fill("a")
+
+
+def timeline(found: Watched) -> None:
+    found.page.get_by_role("tab", name="Time").click()
+    found.page.get_by_role("button", name="Simulate").click()
+    expect(found.page.get_by_role("slider", name="attempt", exact=True)).to_be_visible()
+
+
+STATES: tuple[Callable[[Watched], None], ...] = (
+    pending,
+    node,
+    what_if,
+    decision,
+    table,
+    searching,
+    timeline,
+)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
+    browser: Browser, page: Page, width: int, dark: bool
+) -> None:
+    with watched(browser, width=width, dark=dark) as found:
+        for state in STATES:
+            load(found, page)
+            state(found)
+            response = axe.Axe().run(found.page).response
+            told = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in response["violations"]]
+            assert (state.__name__, told) == (state.__name__, [])
+            assert response["passes"]
+            assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), state.__name__
+        assert found.problems == []

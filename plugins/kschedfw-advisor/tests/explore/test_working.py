@@ -1,0 +1,225 @@
+"""People work in the page: they search, link, widen, follow advice, and look after nodes, by mouse and by keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import attrs
+import pytest
+from explore.browser import Watched, load, open_pod, watched
+from explore.served import Page, served
+from playwright.sync_api import Browser, expect
+
+from kschedfw import InMemoryCluster, make_node, make_pod
+from kschedfw.api import Node, OwnerReference, Pod, PodDisruptionBudget, object_from_manifest
+from tests.pages.clusters import cluster
+
+pytestmark = pytest.mark.slow
+
+LONG = "default/a-service-with-quite-a-long-name-6f9c7d8b5c-x7k2p"
+
+
+def ailing() -> InMemoryCluster:
+    """Nodes in all states, and pods that belong to a ReplicaSet; one of them has a long name."""
+
+    def node(name: str, taint: str = "") -> Node:
+        made = make_node(name).capacity(cpu=4, memory="8Gi", pods=10)
+        return (made.taint(taint) if taint else made).build()
+
+    def owned(name: str) -> Pod:
+        pod = make_pod(name).requests(cpu="1").labels(app="web").node("fine").build()
+        owner = OwnerReference("ReplicaSet", "web", "w", "apps/v1", controller=True)
+        return pod.with_metadata(attrs.evolve(pod.metadata, owner_references=(owner,)))
+
+    return InMemoryCluster(
+        [
+            node("fine"),
+            node("lost", "node.kubernetes.io/unreachable"),
+            node("short", "node.kubernetes.io/disk-pressure"),
+            node("gpu-only", "gpu"),
+            *map(owned, (LONG.partition("/")[2], "web-6f9c7d8b5c-abcde")),
+        ]
+    )
+
+
+@pytest.fixture
+def ailing_page() -> Iterator[Page]:
+    with served(ailing()) as found:
+        yield found
+
+
+class TestFinding:
+    def test_a_pod_is_found_by_parts_of_its_name_and_opened_by_keys(self, opened: Watched) -> None:
+        page = opened.page
+        page.keyboard.press("/")
+        field = page.get_by_role("combobox", name="find a node or a pod")
+        expect(field).to_be_focused()
+        page.keyboard.type("fault hug")
+        expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(1)
+        expect(page.get_by_role("option", name="pod default/huge")).to_have_attribute("aria-selected", "true")
+        page.keyboard.press("Enter")
+        expect(page.locator("#decision").get_by_role("heading", name="default/huge")).to_be_visible()
+
+    def test_a_node_is_found_and_what_is_nowhere_is_told(self, opened: Watched) -> None:
+        page = opened.page
+        field = page.get_by_role("combobox", name="find a node or a pod")
+        field.fill("no such thing")
+        expect(page.get_by_role("listbox")).to_contain_text("nothing has this in its name")
+        field.fill("taken")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(page.locator("#node-side").get_by_role("heading", name="memory-taken")).to_be_visible()
+        expect(page.get_by_role("listbox")).to_be_hidden()
+
+
+class TestFitting:
+    def test_the_end_of_a_long_name_is_in_sight_and_numbers_are_whole(
+        self, browser: Browser, ailing_page: Page
+    ) -> None:
+        with watched(browser) as found:
+            load(found, ailing_page, "#node=fine")
+            table = found.page.locator("#node-side .window")
+            button = table.get_by_role("button", name=LONG)
+            whole, end = (button.bounding_box(), button.locator(".ends > :last-child > span").bounding_box())
+            assert whole is not None
+            assert end is not None
+            assert end["x"] >= whole["x"]
+            assert end["x"] + end["width"] <= whole["x"] + whole["width"] + 1
+            cut = "cells => cells.filter(each => each.scrollWidth > each.clientWidth).length"
+            assert table.locator(".number").evaluate_all(cut) == 0
+
+    def test_where_a_pod_goes_is_in_sight_without_scrolling(self, opened: Watched) -> None:
+        page = opened.page
+        page.locator("canvas").click(position={"x": 20, "y": 20})
+        page.get_by_role("button", name="Drain").click()
+        table = page.get_by_role("table", name="pods that fare differently")
+        after = table.get_by_role("columnheader", name="after").bounding_box()
+        sight = table.bounding_box()
+        assert after is not None
+        assert sight is not None
+        assert after["x"] + after["width"] <= sight["x"] + sight["width"]
+
+    def test_the_side_is_widened_by_keys_and_by_dragging_and_stays_so(
+        self, opened: Watched, page: Page
+    ) -> None:
+        line = opened.page.get_by_role("separator", name="width of the side")
+        before = int(line.get_attribute("aria-valuenow") or 0)
+        line.focus()
+        for _ in range(3):
+            opened.page.keyboard.press("ArrowLeft")
+        expect(line).to_have_attribute("aria-valuenow", str(before + 6))
+        box = line.bounding_box()
+        assert box is not None
+        opened.page.mouse.move(box["x"] + 4, box["y"] + 50)
+        opened.page.mouse.down()
+        opened.page.mouse.move(box["x"] + 4 + 64, box["y"] + 50)
+        opened.page.mouse.up()
+        expect(line).to_have_attribute(
+            "aria-valuenow", re.compile(rf"{before + 1}|{before + 2}|{before + 3}")
+        )
+        kept = line.get_attribute("aria-valuenow")
+        load(opened, page)
+        expect(line).to_have_attribute("aria-valuenow", str(kept))
+
+
+class TestPlaces:
+    def test_back_and_forward_go_through_what_was_opened(self, opened: Watched) -> None:
+        page = opened.page
+        page.locator("canvas").click(position={"x": 20, "y": 20})
+        page.get_by_role("tab", name="Time").click()
+        expect(page.get_by_role("button", name="Simulate")).to_be_visible()
+        page.go_back()
+        expect(page.locator("#node-side").get_by_role("heading", name="cpu-taken")).to_be_visible()
+        page.go_back()
+        expect(page.locator("#pending-side")).to_be_visible()
+        page.go_forward()
+        expect(page.locator("#node-side").get_by_role("heading", name="cpu-taken")).to_be_visible()
+
+    def test_a_link_opens_a_pod_and_a_node(self, opened: Watched, page: Page) -> None:
+        opened.page.goto("about:blank")
+        load(opened, page, "#node=memory-taken&pod=default/huge")
+        expect(opened.page.locator("#decision").get_by_role("heading", name="default/huge")).to_be_visible()
+        expect(opened.page.locator("#node-side").get_by_role("heading", name="memory-taken")).to_be_visible()
+
+    def test_a_link_to_a_node_that_is_gone_says_so(self, opened: Watched, page: Page) -> None:
+        opened.page.goto("about:blank")
+        load(opened, page, "#node=nowhere")
+        expect(opened.page.locator("#problem")).to_have_text("there is no node nowhere")
+
+    def test_escape_closes_a_decision_and_the_focus_goes_to_the_map(self, opened: Watched) -> None:
+        open_pod(opened.page, "default/huge")
+        opened.page.keyboard.press("Escape")
+        expect(opened.page.locator("#decision")).to_be_empty()
+        expect(opened.page.locator("canvas")).to_be_focused()
+
+
+class TestNodes:
+    def test_the_state_of_each_node_is_told_and_in_the_legend(
+        self, browser: Browser, ailing_page: Page
+    ) -> None:
+        with watched(browser) as found:
+            load(found, ailing_page)
+            page = found.page
+            for state in ("not ready", "short of memory", "cordoned", "tainted"):
+                expect(page.locator(".legend")).to_contain_text(state)
+            page.get_by_role("button", name="As a table").click()
+            rows = page.get_by_role("grid", name="as a table").get_by_role("row")
+            for row, text in enumerate(("", "tainted", "not ready", "disk pressure"), start=1):
+                expect(rows.nth(row).get_by_role("gridcell").last).to_have_text(text)
+
+    def test_a_node_is_cordoned_from_its_card_and_the_card_offers_the_reverse(self, opened: Watched) -> None:
+        page = opened.page
+        page.locator("canvas").click(position={"x": 20, "y": 20})
+        page.get_by_role("button", name="Cordon", exact=True).click()
+        expect(page.get_by_role("region", name="changes that aren’t kept")).to_contain_text(
+            "cordon cpu-taken"
+        )
+        expect(page.get_by_role("button", name="Uncordon")).to_be_visible()
+        expect(page.locator("#node-side")).to_contain_text("cordoned")
+
+    def test_whether_a_node_would_be_emptied_is_answered_without_changing_anything(
+        self, browser: Browser, ailing_page: Page
+    ) -> None:
+        with watched(browser) as found:
+            load(found, ailing_page, "#node=fine")
+            found.page.get_by_role("button", name="Would it be emptied?").click()
+            answer = found.page.locator("#node-side [role=status]")
+            expect(answer).to_contain_text("No, fine wouldn’t be emptied without loss")
+            expect(answer).to_contain_text(f"{LONG}: 0/4 nodes are available")
+            expect(found.page.locator("#steps")).to_contain_text("no changes are kept")
+
+    def test_what_blocks_an_eviction_is_told(self, browser: Browser) -> None:
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2},
+        }
+        guarded = ailing()
+        guarded.add(object_from_manifest(budget))
+        assert guarded.list(PodDisruptionBudget)
+        with served(guarded) as page, watched(browser) as found:
+            load(found, page, "#node=fine")
+            found.page.get_by_role("button", name="Would it be emptied?").click()
+            expect(found.page.locator("#node-side [role=status]")).to_contain_text("PodDisruptionBudget web")
+
+
+class TestAdvice:
+    def test_what_helps_a_pending_pod_is_tried_with_one_click(self, opened: Watched) -> None:
+        page = opened.page
+        page.get_by_role("button", name="What would help?").click()
+        helped = page.get_by_role("region", name="what helps default/huge")
+        expect(helped).to_contain_text("Insufficient cpu")
+        helped.get_by_role("button", name="try: request 3 of cpu instead of 64").click()
+        draft = page.get_by_role("region", name="changes that aren’t kept")
+        expect(draft).to_contain_text("request 3 of cpu instead of 64")
+        expect(draft).to_contain_text("1 pod → a node")
+
+
+class TestTheServer:
+    def test_the_page_says_that_the_server_has_ended(self, browser: Browser) -> None:
+        with watched(browser) as found:
+            with served(cluster()) as page:
+                load(found, page)
+            expect(found.page.locator("#gone")).to_contain_text("doesn’t answer; has it ended?")
