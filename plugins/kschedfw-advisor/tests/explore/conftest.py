@@ -12,8 +12,9 @@ from playwright.sync_api import Browser
 from tests.pages.clusters import cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For a module at a time: Playwright runs once in a process, and other tests have browsers, too."""
     with chromium() as found:
         yield found
 
