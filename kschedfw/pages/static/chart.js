@@ -4,11 +4,16 @@ import { h, s } from "./dom.js";
 
 const WIDTH = 640;
 const HEIGHT = 150;
+const LEFT = 56; // for the values beside the axis
+const VIEW = LEFT + WIDTH + 12;
 const MOST_POINTS = 600;
 
-/** Curves over the same ascending `xs`: `series` are {name, values}. Returns {element, at(x)}. */
-export function chart({ title, xs, series, told, top = null }) {
-  const highest = top ?? 2 * Math.ceil(Math.max(2, ...series.map(({ values }) => maximum(values))) / 2);
+/**
+ * Curves over the same ascending `xs`: `series` are {name, values}, and `told(value)` writes a value. `onpick(x)` is called when
+ * the user points at an x with a button pressed. Returns {element, at(index)}.
+ */
+export function chart({ title, xs, series, told, onpick }) {
+  const highest = 2 * Math.ceil(Math.max(2, ...series.map(({ values }) => maximum(values))) / 2);
   const first = xs[0] ?? 0;
   const span = (xs[xs.length - 1] ?? 1) - first || 1;
   const x = (value) => (WIDTH * (value - first)) / span;
@@ -18,7 +23,7 @@ export function chart({ title, xs, series, told, top = null }) {
   const picture = s(
     "svg",
     {
-      viewBox: `-50 -8 ${WIDTH + 62} ${HEIGHT + 16}`,
+      viewBox: `${-LEFT} -8 ${VIEW} ${HEIGHT + 16}`,
       role: "img",
       "aria-label": `${title}: ${series.map(({ name, values }) => `${name} up to ${told(maximum(values))}`).join(", ")}`,
     },
@@ -31,6 +36,14 @@ export function chart({ title, xs, series, told, top = null }) {
     ),
     cursor,
   );
+  const pick = (event) => {
+    if (!event.buttons) return;
+    const box = picture.getBoundingClientRect();
+    const inside = ((event.clientX - box.left) / box.width) * VIEW - LEFT;
+    onpick(first + (span * Math.max(0, Math.min(WIDTH, inside))) / WIDTH);
+  };
+  picture.addEventListener("pointerdown", pick);
+  picture.addEventListener("pointermove", pick);
   const figures = series.map(() => h("span", {}));
   const keys = h(
     "ul",

@@ -4,7 +4,7 @@ import { chart } from "./chart.js";
 import { expanded, lastAtMost } from "./columns.js";
 import { button, fill, h, labelled } from "./dom.js";
 import { groupList, nodeCard } from "./cards.js";
-import { duration, percent } from "./format.js";
+import { amount, duration } from "./format.js";
 import { MapView } from "./map_view.js";
 import { Run } from "./run.js";
 
@@ -115,27 +115,30 @@ export class ReplayView {
     });
     const xs = this.byTime ? run.run.times : run.run.times.map((_, step) => step);
     const queues = chart({
-      title: "Queues",
+      title: "Pods in the queues",
       xs,
+      onpick: (x) => this.to(x),
       told: (value) => String(Math.round(value)),
       series: Object.entries(run.run.queues).map(([name, column]) => ({
         name,
         values: expanded(column, run.length),
       })),
     });
-    const shares = h("div", {});
-    let utilisation = null;
+    const place = h("div", {});
+    let timeline = null;
     const settle = () => {
-      const resources = [...new Set([this.settings.resource, ...run.cluster.resources.slice(0, 2)])];
-      utilisation = chart({
-        title: "Requested of what all nodes offer",
+      const { resource } = this.settings;
+      const { offered } = run.cluster.total(resource);
+      const amounts = Object.entries(run.amounts(resource));
+      timeline = chart({
+        title: `${resource}, of ${amount(resource, offered)} on all nodes`,
         xs,
-        told: percent,
-        top: 1,
-        series: resources.map((name) => ({ name, values: run.utilisation(name) })),
+        told: (value) => amount(resource, value),
+        series: amounts.map(([name, values]) => ({ name, values })),
+        onpick: (x) => this.to(x),
       });
-      fill(shares, utilisation.element);
-      utilisation.at(run.step);
+      fill(place, timeline.element);
+      timeline.at(run.step);
       map.settingsChanged();
     };
     const events = h("ul", { class: "plain events", "aria-label": "what happens at this step" });
@@ -145,7 +148,7 @@ export class ReplayView {
       run.to(this._stepOf(run));
       map.refresh();
       queues.at(run.step);
-      utilisation.at(run.step);
+      timeline.at(run.step);
       const told = run.events();
       const more =
         told.length > EVENTS ? [h("li", { class: "soft" }, `and ${told.length - EVENTS} more`)] : [];
@@ -155,9 +158,9 @@ export class ReplayView {
       "section",
       { "aria-label": run.label },
       h("h2", {}, run.label),
-      map.element,
+      h("div", { class: "charts" }, place, queues.element),
       events,
-      h("div", { class: "charts" }, queues.element, shares),
+      map.element,
       card,
       h("h3", {}, "In the end"),
       h(

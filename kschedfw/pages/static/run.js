@@ -50,23 +50,32 @@ export class Run {
     });
   }
 
-  /** The requested share of all nodes after each step. */
-  utilisation(resource) {
-    const places = expanded(this.run.start, this.cluster.podCount);
-    let requested = 0;
-    for (let pod = 0; pod < places.length; pod += 1)
-      if (places[pod] >= 0) requested += this.cluster.request(resource, pod);
-    const { offered } = this.cluster.total(resource);
-    const shares = new Float64Array(this.length);
+  /**
+   * Amounts of a resource after each step, of all pods that are there: `requested` by them, `allocated` to those on nodes,
+   * `pending` of those that aren't.
+   */
+  amounts(resource) {
+    const { cluster } = this;
+    const start = expanded(this.run.start, cluster.podCount);
+    let allocated = 0;
+    let pending = 0;
+    const count = (pod, place, sign) => {
+      if (place >= 0) allocated += sign * cluster.request(resource, pod);
+      else if (place !== ABSENT) pending += sign * cluster.request(resource, pod);
+    };
+    start.forEach((place, pod) => count(pod, place, 1));
+    const found = { requested: [], allocated: [], pending: [] };
     let move = 0;
     for (let step = 0; step < this.length; step += 1) {
       for (; move < this._count && this._steps[move] <= step; move += 1) {
-        const amount = this.cluster.request(resource, this._pod(move));
-        requested += (this._to(move) >= 0 ? amount : 0) - (this._from[move] >= 0 ? amount : 0);
+        count(this._pod(move), this._from[move], -1);
+        count(this._pod(move), this._to(move), 1);
       }
-      shares[step] = offered ? requested / offered : 0;
+      found.requested.push(allocated + pending);
+      found.allocated.push(allocated);
+      found.pending.push(pending);
     }
-    return shares;
+    return found;
   }
 
   /** The pods that were refused in the end, by why. */
