@@ -222,6 +222,24 @@ class TestTime:
         page.get_by_role("button", name="Play").click()
         expect(page.locator("output")).to_contain_text("attempt 2 of 2")
 
+    def test_the_timeline_tells_what_is_pending_and_winds_the_map_to_where_one_points(
+        self, opened: Watched
+    ) -> None:
+        page = opened.page
+        page.get_by_role("tab", name="Time").click()
+        page.get_by_role("button", name="Simulate").click()
+        run = page.locator(".runs > section")
+        curves = run.get_by_role("img", name="cpu, of 12 on all nodes")
+        told = run.get_by_role("figure").first.get_by_role("list")
+        expect(told).to_contain_text(re.compile(r"requested 69\s*allocated 4\s*pending 65"))
+        curves.scroll_into_view_if_needed()
+        curves.click(position={"x": 2, "y": 20})
+        expect(page.get_by_role("slider", name="attempt", exact=True)).to_have_value("0")
+        expect(told).to_contain_text(re.compile(r"requested 69\s*allocated 3\s*pending 66"))
+        expect(run).to_contain_text("cpu: 3 of 12 requested (25%)")
+        run.get_by_label("Fill by").select_option("memory")
+        expect(told).to_contain_text(re.compile(r"requested 6Gi\s*allocated 5Gi\s*pending 1Gi"))
+
 
 class TestEveryScreen:
     @pytest.mark.parametrize("width", [400, 1280])
