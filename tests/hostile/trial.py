@@ -159,6 +159,7 @@ CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("serve-extender", "--plugin", "NodeResourcesFit", "--cluster", "FILE", "--host", NOWHERE),
     ("dump", "-", "--kubeconfig", "FILE", "--no-progress"),
     ("record", "--kubeconfig", "FILE", "--out", "FILE.recording", "--for", "1s", "--no-progress"),
+    ("replay", "FILE", "--no-progress"),
     ("sweep", "FILE", "--dry-run", "--no-progress"),
     ("tune", "FILE", "--no-progress"),
     ("report", "FILE"),

@@ -7,3 +7,6 @@ from typing import Final
 from kschedfw.cli import Command
 
 RECORD: Final = Command("Record what happens in a live cluster.", "kschedfw_replay.cli.record:record_app")
+REPLAY: Final = Command(
+    "Replay a recording under other configurations.", "kschedfw_replay.cli.replay:replay_app"
+)

@@ -11,7 +11,7 @@ from kschedfw_lab.compare.metrics import (
     imbalance_within,
 )
 from kschedfw_lab.compare.running import compare
-from kschedfw_lab.compare.why import Against, Ground, Points
+from kschedfw_lab.compare.why import Against, Ground, Points, against
 
 __all__ = [
     "Against",
@@ -30,6 +30,7 @@ __all__ = [
     "Run",
     "UnknownProfileError",
     "Workload",
+    "against",
     "compare",
     "failures",
     "fragmentation",
