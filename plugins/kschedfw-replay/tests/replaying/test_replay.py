@@ -12,6 +12,7 @@ from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, Sta
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.fidelity import Agreement
 from kschedfw_replay.replaying.history import History
+from recording.histories import histories
 from replaying.scenes import START, Arrival, RecordedCluster, arrivals, nodes, pod
 
 from kschedfw import Pod, Registry, default_profile
@@ -111,21 +112,24 @@ def test_pod_that_runs_where_its_node_goes_comes_back_for_the_rest_of_its_time()
 
 
 def test_pod_waits_for_one_of_its_name_that_still_runs() -> None:
-    blocking, own = pod("blocking", "4"), pod("db-0", "4")
+    blocking, old, new = pod("blocking", "4"), pod("db-0", "4"), pod("db-0", "1")
+    first, second = nodes(2)
+    refused = attrs.evolve(second, spec=attrs.evolve(second.spec, unschedulable=True))
     records: list[Record] = [
-        state(*nodes(1), on("n0", blocking), pod("db-0", "4")),
-        added(1.0, nodes(2)[1]),
-        changed(1.0, on("n1", own)),
-        deleted(2.0, nodes(2)[1]),
-        deleted(31.0, on("n1", own)),
-        deleted(50.0, on("n0", blocking)),
-        added(60.0, own),
-        changed(60.0, on("n0", own)),
-        added(99.0, pod("end", "1")),
+        state(on("n0", blocking), first, refused),
+        added(10.0, old),
+        changed(10.0, on("n1", old)),  # which refuses it in the replay
+        deleted(20.0, on("n1", old)),
+        deleted(30.0, on("n0", blocking)),
+        added(31.0, new),
+        changed(31.0, on("n0", new)),
+        deleted(33.0, on("n0", new)),
+        added(100.0, pod("end", "1")),
     ]
     (run,) = replayed(records).runs
-    assert run.measures.evictions == 0, "it ended with the node on which it was in the recording, too"
-    assert (run.same, run.lost) == (2, 0)
+    assert (run.moved, run.same) == (1, 1)
+    # On n0: the blocking pod for 30 s, the old one for 10 s from then on, then the new one for 2 s.
+    assert run.measures.utilisation["cpu"] * 8 * 100 == pytest.approx(4 * 30 + 4 * 10 + 1 * 2, abs=0.001)
 
 
 def test_differences_after_a_gap_happen_at_its_end() -> None:
@@ -157,6 +161,31 @@ def test_window_begins_with_the_state_at_its_begin_and_leaves_out_what_comes_lat
     assert (history.begins, history.ends) == (20.0, 50.0)
     with pytest.raises(RecordingError, match="nothing was recorded in that time"):
         replayed(records, since=-20.0, until=-10.0)
+
+
+@given(histories())
+@settings(max_examples=6)
+def test_any_recording_is_replayed_whatever_its_objects_are(records: list[Record]) -> None:
+    happened = list(History(records))
+    if not happened:
+        with pytest.raises(RecordingError, match="no object was recorded in that time"):
+            replayed(records)
+        return
+    comparison = replayed(records, fidelity=True)
+    appeared = sum(isinstance(each.new, Pod) and each.old is None for each in happened)
+    assert comparison.pods == appeared
+    assert all(run.measures.bound == 0 for run in comparison.runs), "there are no nodes"
+
+
+def test_pod_that_is_on_another_node_suddenly_counts_as_another_pod() -> None:
+    records: list[Record] = [
+        state(*nodes(2), on("n0", pod("a"))),
+        changed(5.0, on("n1", pod("a"))),
+        changed(6.0, pod("a")),
+    ]
+    appeared = [each.at for each in History(records) if isinstance(each.object, Pod) and each.old is None]
+    assert appeared == [0.0, 5.0, 6.0]
+    assert replayed(records).pods == 3
 
 
 def disagreements(records: list[Record], setup: Setup = DEFAULT) -> Mapping[str, tuple[Agreement, str]]:

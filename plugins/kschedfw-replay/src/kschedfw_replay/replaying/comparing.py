@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw import Registry
 from kschedfw.scheduler import Setup
+from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.records import Record
 from kschedfw_replay.replaying.fates import Survey
 from kschedfw_replay.replaying.fidelity import Fidelity, FidelityReport
@@ -96,6 +97,8 @@ def replay_recording(
     finally:
         if judge is not None:
             judge.close()
+    if not survey.has_begun:
+        raise RecordingError("no object was recorded in that time")
     runs = []
     for setup in setups:
         progress(setup.label)

@@ -90,6 +90,11 @@ class Survey:
             assert new is None or isinstance(new, Pod)
             self._pod(at, old, new)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything has happened."""
+        return self._account is not None
+
     def measures(self, ends: float) -> Measures:
         """The measures of the time until `ends`."""
         assert self._account is not None

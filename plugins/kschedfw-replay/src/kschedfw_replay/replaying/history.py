@@ -71,7 +71,7 @@ class History:
             at = record.until if isinstance(record, Gap) else record.at
             if at > self.until:
                 break
-            if not has_begun and self._objects and at > self.since:
+            if not has_begun and not math.isnan(self.begins) and at > self.since:
                 has_begun = True
                 yield from self._beginning(max(self.begins, self.since))
             self.ends = at
@@ -114,8 +114,7 @@ class History:
         if new is None or (isinstance(new, Pod) and new.is_terminal):
             return [] if self._objects.pop(key, None) is None else [Happening(at, old, None)]
         self._objects[key] = new
-        if old is not None and old.metadata.uid != new.metadata.uid:
-            # Deleted and created again while nobody looked.
+        if old is not None and _is_another(old, new):
             return [Happening(at, old, None), Happening(at, None, new)]
         return [] if old == new else [Happening(at, old, new)]
 
@@ -127,3 +126,9 @@ class History:
                 pass
         self.left_out[str(manifest.get("kind"))] += 1
         return None
+
+
+def _is_another(old: Named, new: Named) -> bool:
+    """Return whether an object was deleted and created again while nobody looked. A pod never changes its node."""
+    has_left = isinstance(old, Pod) and isinstance(new, Pod) and old.node_name not in ("", new.node_name)
+    return has_left or old.metadata.uid != new.metadata.uid

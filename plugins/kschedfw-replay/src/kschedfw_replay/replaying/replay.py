@@ -34,6 +34,7 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     PodCondition,
     PodPhase,
+    PodStatus,
     ResourceClaim,
 )
 from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent
@@ -50,6 +51,7 @@ _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a ResourceClaim that a controller made for a pod."""
 _REST: Final = 1.0
 """Seconds that a pod has to have left to come back: between a preemptor's arrival and the victim's end passes time."""
+_NEW: Final = PodStatus()
 _LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC")
 """The condition of pods whose node is gone."""
 
@@ -346,6 +348,8 @@ class Replay:
     def _undecided(self, pod: Pod) -> Pod:
         """The pod without what a scheduler decided, and without what followed from that."""
         spec, status, metadata = pod.spec, pod.status, pod.metadata
+        if not self._setup.takes_every_pod and not spec.node_name and status == _NEW:
+            return pod  # as nearly all that arrive
         name = self._setup.profiles[0].scheduler_name if self._setup.takes_every_pod else spec.scheduler_name
         if not metadata.labels.keys().isdisjoint(TOPOLOGY_LABELS):
             labels = {key: value for key, value in metadata.labels.items() if key not in TOPOLOGY_LABELS}
