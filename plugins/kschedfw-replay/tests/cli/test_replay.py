@@ -81,6 +81,42 @@ def test_bad_option_is_refused_by_its_name(
     assert message in " ".join(capsys.readouterr().err.replace("│", "").split())
 
 
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("wait.p95 >= baseline.wait.p95", "wait.p95 is 0.000 s, baseline.wait.p95 is 0.000 s"),
+        ("moved <= 100% and bound == 12", "moved is {moved} of 12 pods, bound is 12"),
+        ("utilisation.cpu > 10%", "utilisation.cpu is {cpu:.1%}"),
+    ],
+)
+def test_condition_that_holds_fails_the_command_and_is_told_with_its_values(
+    recording: Path, capsys: pytest.CaptureFixture[str], condition: str, told: str
+) -> None:
+    assert replay(recording, "--json", "--fail-on", condition, "--fail-on", "wait.max > 1 or lost") == 3
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    (default,) = document["configurations"]
+    values = told.format(moved=default["moved"], cpu=default["utilisation"]["cpu"])
+    assert f"--fail-on {condition}: default: {values}" in captured.err
+    assert [each["condition"] for each in document["failed"]] == [condition]
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("waits.p95 > 1", "there is no metric 'waits.p95'; did you mean wait.p95?"),
+        ("wait.p95 > 5%", "a percentage can't be compared with seconds"),
+        ("wait.p95 > bound", "a count and seconds can't be compared"),
+        ("baseline.moved", "moved is what differs from the baseline, so the baseline has none"),
+    ],
+)
+def test_condition_that_makes_no_sense_is_refused_before_anything_is_read(
+    recording: Path, capsys: pytest.CaptureFixture[str], condition: str, message: str
+) -> None:
+    assert replay(recording, "--fail-on", condition) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_readable_part_of_a_damaged_recording_is_replayed_with_one_error(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
