@@ -110,31 +110,32 @@ def print_warnings(source: str, warnings: Iterable[str]) -> None:
         print(f"{source}: warning: {warning}", file=sys.stderr)
 
 
-def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Setup]:
-    """The candidates that the values of `--profile` name, in their order.
+def candidates_of(values: Sequence[str], at_least: int = 2, option: str = "--profile") -> list[Setup]:
+    """The candidates that the values of an option name, in their order.
 
     Raises:
         UsageError: there are fewer than `at_least`, two are equal, or one names no configuration.
         ConfigurationError: a configuration is refused.
     """
     if len(values) < at_least:
-        raise UsageError(f"give --profile at least twice: {WHAT_THERE_IS}")
+        raise UsageError(f"give {option} at least twice: {WHAT_THERE_IS}")
     if twice := [value for value, count in Counter(values).items() if count > 1]:
-        raise UsageError(f"--profile {twice[0]} is given twice; it would differ in nothing")
-    named = [_named(value) for value in values]
-    return [_candidate(label, each) for each, label in zip(named, short_labels(named), strict=True)]
+        raise UsageError(f"{option} {twice[0]} is given twice; it would differ in nothing")
+    named = [_named(value, option) for value in values]
+    labels = short_labels(named)
+    return [_candidate(label, each, option) for each, label in zip(named, labels, strict=True)]
 
 
-def _named(value: str) -> NamedConfiguration:
+def _named(value: str, option: str) -> NamedConfiguration:
     try:
         return NamedConfiguration.of(value)
     except UnknownConfigurationError as error:
-        raise UsageError(f"--profile {value}: {error}") from None
+        raise UsageError(f"{option} {value}: {error}") from None
 
 
-def _candidate(label: str, named: NamedConfiguration) -> Setup:
+def _candidate(label: str, named: NamedConfiguration, option: str) -> Setup:
     configuration = selected_configuration(named.file, named.provider)
     try:
         return Setup.of(label, configuration, named.profile)
     except UnknownProfileError as error:
-        raise UsageError(f"--profile {named.text}: {error}") from None
+        raise UsageError(f"{option} {named.text}: {error}") from None

@@ -161,6 +161,7 @@ CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("dump", "-", "--kubeconfig", "FILE", "--no-progress"),
     ("record", "--kubeconfig", "FILE", "--out", "FILE.recording", "--for", "1s", "--no-progress"),
     ("shadow", "--kubeconfig", "FILE", "--for", "1s"),
+    ("replay", "FILE", "--no-progress"),
     ("sweep", "FILE", "--dry-run", "--no-progress"),
     ("tune", "FILE", "--no-progress"),
     ("report", "FILE"),

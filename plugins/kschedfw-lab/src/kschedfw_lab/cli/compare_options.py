@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from kschedfw import Node, Pod
 from kschedfw.cli import UsageError
 from kschedfw.cluster import Cluster
-from kschedfw_lab.compare import Condition, ConditionError, Setup
+from kschedfw_lab.compare import Comparison, Condition, ConditionError, Setup
 
 
 def check_pods(candidates: Iterable[Setup], cluster: Cluster) -> None:
@@ -29,7 +29,7 @@ def check_pods(candidates: Iterable[Setup], cluster: Cluster) -> None:
             )
 
 
-def conditions_of(values: Iterable[str]) -> list[Condition]:
+def conditions_of(values: Iterable[str]) -> list[Condition[Comparison]]:
     """The conditions, in their order.
 
     Raises:
@@ -41,7 +41,7 @@ def conditions_of(values: Iterable[str]) -> list[Condition]:
         raise UsageError(f"--fail-on: {error}") from None
 
 
-def check_resources(conditions: Sequence[Condition], cluster: Cluster) -> None:
+def check_resources(conditions: Sequence[Condition[Comparison]], cluster: Cluster) -> None:
     """Check that the resources in the conditions exist on some node.
 
     Raises:

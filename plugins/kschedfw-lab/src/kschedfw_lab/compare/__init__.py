@@ -2,7 +2,8 @@
 
 from kschedfw.scheduler import Setup, UnknownProfileError
 from kschedfw_lab.compare.comparison import Change, Comparison, Move, Moves, Run
-from kschedfw_lab.compare.condition import Condition, ConditionError, Failure, failures
+from kschedfw_lab.compare.condition import Condition, ConditionError, Failure, failures, failures_of
+from kschedfw_lab.compare.metric_values import Unit, Vocabulary
 from kschedfw_lab.compare.metrics import (
     Fragmentation,
     NodeAllocation,
@@ -11,7 +12,7 @@ from kschedfw_lab.compare.metrics import (
     imbalance_within,
 )
 from kschedfw_lab.compare.running import compare
-from kschedfw_lab.compare.why import Against, Ground, Points
+from kschedfw_lab.compare.why import Against, Ground, Points, against
 
 __all__ = [
     "Against",
@@ -28,10 +29,14 @@ __all__ = [
     "NodeAllocation",
     "Points",
     "Run",
+    "Unit",
     "UnknownProfileError",
+    "Vocabulary",
     "Workload",
+    "against",
     "compare",
     "failures",
+    "failures_of",
     "fragmentation",
     "imbalance_within",
 ]

@@ -13,24 +13,19 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, Generic, TypeVar, overload
 
 import attrs
 
 from kschedfw import KschedfwError
+from kschedfw_lab.compare import metric_values
 from kschedfw_lab.compare.comparison import Comparison
 from kschedfw_lab.compare.grammar import LONGEST, WORDS, Expression, Parser
-from kschedfw_lab.compare.metric_values import (
-    DIFFERENCES,
-    Unit,
-    names,
-    resource_of,
-    similar_to,
-    unit_of,
-    value_of,
-)
+from kschedfw_lab.compare.metric_values import Unit, Vocabulary, resource_of
+
+ComparisonT = TypeVar("ComparisonT")
 
 BASELINE: Final = "baseline."
 
@@ -54,17 +49,32 @@ class ConditionError(KschedfwError, ValueError):
 
 
 @attrs.frozen
-class Metric:
+class Metric(Generic[ComparisonT]):
     """A metric of the run that is tested, or of the baseline."""
 
     name: str
-    of_baseline: bool = False
+    unit: Unit
+    of_baseline: bool
+    vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
 
     def __str__(self) -> str:
         return f"{BASELINE if self.of_baseline else ''}{self.name}"
 
-    def value(self, comparison: Comparison, index: int) -> Fraction:
-        return value_of(self.name, comparison, 0 if self.of_baseline else index)
+    def value(self, comparison: ComparisonT, index: int) -> Fraction:
+        return self.vocabulary.value_of(self.name, comparison, 0 if self.of_baseline else index)
+
+    def shown(self, comparison: ComparisonT, index: int) -> str:
+        """The value as text."""
+        value = self.value(comparison, index)
+        match self.unit:
+            case Unit.SHARE:
+                return f"{float(value * 100):.1f}%"
+            case Unit.SECONDS:
+                return f"{float(value):,.3f} s"
+            case Unit.COUNT if self.name in self.vocabulary.DIFFERENCES:
+                return f"{int(value):,} of {self.vocabulary.pods_of(comparison, index):,} pods"
+            case Unit.COUNT:
+                return f"{int(value):,}"
 
 
 @attrs.frozen
@@ -76,68 +86,86 @@ class Number:
 
 
 @attrs.frozen
-class Sum:
+class Sum(Generic[ComparisonT]):
     """Operands, each with 1 or -1. All metrics in it have the same `unit`; None: there are only numbers."""
 
-    parts: tuple[tuple[int, Metric | Number], ...]
+    parts: tuple[tuple[int, Metric[ComparisonT] | Number], ...]
     unit: Unit | None
+    vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
 
-    def value(self, comparison: Comparison, index: int, unit: Unit) -> Fraction:
+    def value(self, comparison: ComparisonT, index: int, unit: Unit) -> Fraction:
         """The value, in an expression with this unit."""
         total = Fraction(0)
         for sign, part in self.parts:
             if isinstance(part, Metric):
                 total += sign * part.value(comparison, index)
             elif part.is_percent:
-                whole = comparison.runs[index].report.pods if unit is Unit.COUNT else 1
+                whole = self.vocabulary.pods_of(comparison, index) if unit is Unit.COUNT else 1
                 total += sign * part.value * whole / 100
             else:
                 total += sign * part.value
         return total
 
     @property
-    def metrics(self) -> Iterator[Metric]:
+    def has_percent(self) -> bool:
+        return any(isinstance(part, Number) and part.is_percent for _, part in self.parts)
+
+    @property
+    def metrics(self) -> Iterator[Metric[ComparisonT]]:
         return (part for _, part in self.parts if isinstance(part, Metric))
 
 
 @attrs.frozen
-class Compared:
+class Compared(Generic[ComparisonT]):
     """A comparison of two sums, or of one sum with 0."""
 
-    left: Sum
+    left: Sum[ComparisonT]
     sign: str
-    right: Sum
+    right: Sum[ComparisonT]
     unit: Unit
 
     @property
-    def metrics(self) -> Iterator[Metric]:
+    def metrics(self) -> Iterator[Metric[ComparisonT]]:
         yield from self.left.metrics
         yield from self.right.metrics
 
-    def holds(self, comparison: Comparison, index: int) -> bool:
+    def holds(self, comparison: ComparisonT, index: int) -> bool:
         left = self.left.value(comparison, index, self.unit)
         return _COMPARE[self.sign](left, self.right.value(comparison, index, self.unit))
 
 
 @attrs.frozen
-class Condition:
+class Condition(Generic[ComparisonT]):
     """A condition, and its text."""
 
     text: str
-    test: Expression[Compared]
+    test: Expression[Compared[ComparisonT]]
+
+    @overload
+    @classmethod
+    def parse(cls, text: str) -> Condition[Comparison]: ...
+
+    @overload
+    @classmethod
+    def parse(cls, text: str, vocabulary: Vocabulary[ComparisonT]) -> Condition[ComparisonT]: ...
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
-        """
+    def parse(
+        cls, text: str, vocabulary: Vocabulary[ComparisonT] | None = None
+    ) -> Condition[ComparisonT] | Condition[Comparison]:
+        """The condition, on the metrics of the vocabulary: by default those of a `Comparison`.
+
         Raises:
             ConditionError: the text isn't a condition, or is too long or too deeply nested.
         """
         if len(text) > LONGEST:
             raise ConditionError(f"a condition of {len(text):,} characters; at most {LONGEST}")
-        return cls(text, _Parser(text).whole())
+        if vocabulary is None:
+            return Condition(text, _Parser(text, metric_values).whole())
+        return Condition(text, _Parser(text, vocabulary).whole())
 
     @property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[Metric[ComparisonT], ...]:
         return tuple(dict.fromkeys(metric for leaf in self.test.leaves for metric in leaf.metrics))
 
     @property
@@ -145,38 +173,29 @@ class Condition:
         """The resources in its metrics."""
         return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
 
-    def holds(self, comparison: Comparison, index: int) -> bool:
+    def holds(self, comparison: ComparisonT, index: int) -> bool:
         """Whether the condition is true for a run, by its index; not for the baseline."""
         return self.test.holds(lambda leaf: leaf.holds(comparison, index))
 
-    def values(self, comparison: Comparison, index: int) -> dict[str, int | float]:
+    def values(self, comparison: ComparisonT, index: int) -> dict[str, int | float]:
         """The values of its metrics."""
         found = {metric: metric.value(comparison, index) for metric in self.metrics}
         return {
-            str(metric): float(value) if unit_of(metric.name) is Unit.SHARE else int(value)
+            str(metric): int(value) if metric.unit is Unit.COUNT else float(value)
             for metric, value in found.items()
         }
 
-    def told(self, comparison: Comparison, index: int) -> str:
+    def told(self, comparison: ComparisonT, index: int) -> str:
         """Its metrics with their values, as text."""
-        pods = comparison.runs[index].report.pods
-        return ", ".join(
-            f"{metric} is {_shown(metric, metric.value(comparison, index), pods)}" for metric in self.metrics
-        )
-
-
-def _shown(metric: Metric, value: Fraction, pods: int) -> str:
-    if unit_of(metric.name) is Unit.SHARE:
-        return f"{float(value * 100):.1f}%"
-    return f"{int(value):,} of {pods:,} pods" if metric.name in DIFFERENCES else f"{int(value):,}"
+        return ", ".join(f"{metric} is {metric.shown(comparison, index)}" for metric in self.metrics)
 
 
 @attrs.frozen
 class Failure:
     """A condition that is true for a run, by the run's label.
 
-    `values` are the values of its metrics, by the metrics' text: counts, or shares from 0 to 1. `told` has them as
-    text.
+    `values` are the values of its metrics, by the metrics' text: counts, shares from 0 to 1, or seconds.
+    `told` has them as text.
     """
 
     label: str
@@ -188,49 +207,58 @@ class Failure:
         return {"label": self.label, "condition": self.condition, "values": dict(self.values)}
 
 
-def failures(comparison: Comparison, conditions: Sequence[Condition]) -> list[Failure]:
+def failures(comparison: Comparison, conditions: Sequence[Condition[Comparison]]) -> list[Failure]:
     """The conditions that are true, with their runs; the baseline isn't tested."""
+    return failures_of(comparison, [moves.label for moves in comparison.moves], conditions)
+
+
+def failures_of(
+    comparison: ComparisonT, labels: Sequence[str], conditions: Sequence[Condition[ComparisonT]]
+) -> list[Failure]:
+    """The conditions that are true, with their runs, which have these labels; the baseline isn't among them."""
     return [
-        Failure(
-            moves.label,
-            condition.text,
-            condition.values(comparison, index),
-            condition.told(comparison, index),
-        )
-        for index, moves in enumerate(comparison.moves, 1)
+        Failure(label, condition.text, condition.values(comparison, index), condition.told(comparison, index))
+        for index, label in enumerate(labels, 1)
         for condition in conditions
         if condition.holds(comparison, index)
     ]
 
 
-class _Parser(Parser[Compared]):
+class _Parser(Parser[Compared[ComparisonT]]):
     token = _TOKEN
+
+    def __init__(self, text: str, vocabulary: Vocabulary[ComparisonT]) -> None:
+        super().__init__(text)
+        self._vocabulary = vocabulary
 
     def error(self, why: str) -> ConditionError:
         return ConditionError(f"{self.text!r} is no condition: {why}")
 
-    def leaf(self) -> Compared:
+    def leaf(self) -> Compared[ComparisonT]:
         left = self._sum()
         sign = next((sign for sign in _COMPARE if self.take(sign)), None)
-        right = Sum(((1, Number(Fraction(0))),), None) if sign is None else self._sum()
+        zero: Sum[ComparisonT] = Sum(((1, Number(Fraction(0))),), None, self._vocabulary)
+        right = zero if sign is None else self._sum()
         units = {unit for unit in (left.unit, right.unit) if unit is not None}
         if not units:
             raise self.error("a metric is missing: numbers alone say nothing")
         if len(units) > 1:
-            raise self.error("a count and a share can't be compared")
+            raise self.error(f"{_joined(units)} can't be compared")
+        if Unit.SECONDS in units and (left.has_percent or right.has_percent):
+            raise self.error("a percentage can't be compared with seconds")
         return Compared(left, sign or "!=", right, units.pop())
 
-    def _sum(self) -> Sum:
+    def _sum(self) -> Sum[ComparisonT]:
         parts = [(1, self._operand())]
         while self.peek() in ("+", "-"):
             sign = 1 if self.pop() == "+" else -1
             parts.append((sign, self._operand()))
-        units = {unit_of(part.name) for _, part in parts if isinstance(part, Metric)}
+        units = {part.unit for _, part in parts if isinstance(part, Metric)}
         if len(units) > 1:
-            raise self.error("a count and a share can't be added up")
-        return Sum(tuple(parts), units.pop() if units else None)
+            raise self.error(f"{_joined(units)} can't be added up")
+        return Sum(tuple(parts), units.pop() if units else None, self._vocabulary)
 
-    def _operand(self) -> Metric | Number:
+    def _operand(self) -> Metric[ComparisonT] | Number:
         token = self.pop()
         if token[:1].isdecimal():
             return Number(Fraction(token), is_percent=self.take("%"))
@@ -238,12 +266,16 @@ class _Parser(Parser[Compared]):
             raise self.error(
                 f"a metric or a number is missing{f' before {token!r}' if token else ' at the end'}"
             )
-        of_baseline = token.startswith(BASELINE)
-        name = token.removeprefix(BASELINE)
-        if unit_of(name) is None:
-            similar = similar_to(name)
-            hint = f"there are {names()}" if similar is None else f"did you mean {similar}?"
+        of_baseline, name = token.startswith(BASELINE), token.removeprefix(BASELINE)
+        unit = self._vocabulary.unit_of(name)
+        if unit is None:
+            similar = self._vocabulary.similar_to(name)
+            hint = f"there are {self._vocabulary.names()}" if similar is None else f"did you mean {similar}?"
             raise self.error(f"there is no metric {name!r}; {hint}")
-        if of_baseline and name in DIFFERENCES:
+        if of_baseline and name in self._vocabulary.DIFFERENCES:
             raise self.error(f"{token}: {name} is what differs from the baseline, so the baseline has none")
-        return Metric(name, of_baseline)
+        return Metric(name, unit, of_baseline, self._vocabulary)
+
+
+def _joined(units: Collection[Unit]) -> str:
+    return " and ".join(sorted(unit.value for unit in units))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from kschedfw_lab.compare.comparison import Change, Comparison, Run
 
@@ -16,6 +16,42 @@ class Unit(Enum):
 
     COUNT = "a count"
     SHARE = "a share"
+    SECONDS = "seconds"
+
+
+ComparisonT_contra = TypeVar("ComparisonT_contra", contravariant=True)
+
+
+class Vocabulary(Protocol[ComparisonT_contra]):
+    """The metrics that conditions may name, and their values in a comparison, whose run 0 is the baseline.
+
+    This module is that of `kschedfw compare`.
+    """
+
+    @property
+    def DIFFERENCES(self) -> Collection[str]:  # noqa: N802  # a module's constant
+        """The metrics that only runs beside the baseline have."""
+        ...
+
+    def unit_of(self, name: str, /) -> Unit | None:
+        """Return the unit of the metric of this name; None if there is none."""
+        ...
+
+    def similar_to(self, name: str, /) -> str | None:
+        """Return the metric with the most similar name."""
+        ...
+
+    def names(self) -> str:
+        """Return all metrics, for messages."""
+        ...
+
+    def value_of(self, name: str, comparison: ComparisonT_contra, index: int, /) -> Fraction:
+        """Return a metric of the run with this index."""
+        ...
+
+    def pods_of(self, comparison: ComparisonT_contra, index: int, /) -> int:
+        """Return the number of pods, of which percentages of counts are."""
+        ...
 
 
 COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
@@ -75,6 +111,11 @@ def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
         return Fraction(run.imbalance_within.mean)
     family, _, resource = name.partition(".")
     return Fraction(_SHARES[family](run).get(resource, 0.0))
+
+
+def pods_of(comparison: Comparison, index: int) -> int:
+    """The number of pods of the run with this index."""
+    return comparison.runs[index].report.pods
 
 
 def names() -> str:

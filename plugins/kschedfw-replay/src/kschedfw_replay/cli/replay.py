@@ -1,0 +1,142 @@
+"""`kschedfw replay`: a recording under other configurations."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from kschedfw_lab.compare import Condition, ConditionError, failures_of
+from rich.console import Console
+
+from kschedfw.cli import ExitCode, NoProgressOption, SeedOption, UsageError, candidates_of, complain, tell
+from kschedfw.config import WHAT_THERE_IS
+from kschedfw_replay.cli.replay_output import print_replays
+from kschedfw_replay.recording.blocks import RecordingError
+from kschedfw_replay.recording.reader import open_recording
+from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
+from kschedfw_replay.replaying.conditions import ReplayVocabulary
+from kschedfw_replay.replaying.replay import EXPLAINED
+
+REPLAY_HELP = """Replay a recording under one or more configurations, beside what really happened.
+
+RECORDING is a directory that record wrote. Pods arrive as recorded, in virtual time, and go where the configuration
+puts them; each stays there for as long as it stayed on its node in reality. Nodes and other objects change as recorded.
+
+\b
+Exit codes:
+  0    done
+  2    bad usage, or nothing of the recording can be read
+  3    a condition of --fail-on holds
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+
+def _moment(text: str) -> float:
+    with contextlib.suppress(ValueError, OverflowError):
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is not None:
+            return at.timestamp()
+    raise typer.BadParameter(f"{text!r} is no time with a time zone, such as 2026-01-31T12:00:00Z")
+
+
+replay_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@replay_app.command(help=REPLAY_HELP)
+def replay(
+    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="The directory of a recording.")],
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT", help=f"What to replay it under: {WHAT_THERE_IS}. Repeatable; by default default."
+        ),
+    ] = None,
+    fidelity: Annotated[
+        bool,
+        typer.Option(
+            "--fidelity",
+            help="Also compare each recorded decision with that of the first configuration on the recorded state.",
+        ),
+    ] = False,
+    since: Annotated[
+        float | None,
+        typer.Option("--from", parser=_moment, metavar="TIME", help="Begin with the state at this time."),
+    ] = None,
+    until: Annotated[
+        float | None, typer.Option("--to", parser=_moment, metavar="TIME", help="End at this time.")
+    ] = None,
+    seed: SeedOption = 0,
+    explain: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Explain so many of the pods that moved, under each configuration."
+        ),
+    ] = EXPLAINED,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help=(
+                "Exit with 3 if this holds for any configuration: lost, 'moved > 5%', 'pending > baseline.pending', "
+                "'wait.p95 > baseline.wait.p95 + 5' … The baseline is what really happened. Repeatable."
+            ),
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    setups = candidates_of(config or ["default"], at_least=1, option="--config")
+    conditions = _conditions(fail_on or ())
+    begin, end = -math.inf if since is None else since, math.inf if until is None else until
+    if begin >= end:
+        raise UsageError("--from: expected a time before --to")
+    damages: list[RecordingError] = []
+    records = open_recording(recording, on_damage=damages.append)
+    with _status(enabled=not no_progress) as show:
+        comparison = replay_recording(
+            records,
+            setups,
+            since=begin,
+            until=end,
+            seed=seed,
+            explained=explain,
+            fidelity=fidelity,
+            progress=show,
+        )
+    for damage in damages[:1]:  # each pass comes to it again
+        tell([f"{damage}; what comes before was replayed"])
+    failed = failures_of(comparison, [run.label for run in comparison.runs], conditions)
+    if as_json:
+        document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print_replays(comparison)
+    for failure in failed:
+        complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
+    if failed:
+        raise typer.Exit(ExitCode.CONDITION_HOLDS)
+
+
+def _conditions(texts: Iterable[str]) -> list[Condition[ReplayComparison]]:
+    try:
+        return [Condition.parse(text, ReplayVocabulary()) for text in texts]
+    except ConditionError as error:
+        raise UsageError(f"--fail-on: {error}") from None
+
+
+@contextlib.contextmanager
+def _status(*, enabled: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows on stderr what is replayed; it does nothing where that is no terminal."""
+    console = Console(stderr=True)
+    if not enabled or not console.is_terminal:
+        yield lambda _label: None
+        return
+    with console.status("") as status:
+        yield lambda label: status.update(f"replaying: {label}")

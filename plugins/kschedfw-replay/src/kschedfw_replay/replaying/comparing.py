@@ -1,0 +1,151 @@
+"""A recording under several configurations, beside what really happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedfw import Registry
+from kschedfw.scheduler import Setup
+from kschedfw_replay.recording.blocks import RecordingError
+from kschedfw_replay.records import Record
+from kschedfw_replay.replaying.fates import Survey
+from kschedfw_replay.replaying.fidelity import Fidelity, FidelityReport
+from kschedfw_replay.replaying.history import History
+from kschedfw_replay.replaying.measures import Measures
+from kschedfw_replay.replaying.replay import EXPLAINED, Replay, Replayed
+
+
+@attrs.frozen
+class ReplayComparison:
+    """What configurations make of a recording.
+
+    Attributes:
+        begins: the begin of the replayed time, in seconds since 1970.
+        ends: its end.
+        pods: that were there from the beginning, or arrived.
+        gaps: in the recording; what happened in one is taken to have happened at its end.
+        left_out: objects that couldn't be read, by kind.
+        recorded: what really happened.
+        runs: one for each configuration.
+        fidelity: how often the first configuration decides as the recorded scheduler; None if it wasn't asked for.
+    """
+
+    begins: float
+    ends: float
+    pods: int
+    gaps: int
+    left_out: Mapping[str, int]
+    recorded: Measures
+    runs: tuple[Replayed, ...]
+    fidelity: FidelityReport | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison in types that `json.dumps` knows."""
+        return {
+            "begins": self.begins,
+            "ends": self.ends,
+            "pods": self.pods,
+            "gaps": self.gaps,
+            "leftOut": dict(self.left_out),
+            "recorded": _measures_json(self.recorded),
+            "configurations": [_run_json(run) for run in self.runs],
+            "fidelity": None if self.fidelity is None else _fidelity_json(self.fidelity),
+        }
+
+
+def replay_recording(
+    records: Iterable[Record],
+    setups: Sequence[Setup],
+    *,
+    since: float = float("-inf"),
+    until: float = float("inf"),
+    seed: int = 0,
+    explained: int = EXPLAINED,
+    fidelity: bool = False,
+    registry: Registry | None = None,
+    progress: Callable[[str], None] = lambda _label: None,
+) -> ReplayComparison:
+    """Replay a recording under each of the configurations.
+
+    Args:
+        records: the recording; it is iterated over once for each configuration, and once before.
+        setups: the configurations.
+        since: the window's begin, in seconds since 1970.
+        until: the window's end.
+        seed: of all random numbers.
+        explained: how many of the pods that moved are explained under each configuration.
+        fidelity: whether to compare each recorded decision with that of the first configuration, too.
+        registry: of plugins.
+        progress: called with what is replayed next.
+
+    Raises:
+        RecordingError: the recording is damaged, or nothing of it is in the window.
+        StandstillError: pods were tried without end in one moment.
+        ProfileError, PluginError, ExtensionError: a configuration can't run.
+    """
+    history = History(records, since, until)
+    survey, judge = Survey(), Fidelity(setups[0], registry) if fidelity else None
+    progress("what happened")
+    try:
+        for happening in history:
+            survey.take(happening)
+            if judge is not None:
+                judge.take(happening)
+    finally:
+        if judge is not None:
+            judge.close()
+    if not survey.has_begun:
+        raise RecordingError("no object was recorded in that time")
+    runs = []
+    for setup in setups:
+        progress(setup.label)
+        replay = Replay(setup, history, survey.fates, seed=seed, explained=explained, registry=registry)
+        runs.append(replay.run())
+    return ReplayComparison(
+        begins=history.begins,
+        ends=history.ends,
+        pods=len(survey.fates),
+        gaps=history.gaps,
+        left_out=dict(history.left_out),
+        recorded=survey.measures(history.ends),
+        runs=tuple(runs),
+        fidelity=None if judge is None else judge.report(),
+    )
+
+
+def _measures_json(measures: Measures) -> dict[str, Any]:
+    return {
+        "bound": measures.bound,
+        "pending": measures.pending,
+        "waits": attrs.asdict(measures.waits),
+        "waitsByClass": {name: attrs.asdict(waits) for name, waits in measures.waits_by_class.items()},
+        "utilisation": dict(measures.utilisation),
+        "preemptions": measures.preemptions,
+        "victims": measures.victims,
+        "evictions": measures.evictions,
+    }
+
+
+def _run_json(run: Replayed) -> dict[str, Any]:
+    return {
+        "label": run.label,
+        **_measures_json(run.measures),
+        "same": run.same,
+        "moved": run.moved,
+        "gained": run.gained,
+        "lost": run.lost,
+        "why": dict(run.why.most_common()),
+        "examples": [attrs.asdict(each) for each in run.examples],
+    }
+
+
+def _fidelity_json(report: FidelityReport) -> dict[str, Any]:
+    return {
+        "decisions": report.decisions,
+        "agreeing": report.agreeing,
+        "counts": {kind.value: count for kind, count in report.counts.items()},
+        "examples": [{**attrs.asdict(each), "agreement": each.agreement.value} for each in report.examples],
+    }

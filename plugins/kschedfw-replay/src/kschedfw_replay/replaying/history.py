@@ -1,0 +1,134 @@
+"""What happened in a recording, or in a window of it, as changes of objects."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from kschedfw.api import ManifestError, Named, Pod, object_from_manifest, supported_kind
+from kschedfw_replay.recording.blocks import RecordingError
+from kschedfw_replay.recording.lines import Key, key_of
+from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
+
+
+@attrs.frozen
+class Happening:
+    """One change of one object. `old` is None when it appears, `new` when it is gone."""
+
+    at: float
+    """Seconds since 1970."""
+    old: Named | None
+    new: Named | None
+
+    @property
+    def object(self) -> Named:
+        """The object after the change, or as it was last."""
+        found = self.old if self.new is None else self.new
+        assert found is not None
+        return found
+
+
+@attrs.define
+class History:
+    """The changes of a recording's objects; each iteration reads it from its beginning.
+
+    All objects of the first state appear at the time at which the history begins. After a gap, the differences between
+    the states before and after it happen at its end. A pod that has ended is gone, as for kube-scheduler.
+
+    Only the objects that exist at a time are kept.
+
+    Attributes:
+        records: the recording.
+        since: the window's begin, in seconds since 1970; what was there then appears then.
+        until: the window's end.
+        begins: the time of the first happening, known once an iteration has begun.
+        ends: the time of the last record within the window, known once an iteration has ended.
+        gaps: how many gaps the last iteration came across.
+        left_out: objects that couldn't be read in the last iteration, by kind.
+    """
+
+    records: Iterable[Record]
+    since: float = -math.inf
+    until: float = math.inf
+    begins: float = attrs.field(default=math.nan, init=False)
+    ends: float = attrs.field(default=math.nan, init=False)
+    gaps: int = attrs.field(default=0, init=False)
+    left_out: Counter[str] = attrs.field(factory=Counter, init=False)
+    _objects: dict[Key, Named] = attrs.field(factory=dict, init=False)
+
+    def __iter__(self) -> Iterator[Happening]:
+        """Yield the happenings in the order of their times.
+
+        Raises:
+            RecordingError: the recording is damaged, or nothing of it is in the window.
+        """
+        self._objects, self.gaps, self.left_out, self.begins, self.ends = {}, 0, Counter(), math.nan, math.nan
+        has_begun = False
+        for record in self.records:
+            at = record.until if isinstance(record, Gap) else record.at
+            if at > self.until:
+                break
+            if not has_begun and not math.isnan(self.begins) and at > self.since:
+                has_begun = True
+                yield from self._beginning(max(self.begins, self.since))
+            self.ends = at
+            match record:
+                case Gap():
+                    self.gaps += 1
+                    continue
+                case State():
+                    found = list(self._folded(record))
+                    if math.isnan(self.begins):
+                        self.begins = at
+                case Change():
+                    found = self._changed(at, record.type, record.manifest)
+            if has_begun:
+                yield from found
+        if not has_begun:
+            if math.isnan(self.begins):
+                raise RecordingError("nothing was recorded in that time")
+            yield from self._beginning(max(self.begins, self.since))
+        self.ends = max(self.ends, self.begins) if math.isinf(self.until) else self.until
+
+    def _beginning(self, at: float) -> list[Happening]:
+        self.begins = at
+        return [Happening(at, None, obj) for obj in self._objects.values()]
+
+    def _folded(self, state: State) -> Iterator[Happening]:
+        """Yield what has changed between the present objects and those of a state."""
+        gone = dict.fromkeys(self._objects)
+        for manifest in state.manifests:
+            gone.pop(key_of(manifest), None)
+        for key in gone:
+            yield Happening(state.at, self._objects.pop(key), None)
+        for manifest in state.manifests:
+            yield from self._changed(state.at, ChangeType.MODIFIED, manifest)
+
+    def _changed(self, at: float, type_: ChangeType, manifest: Manifest) -> list[Happening]:
+        key = key_of(manifest)
+        old = self._objects.get(key)
+        new = None if type_ is ChangeType.DELETED else self._read(manifest)
+        if new is None or (isinstance(new, Pod) and new.is_terminal):
+            return [] if self._objects.pop(key, None) is None else [Happening(at, old, None)]
+        self._objects[key] = new
+        if old is not None and _is_another(old, new):
+            return [Happening(at, old, None), Happening(at, None, new)]
+        return [] if old == new else [Happening(at, old, new)]
+
+    def _read(self, manifest: Manifest) -> Named | None:
+        if supported_kind(manifest) is not None:
+            try:
+                return object_from_manifest(manifest, check=False)
+            except ManifestError:
+                pass
+        self.left_out[str(manifest.get("kind"))] += 1
+        return None
+
+
+def _is_another(old: Named, new: Named) -> bool:
+    """Return whether an object was deleted and created again while nobody looked. A pod never changes its node."""
+    has_left = isinstance(old, Pod) and isinstance(new, Pod) and old.node_name not in ("", new.node_name)
+    return has_left or old.metadata.uid != new.metadata.uid

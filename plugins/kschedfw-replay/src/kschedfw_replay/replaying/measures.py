@@ -1,0 +1,164 @@
+"""Measures of what happened to pods: waits, utilisation, preemptions, evictions; of the recording and of a replay."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedfw import Node, Pod, Resource
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, Named, node_allocatable
+
+_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_DISRUPTED: Final = "DisruptionTarget"
+PREEMPTED: Final = "PreemptionByScheduler"
+"""The reason of the condition DisruptionTarget of pods that a scheduler evicts for others."""
+
+
+@attrs.frozen
+class Waits:
+    """Quantiles of the seconds from a pod's arrival to its binding, by nearest rank; 0 without pods."""
+
+    pods: int = 0
+    p50: float = 0.0
+    p95: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Waits:
+        ordered = sorted(seconds)
+        if not ordered:
+            return cls()
+        # In integers, since 0.95 * 20 is a little more than 19.
+        p50, p95, p99 = (round(ordered[(part * len(ordered) + 99) // 100 - 1], 6) for part in (50, 95, 99))
+        return cls(len(ordered), p50, p95, p99, round(ordered[-1], 6))
+
+
+@attrs.frozen
+class Measures:
+    """What came of a recording's pods, in a replay or really.
+
+    Attributes:
+        bound: how often a pod was bound, without those that were bound when they appeared.
+        pending: pods that waited at the end. Their waits aren't among the quantiles.
+        waits: from arrival to binding.
+        waits_by_class: the same, by priority class; an empty name for pods without one.
+        utilisation: requested divided by allocatable, as means over time, by resource.
+        preemptions: how often a pod was nominated to a node.
+        victims: pods that were evicted for others.
+        evictions: pods that were evicted for other reasons: drains, taints, nodes that went.
+    """
+
+    bound: int
+    pending: int
+    waits: Waits
+    waits_by_class: Mapping[str, Waits]
+    utilisation: Mapping[str, float]
+    preemptions: int
+    victims: int
+    evictions: int
+
+
+class Account:
+    """Adds up what happens to pods and nodes. Its size depends on the pods at a time, and on 8 bytes of each wait.
+
+    Amounts over time are sums of ±amount·t, so that a change costs what it changes: the area until T is the sum of
+    ±amount·(T − t).
+    """
+
+    def __init__(self, begins: float) -> None:
+        self._begins = begins
+        self._arrivals: dict[str, float] = {}
+        """When pods that wait arrived, by uid."""
+        self._waits: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+        self._requested, self._allocatable = _Area(), _Area()
+        self.bound = self.preemptions = self.victims = self.evictions = 0
+
+    def take(self, at: float, old: Named | None, new: Named | None) -> None:
+        """Count a change of an object; None stands for its absence."""
+        if isinstance(old, Pod) or isinstance(new, Pod):
+            assert old is None or isinstance(old, Pod)
+            assert new is None or isinstance(new, Pod)
+            self._pod(at, old, new)
+        elif isinstance(old, Node) or isinstance(new, Node):
+            since = at - self._begins
+            before, after = (
+                node_allocatable(node) if isinstance(node, Node) else None for node in (old, new)
+            )
+            if before != after:
+                self._allocatable.change(since, before, -1)
+                self._allocatable.change(since, after, 1)
+
+    def measures(self, ends: float) -> Measures:
+        """The measures of the time until `ends`."""
+        seconds = ends - self._begins
+        requested, allocatable = self._requested.until(seconds), self._allocatable.until(seconds)
+        asked = [name for name, amount in requested.items() if amount > 0 and allocatable.get(name, 0) > 0]
+        asked.sort(key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+        return Measures(
+            bound=self.bound,
+            pending=len(self._arrivals),
+            waits=Waits.of(wait for waits in self._waits.values() for wait in waits),
+            waits_by_class={name: Waits.of(waits) for name, waits in sorted(self._waits.items())},
+            utilisation={name: round(requested[name] / allocatable[name], 6) for name in asked},
+            preemptions=self.preemptions,
+            victims=self.victims,
+            evictions=self.evictions,
+        )
+
+    def _pod(self, at: float, old: Pod | None, new: Pod | None) -> None:
+        since = at - self._begins
+        if new is not None and new.node_name:
+            if old is not None and not old.node_name:
+                self.bound += 1
+                waited = at - self._arrivals.pop(old.uid, at)
+                self._waits[new.spec.priority_class_name].append(waited)
+        elif new is not None:
+            if old is None:
+                self._arrivals[new.uid] = at
+            elif new.status.nominated_node_name not in ("", old.status.nominated_node_name):
+                self.preemptions += 1
+        elif old is not None:
+            self._arrivals.pop(old.uid, None)
+            reason = disruption(old)
+            self.victims += reason == PREEMPTED
+            self.evictions += reason not in ("", PREEMPTED)
+        before, after = (
+            pod.requests.amounts if pod is not None and pod.node_name else None for pod in (old, new)
+        )
+        if before is not after:
+            self._requested.change(since, before, -1)
+            self._requested.change(since, after, 1)
+
+
+class _Area:
+    """Amounts by resource, added up over time."""
+
+    def __init__(self) -> None:
+        self._amounts: Counter[str] = Counter()
+        self._moments: defaultdict[str, float] = defaultdict(float)
+
+    def change(self, at: float, amounts: Resource | None, sign: int) -> None:
+        if amounts is not None:
+            for name, amount in amounts.items():
+                if amount:
+                    self._amounts[name] += sign * amount
+                    self._moments[name] += sign * amount * at
+
+    def until(self, ends: float) -> Mapping[str, float]:
+        """The areas; where no time has passed, the amounts themselves."""
+        if not ends:
+            return dict(self._amounts)
+        return {name: amount * ends - self._moments[name] for name, amount in self._amounts.items()}
+
+
+def disruption(pod: Pod) -> str:
+    """Why the pod is being evicted: the reason of its condition DisruptionTarget; empty if it isn't."""
+    for each in pod.status.conditions:
+        if each.type == _DISRUPTED and each.status == "True":
+            return each.reason
+    return ""

@@ -1,0 +1,511 @@
+"""Replays a history under a configuration, in virtual time."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import attrs
+from kschedfw_lab.compare import Against, Ground, against
+
+from kschedfw import (
+    ClaimController,
+    CycleState,
+    Framework,
+    FrozenDict,
+    GenericScheduler,
+    InMemoryCluster,
+    Node,
+    Pod,
+    Registry,
+    Scheduler,
+    ScheduleResult,
+    VirtualClock,
+    VolumeController,
+)
+from kschedfw.api import (
+    Named,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodCondition,
+    PodPhase,
+    PodStatus,
+    ResourceClaim,
+)
+from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent
+from kschedfw.explain import ExplainingScheduler
+from kschedfw.scheduler import Setup, make_extenders
+from kschedfw_replay.replaying.fates import Fate, Fates
+from kschedfw_replay.replaying.fidelity import EXAMPLES, follow
+from kschedfw_replay.replaying.history import Happening, History
+from kschedfw_replay.replaying.measures import Account, Measures
+
+EXPLAINED: Final = 1000
+"""How many of the pods that moved are explained by default: an explanation takes as long as several decisions."""
+_POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a ResourceClaim that a controller made for a pod."""
+_REST: Final = 1.0
+"""Seconds that a pod has to have left to come back: between a preemptor's arrival and the victim's end passes time."""
+_NEW: Final = PodStatus()
+_LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC")
+"""The condition of pods whose node is gone."""
+
+
+@attrs.frozen
+class Moved:
+    """A pod that was bound to another node than in the recording, and why not to that one."""
+
+    pod: str
+    recorded: str
+    node: str
+    why: str
+
+
+@attrs.frozen
+class Replayed:
+    """A configuration's replay.
+
+    Attributes:
+        label: that of the configuration.
+        measures: what came of the pods.
+        same: pods that were bound first to the node of the recording.
+        moved: pods that were bound first to another one.
+        gained: pods that were bound only here.
+        lost: pods that were bound only in the recording.
+        why: reasons for moves, of the first ones, with their numbers.
+        examples: the first pods that moved, without those of ties.
+    """
+
+    label: str
+    measures: Measures
+    same: int
+    moved: int
+    gained: int
+    lost: int
+    why: Counter[str]
+    examples: tuple[Moved, ...]
+
+
+@attrs.define(eq=False)
+class _Stay:
+    """A pod's presence in the replay.
+
+    Attributes:
+        pod: as recorded last.
+        fate: what became of it really.
+        left: the seconds that it still has to run once it is bound.
+        is_given: whether its place isn't for the configuration to decide.
+        bound_at: when it was bound in the replay; None while it waits.
+        was_bound: whether the configuration has ever bound it.
+        has_ended: whether the recording has deleted it.
+    """
+
+    pod: Pod
+    fate: Fate
+    left: float
+    is_given: bool
+    bound_at: float | None = None
+    was_bound: bool = False
+    has_ended: bool = False
+
+    @property
+    def ends_at(self) -> float:
+        """When it leaves, unless it is evicted before."""
+        return math.inf if self.bound_at is None else self.bound_at + self.left
+
+
+class Replay:
+    """One run over a history; `run` is called once.
+
+    Pods arrive as recorded, and stay where the configuration puts them for as long as they stayed on their node in the
+    recording. A pod that was never bound there leaves when it was deleted. A pod that loses its place (it is preempted,
+    or its node goes) comes back at once, to run for the rest of its time; so each pod runs as long as it really ran. A
+    pod whose name is still in use waits for it, as that of a StatefulSet does.
+
+    Pods that appear bound, and pods of other schedulers, are where they were. Nodes and other objects change as
+    recorded; only claims and volumes, whose changes are consequences of decisions, are left to the controllers of the
+    cluster in memory.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        history: History,
+        fates: Fates,
+        *,
+        seed: int = 0,
+        explained: int = EXPLAINED,
+        registry: Registry | None = None,
+    ) -> None:
+        self._setup, self._history, self._fates = setup, history, fates
+        self._seed, self._registry = seed, registry
+        self._explained = explained
+        self._clock = VirtualClock()
+        self._cluster = InMemoryCluster(events_limit=1)
+        self._stays: dict[str, _Stay] = {}
+        """Pods that are in the cluster, by key."""
+        self._recorded: dict[str, _Stay] = {}
+        """Pods that are in the recording at this time, by key."""
+        self._queued: defaultdict[str, deque[_Stay]] = defaultdict(deque)
+        """Pods that wait for their name."""
+        self._ends: list[tuple[float, bool, int, _Stay]] = []
+        """When pods leave, as a heap: time, whether that is after others were scheduled, a distinct number, stay."""
+        self._order = itertools.count()
+        self._numbers = itertools.count()
+        self._displaced: list[_Stay] = []
+        """Pods that come as soon as the scheduler is idle: they have lost their places, or their name is free."""
+        self._counts: Counter[str] = Counter()
+        self._why: Counter[str] = Counter()
+        self._examples: list[Moved] = []
+
+    def run(self) -> Replayed:
+        """Replay the history.
+
+        Raises:
+            RecordingError: the recording is damaged.
+            StandstillError: pods were tried without end in one moment.
+            ProfileError, PluginError, ExtensionError: the configuration can't run.
+        """
+        happenings = iter(self._history)
+        first = next(happenings)
+        self._clock.advance_to(first.at)
+        self._account = Account(first.at)
+        self._scheduler = self._make_scheduler()
+        controllers = VolumeController(self._cluster), ClaimController(self._cluster)
+        stop = self._cluster.watch(self._see)
+        try:
+            groups = itertools.groupby(itertools.chain((first,), happenings), key=lambda each: each.at)
+            for at, together in groups:
+                self._pass_time(at)
+                for happening in together:
+                    self._apply(happening)
+                self._settle()
+            self._pass_time(self._history.ends)
+        finally:
+            stop()
+            for controller in controllers:
+                controller.close()
+            self._scheduler.close()
+        for stay in itertools.chain(self._stays.values(), *self._queued.values()):
+            self._count_lost(stay)
+        return Replayed(
+            label=self._setup.label,
+            measures=self._account.measures(self._history.ends),
+            same=self._counts["same"],
+            moved=self._counts["moved"],
+            gained=self._counts["gained"],
+            lost=self._counts["lost"],
+            why=self._why,
+            examples=tuple(self._examples),
+        )
+
+    def _make_scheduler(self) -> Scheduler:
+        setup = self._setup
+        scheduler = Scheduler(
+            self._cluster,
+            setup.profiles,
+            registry=self._registry,
+            clock=self._clock,
+            random=Random(self._seed),
+            extenders=make_extenders(setup.extenders, clock=self._clock),
+            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
+            initial_backoff=float(setup.initial_backoff),
+            max_backoff=float(setup.max_backoff),
+            feature_gates=setup.feature_gates,
+        )
+        generic = scheduler.algorithm
+        assert isinstance(generic, GenericScheduler)
+        self._explainer = ExplainingScheduler(generic)
+        scheduler.algorithm = _Watched(generic, self._look_back)
+        return scheduler
+
+    # --- time ---
+
+    def _pass_time(self, until: float) -> None:
+        """Let pods leave, and retry others, as time passes."""
+        while (due := self._next_time()) is not None and due < until:
+            has_passed = due > self._clock.now()
+            self._clock.advance_to(due)
+            if not self._let_leave() and not has_passed:
+                break  # all that is due has been tried in vain: it waits until something happens
+            self._settle()
+        self._clock.advance_to(until)
+        self._let_leave()
+
+    def _next_time(self) -> float | None:
+        times = [each.deadline for each in self._scheduler.waiting_pods if each.deadline is not None]
+        if self._ends:
+            times.append(self._ends[0][0])
+        if (retry := self._scheduler.queue.next_deadline()) is not None:
+            times.append(retry)
+        return min(times, default=None)
+
+    def _let_leave(self, *, is_settled: bool = False) -> bool:
+        """Let pods leave whose time is over; victims only when others were scheduled. Return whether any did."""
+        has_left = False
+        while self._ends and self._ends[0][0] <= self._clock.now() and is_settled >= self._ends[0][1]:
+            due, _, _, stay = heapq.heappop(self._ends)
+            # An eviction may have put its end off.
+            if self._stays.get(stay.pod.key) is stay and stay.ends_at == due:
+                self._leave(stay)
+                has_left = True
+        return has_left
+
+    def _settle(self) -> None:
+        """Schedule until nothing more can be done at this time."""
+        while True:
+            self._scheduler.run_until_idle()
+            displaced, self._displaced = self._displaced, []
+            for stay in displaced:
+                self._come(stay)
+            # The recording's victims leave last, so that here, too, somebody is there to be preempted.
+            if not displaced and not self._let_leave(is_settled=True):
+                return
+
+    # --- what the recording tells ---
+
+    def _apply(self, happening: Happening) -> None:
+        old, new = happening.old, happening.new
+        match happening.object:
+            case Pod() as pod:
+                if old is None:
+                    self._arrive(pod)
+                elif new is None:
+                    self._end_recorded(self._recorded.pop(pod.key))
+                else:
+                    self._change(pod, self._recorded[pod.key])
+            case Node() as node if new is None:
+                follow(self._cluster, old, new)
+                self._lose(node.name)
+            case PersistentVolume() | PersistentVolumeClaim() | ResourceClaim():
+                self._apply_claim(happening)
+            case _:
+                follow(self._cluster, old, new)
+
+    def _arrive(self, pod: Pod) -> None:
+        is_given = bool(pod.node_name) or not self._is_ours(pod)
+        fate = self._fates[next(self._numbers)]
+        left = math.inf if fate.node is None else fate.duration
+        stay = _Stay(pod if is_given else self._undecided(pod), fate, left, is_given)
+        self._recorded[pod.key] = stay
+        self._come(stay)
+
+    def _change(self, recorded: Pod, stay: _Stay) -> None:
+        pod = recorded if stay.is_given else self._undecided(recorded)
+        if pod == stay.pod:
+            return
+        stay.pod = pod
+        if self._stays.get(pod.key) is stay:
+            present = self._cluster.get(Pod, pod.key)
+            assert present is not None
+            self._cluster.update(pod if stay.is_given else _as_decided(pod, present))
+
+    def _end_recorded(self, stay: _Stay) -> None:
+        """Take over the end of a pod that was never bound; others leave when their time is over."""
+        stay.has_ended = True
+        if stay.fate.node is not None:
+            return
+        key = stay.pod.key
+        if self._stays.get(key) is stay:
+            self._leave(stay)
+        elif stay in self._displaced:
+            self._displaced.remove(stay)
+        else:
+            self._queued[key].remove(stay)
+
+    def _lose(self, node_name: str) -> None:
+        """Evict the pods of a node that is gone. Those that ran on it in the recording, too, have ended with it."""
+        for pod in [each for each in self._cluster.list(Pod) if each.node_name == node_name]:
+            stay = self._stays.get(pod.key)
+            if stay is None:
+                continue
+            if stay.has_ended or stay.fate.node == node_name:
+                self._leave(stay)
+            else:
+                self._cluster.patch_pod_status(pod, condition=_LOST)
+                self._cluster.delete(pod)
+
+    def _apply_claim(self, happening: Happening) -> None:
+        """Take over that a claim or a volume appears or goes; what else happens to it follows from decisions."""
+        obj = happening.object
+        known = self._cluster.get(type(obj), obj.key)
+        if happening.at > self._history.begins and _is_consequence(obj):
+            return
+        if happening.new is None and known is not None:
+            self._cluster.delete(known)
+        elif happening.old is None and known is None:
+            self._cluster.add(obj)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Return whether the configuration decides on the pod."""
+        return self._setup.takes_every_pod or pod.spec.scheduler_name in self._scheduler.frameworks
+
+    def _undecided(self, pod: Pod) -> Pod:
+        """The pod without what a scheduler decided, and without what followed from that."""
+        spec, status, metadata = pod.spec, pod.status, pod.metadata
+        if not self._setup.takes_every_pod and not spec.node_name and status == _NEW:
+            return pod  # as nearly all that arrive
+        name = self._setup.profiles[0].scheduler_name if self._setup.takes_every_pod else spec.scheduler_name
+        if not metadata.labels.keys().isdisjoint(TOPOLOGY_LABELS):
+            labels = {key: value for key, value in metadata.labels.items() if key not in TOPOLOGY_LABELS}
+            metadata = attrs.evolve(metadata, labels=FrozenDict(labels))
+        return Pod(
+            attrs.evolve(metadata, deletion_timestamp=None),
+            attrs.evolve(spec, node_name="", scheduler_name=name),
+            attrs.evolve(
+                status,
+                phase=PodPhase.PENDING,
+                start_time=None,
+                nominated_node_name="",
+                conditions=tuple(each for each in status.conditions if not _is_decision(each)),
+                resource_claim_statuses=(),
+                extended_resource_claim_status=None,
+            ),
+        )
+
+    # --- what becomes of pods here ---
+
+    def _come(self, stay: _Stay) -> None:
+        key = stay.pod.key
+        if key in self._stays:
+            self._queued[key].append(stay)
+        else:
+            self._stays[key] = stay
+            self._cluster.add(stay.pod)
+
+    def _leave(self, stay: _Stay) -> None:
+        key = stay.pod.key
+        del self._stays[key]
+        pod = self._cluster.get(Pod, key)
+        assert pod is not None
+        self._cluster.delete(pod)
+        self._count_lost(stay)
+        self._free(key)
+
+    def _free(self, key: str) -> None:
+        """Let a pod come that waits for this name."""
+        if queued := self._queued.get(key):
+            self._displaced.append(queued.popleft())
+            if not queued:
+                del self._queued[key]
+
+    def _see(self, event: WatchEvent) -> None:
+        obj, now = event.object, self._clock.now()
+        is_gone = event.type is EventType.DELETED
+        self._account.take(now, obj if is_gone else event.old, None if is_gone else obj)
+        if not isinstance(obj, Pod) or (stay := self._stays.get(obj.key)) is None:
+            return
+        if is_gone:
+            self._displace(stay)
+        elif obj.node_name and stay.bound_at is None:
+            self._bind(obj, stay)
+
+    def _bind(self, pod: Pod, stay: _Stay) -> None:
+        stay.bound_at = self._clock.now()
+        if not math.isinf(stay.ends_at):
+            heapq.heappush(self._ends, (stay.ends_at, stay.fate.was_preempted, next(self._order), stay))
+        if stay.was_bound or stay.is_given:
+            return
+        stay.was_bound = True
+        recorded = stay.fate.node
+        self._counts["gained" if recorded is None else "same" if recorded == pod.node_name else "moved"] += 1
+
+    def _displace(self, stay: _Stay) -> None:
+        """Let a pod that was evicted come back for the rest of its time, if the configuration decides on it."""
+        key = stay.pod.key
+        del self._stays[key]
+        if stay.bound_at is not None:
+            stay.left -= self._clock.now() - stay.bound_at
+        if stay.left < _REST or not self._is_ours(stay.pod):
+            self._free(key)
+            return
+        undecided = self._undecided(stay.pod)
+        stay.pod = undecided.with_metadata(
+            attrs.evolve(undecided.metadata, uid="")
+        )  # another pod of this name
+        stay.bound_at, stay.was_bound, stay.is_given = None, True, False
+        self._displaced.append(stay)
+
+    def _count_lost(self, stay: _Stay) -> None:
+        self._counts["lost"] += stay.fate.node is not None and not stay.was_bound and not stay.is_given
+
+    def _look_back(self, framework: Framework, pod: Pod, node_name: str) -> None:
+        """Explain the decision on a pod that goes elsewhere than in the recording, while explanations are left."""
+        stay = self._stays.get(pod.key)
+        if stay is None or stay.was_bound or stay.fate.node in (None, node_name):
+            return
+        if self._why.total() >= self._explained:
+            return
+        assert stay.fate.node is not None
+        difference = against(self._explainer.explain(framework, pod), stay.fate.node)
+        self._why[_reason(difference)] += 1
+        is_tied = difference is not None and difference.ground is Ground.TIED
+        if not is_tied and len(self._examples) < EXAMPLES:
+            why = _reason(None) if difference is None else str(difference)
+            self._examples.append(Moved(pod.key, stay.fate.node, node_name, why))
+
+
+class _Watched:
+    """Decides as a `GenericScheduler` does, and tells of each decision before it is carried out."""
+
+    def __init__(self, scheduler: GenericScheduler, tell: Callable[[Framework, Pod, str], None]) -> None:
+        self._scheduler, self._tell = scheduler, tell
+
+    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
+        result = self._scheduler.schedule(framework, state, pod)
+        self._tell(framework, pod, result.suggested_host)
+        return result
+
+
+def _as_decided(recorded: Pod, present: Pod) -> Pod:
+    """A recorded pod, without decisions, with those that were made here."""
+    labels = {key: present.labels[key] for key in TOPOLOGY_LABELS if key in present.labels}
+    metadata = attrs.evolve(
+        recorded.metadata,
+        uid=present.uid,
+        labels=FrozenDict({**recorded.labels, **labels}) if labels else recorded.metadata.labels,
+    )
+    status = present.status
+    decisions = tuple(each for each in status.conditions if _is_decision(each))
+    return Pod(
+        metadata,
+        attrs.evolve(recorded.spec, node_name=present.node_name),
+        attrs.evolve(
+            recorded.status,
+            nominated_node_name=status.nominated_node_name,
+            conditions=(*recorded.status.conditions, *decisions),
+            resource_claim_statuses=status.resource_claim_statuses,
+            extended_resource_claim_status=status.extended_resource_claim_status,
+        ),
+    )
+
+
+def _is_decision(condition: PodCondition) -> bool:
+    """Return whether a scheduler has written the condition."""
+    return condition.type == "PodScheduled" or condition.reason == "PreemptionByScheduler"
+
+
+def _is_consequence(obj: Named) -> bool:
+    """Return whether a controller has made a claim or volume because of a pod, as those of the replay do."""
+    if isinstance(obj, PersistentVolume):
+        return obj.spec.claim_ref is not None
+    return isinstance(obj, ResourceClaim) and _POD_CLAIM in obj.annotations
+
+
+def _reason(difference: Against | None) -> str:
+    if difference is None:
+        return "the node isn't there"
+    match difference.ground:
+        case Ground.TIED:
+            return "tie"
+        case Ground.UNSEEN:
+            return "not looked at"
+        case Ground.REFUSED:
+            return f"{difference.plugin or 'an extender'}: {', '.join(difference.reasons[:1])}"
+        case Ground.OUTSCORED:
+            return f"more points elsewhere, most by {difference.plugin or 'extenders'}"

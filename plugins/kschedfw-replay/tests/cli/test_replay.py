@@ -1,0 +1,139 @@
+"""`kschedfw replay`, from its options to its output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kschedfw_replay import RecordingWriter, SegmentLimits
+from replaying.scenes import START, Arrival, RecordedCluster, nodes, pod
+
+from kschedfw import Registry, VirtualClock
+from kschedfw.cli.app import run
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of several segments, in which twelve pods come and go."""
+    path = tmp_path_factory.mktemp("recordings") / "recording"
+    coming = [Arrival(START + 5 * index, pod(f"p{index}"), duration=20.0) for index in range(12)]
+    limits, clock = SegmentLimits(seconds=20.0), VirtualClock(START)
+    with RecordingWriter(path, cluster="test", limits=limits, clock=clock) as writer:
+        for record in RecordedCluster(nodes(2), Registry()).run(coming, START + 90):
+            writer.write(record)
+    return path
+
+
+def replay(recording: Path, *options: str) -> int:
+    return run(["replay", str(recording), "--no-progress", *options])
+
+
+def test_table_has_what_really_happened_beside_each_configuration(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        replay(recording, "--config", "default", "--config", "ClusterAutoscalerProvider", "--fidelity") == 0
+    )
+    out = capsys.readouterr().out
+    rows = {" ".join(line.split()) for line in out.splitlines()}
+    assert "12 pods in 0.03 hours from 1970-01-01 00:16:40 UTC" in rows
+    assert "recorded default ClusterAutoscalerProvider" in rows
+    assert "bound 12 12 12" in rows
+    assert "12 recorded decisions beside default decisions share" in rows
+    assert "same or tied 100.00%" in rows
+
+
+def test_json_has_the_same_in_numbers(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(recording, "--fidelity", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    (default,) = found["configurations"]
+    assert (found["pods"], default["label"], default["bound"]) == (12, "default", 12)
+    assert default["utilisation"] == found["recorded"]["utilisation"]
+    assert default["same"] + default["moved"] == 12
+    assert (found["fidelity"]["decisions"], found["fidelity"]["agreeing"]) == (12, 1.0)
+
+
+def test_window_is_told_by_times_with_a_zone(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = "--from", "1970-01-01T00:17:01Z", "--to", "1970-01-01T01:17:20+01:00"
+    assert replay(recording, *window, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["begins"], found["ends"]) == (1021.0, 1040.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--from", "yesterday"), "is no time with a time zone, such as 2026-01-31T12:00:00Z"),
+        (("--from", "1970-01-01T00:17:01"), "is no time with a time zone, such as 2026-01-31T12:00:00Z"),
+        (
+            ("--from", "1970-01-02T00:00:00Z", "--to", "1970-01-01T00:00:00Z"),
+            "--from: expected a time before --to",
+        ),
+        (("--config", "nowhere.yaml"), "--config nowhere.yaml: no such file; give "),
+        (("--to", "1970-01-01T00:00:00Z"), "nothing was recorded in that time"),
+    ],
+)
+def test_bad_option_is_refused_by_its_name(
+    recording: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
+) -> None:
+    assert replay(recording, *options) == 2
+    assert message in " ".join(capsys.readouterr().err.replace("│", "").split())
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("wait.p95 >= baseline.wait.p95", "wait.p95 is 0.000 s, baseline.wait.p95 is 0.000 s"),
+        ("moved <= 100% and bound == 12", "moved is {moved} of 12 pods, bound is 12"),
+        ("utilisation.cpu > 10%", "utilisation.cpu is {cpu:.1%}"),
+    ],
+)
+def test_condition_that_holds_fails_the_command_and_is_told_with_its_values(
+    recording: Path, capsys: pytest.CaptureFixture[str], condition: str, told: str
+) -> None:
+    assert replay(recording, "--json", "--fail-on", condition, "--fail-on", "wait.max > 1 or lost") == 3
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    (default,) = document["configurations"]
+    values = told.format(moved=default["moved"], cpu=default["utilisation"]["cpu"])
+    assert f"--fail-on {condition}: default: {values}" in captured.err
+    assert [each["condition"] for each in document["failed"]] == [condition]
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("waits.p95 > 1", "there is no metric 'waits.p95'; did you mean wait.p95?"),
+        ("wait.p95 > 5%", "a percentage can't be compared with seconds"),
+        ("wait.p95 > bound", "a count and seconds can't be compared"),
+        ("baseline.moved", "moved is what differs from the baseline, so the baseline has none"),
+    ],
+)
+def test_condition_that_makes_no_sense_is_refused_before_anything_is_read(
+    recording: Path, capsys: pytest.CaptureFixture[str], condition: str, message: str
+) -> None:
+    assert replay(recording, "--fail-on", condition) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_readable_part_of_a_damaged_recording_is_replayed_with_one_error(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    segments = sorted(path for path in recording.iterdir() if path.is_file() and path.stat().st_size)
+    for path in segments:
+        content = path.read_bytes()
+        (damaged / path.name).write_bytes(content[: len(content) // 2] if path == segments[1] else content)
+    assert replay(damaged, "--json") == 0
+    captured = capsys.readouterr()
+    assert 0 < json.loads(captured.out)["pods"] < 12
+    (line,) = captured.err.splitlines()
+    assert segments[1].name in line
+    assert line.endswith("; what comes before was replayed")
+
+
+def test_directory_that_is_no_recording_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(tmp_path) == 2
+    assert "it is no recording" in capsys.readouterr().err
