@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, Sta
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.fidelity import Agreement
 from kschedfw_replay.replaying.history import History
+from kschedfw_replay.replaying.measures import Waits
 from recording.histories import histories
 from replaying.scenes import START, Arrival, RecordedCluster, arrivals, nodes, pod
 
@@ -186,6 +188,12 @@ def test_pod_that_is_on_another_node_suddenly_counts_as_another_pod() -> None:
     appeared = [each.at for each in History(records) if isinstance(each.object, Pod) and each.old is None]
     assert appeared == [0.0, 5.0, 6.0]
     assert replayed(records).pods == 3
+
+
+def test_quantiles_of_waits_are_by_nearest_rank() -> None:
+    waits = Waits.of(array("d", range(1, 20)), array("d", [20.0]))
+    assert waits == Waits(pods=20, p50=10.0, p95=19.0, p99=20.0, max=20.0)
+    assert Waits.of() == Waits()
 
 
 def disagreements(records: list[Record], setup: Setup = DEFAULT) -> Mapping[str, tuple[Agreement, str]]:
