@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -188,6 +188,25 @@ def test_pod_that_is_on_another_node_suddenly_counts_as_another_pod() -> None:
     appeared = [each.at for each in History(records) if isinstance(each.object, Pod) and each.old is None]
     assert appeared == [0.0, 5.0, 6.0]
     assert replayed(records).pods == 3
+
+
+def test_recording_that_is_written_meanwhile_is_replayed_as_far_as_it_was_surveyed() -> None:
+    class Growing(list[Record]):
+        def __iter__(self) -> Iterator[Record]:
+            yield from tuple(super().__iter__())
+            self.append(added(5.0, pod(f"p{len(self)}")))
+
+    assert replayed(Growing([state(*nodes(1)), added(5.0, pod("first"))])).pods == 1
+
+
+def test_recording_whose_begin_is_deleted_meanwhile_is_told() -> None:
+    class Shrinking(list[Record]):
+        def __iter__(self) -> Iterator[Record]:
+            yield from tuple(super().__iter__())
+            del self[0]
+
+    with pytest.raises(RecordingError, match="the begin of the recording was deleted while it was read"):
+        replayed(Shrinking([state(*nodes(1)), state(*nodes(1), at=1.0), state(*nodes(1), at=2.0)]))
 
 
 def test_quantiles_of_waits_are_by_nearest_rank() -> None:
