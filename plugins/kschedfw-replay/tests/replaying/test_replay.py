@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, Sta
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.fidelity import Agreement
 from kschedfw_replay.replaying.history import History
+from kschedfw_replay.replaying.measures import Waits
 from recording.histories import histories
 from replaying.scenes import START, Arrival, RecordedCluster, arrivals, nodes, pod
 
@@ -186,6 +188,31 @@ def test_pod_that_is_on_another_node_suddenly_counts_as_another_pod() -> None:
     appeared = [each.at for each in History(records) if isinstance(each.object, Pod) and each.old is None]
     assert appeared == [0.0, 5.0, 6.0]
     assert replayed(records).pods == 3
+
+
+def test_recording_that_is_written_meanwhile_is_replayed_as_far_as_it_was_surveyed() -> None:
+    class Growing(list[Record]):
+        def __iter__(self) -> Iterator[Record]:
+            yield from tuple(super().__iter__())
+            self.append(added(5.0, pod(f"p{len(self)}")))
+
+    assert replayed(Growing([state(*nodes(1)), added(5.0, pod("first"))])).pods == 1
+
+
+def test_recording_whose_begin_is_deleted_meanwhile_is_told() -> None:
+    class Shrinking(list[Record]):
+        def __iter__(self) -> Iterator[Record]:
+            yield from tuple(super().__iter__())
+            del self[0]
+
+    with pytest.raises(RecordingError, match="the begin of the recording was deleted while it was read"):
+        replayed(Shrinking([state(*nodes(1)), state(*nodes(1), at=1.0), state(*nodes(1), at=2.0)]))
+
+
+def test_quantiles_of_waits_are_by_nearest_rank() -> None:
+    waits = Waits.of(array("d", range(1, 20)), array("d", [20.0]))
+    assert waits == Waits(pods=20, p50=10.0, p95=19.0, p99=20.0, max=20.0)
+    assert Waits.of() == Waits()
 
 
 def disagreements(records: list[Record], setup: Setup = DEFAULT) -> Mapping[str, tuple[Agreement, str]]:

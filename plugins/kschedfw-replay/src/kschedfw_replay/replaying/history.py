@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import attrs
 
-from kschedfw.api import ManifestError, Named, Pod, object_from_manifest, supported_kind
+from kschedfw.api import DEFAULT_NAMESPACE, ManifestError, Named, Pod, object_from_manifest, supported_kind
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
@@ -58,6 +59,10 @@ class History:
     gaps: int = attrs.field(default=0, init=False)
     left_out: Counter[str] = attrs.field(factory=Counter, init=False)
     _objects: dict[Key, Named] = attrs.field(factory=dict, init=False)
+    _first_at: float | None = attrs.field(default=None, init=False)
+    """The time of the recording's first state."""
+    _length: int | None = attrs.field(default=None, init=False)
+    """How many records there are in the window and up to it."""
 
     def __iter__(self) -> Iterator[Happening]:
         """Yield the happenings in the order of their times.
@@ -65,9 +70,12 @@ class History:
         Raises:
             RecordingError: the recording is damaged, or nothing of it is in the window.
         """
+        length = 0
         self._objects, self.gaps, self.left_out, self.begins, self.ends = {}, 0, Counter(), math.nan, math.nan
         has_begun = False
-        for record in self.records:
+        # A recorder may go on writing: each iteration has the records of the first one.
+        for record in itertools.islice(self.records, self._length):
+            length += 1
             at = record.until if isinstance(record, Gap) else record.at
             if at > self.until:
                 break
@@ -82,7 +90,9 @@ class History:
                 case State():
                     found = list(self._folded(record))
                     if math.isnan(self.begins):
-                        self.begins = at
+                        if self._first_at not in (None, at):
+                            raise RecordingError("the begin of the recording was deleted while it was read")
+                        self.begins = self._first_at = at
                 case Change():
                     found = self._changed(at, record.type, record.manifest)
             if has_begun:
@@ -91,6 +101,7 @@ class History:
             if math.isnan(self.begins):
                 raise RecordingError("nothing was recorded in that time")
             yield from self._beginning(max(self.begins, self.since))
+        self._length = length
         self.ends = max(self.ends, self.begins) if math.isinf(self.until) else self.until
 
     def _beginning(self, at: float) -> list[Happening]:
@@ -101,14 +112,14 @@ class History:
         """Yield what has changed between the present objects and those of a state."""
         gone = dict.fromkeys(self._objects)
         for manifest in state.manifests:
-            gone.pop(key_of(manifest), None)
+            gone.pop(_identity(manifest), None)
         for key in gone:
             yield Happening(state.at, self._objects.pop(key), None)
         for manifest in state.manifests:
             yield from self._changed(state.at, ChangeType.MODIFIED, manifest)
 
     def _changed(self, at: float, type_: ChangeType, manifest: Manifest) -> list[Happening]:
-        key = key_of(manifest)
+        key = _identity(manifest)
         old = self._objects.get(key)
         new = None if type_ is ChangeType.DELETED else self._read(manifest)
         if new is None or (isinstance(new, Pod) and new.is_terminal):
@@ -126,6 +137,12 @@ class History:
                 pass
         self.left_out[str(manifest.get("kind"))] += 1
         return None
+
+
+def _identity(manifest: Manifest) -> Key:
+    """The object's key; one without a namespace is in `default`, where the API server puts it."""
+    group, kind, namespace, name = key_of(manifest)
+    return group, kind, namespace or DEFAULT_NAMESPACE, name
 
 
 def _is_another(old: Named, new: Named) -> bool:

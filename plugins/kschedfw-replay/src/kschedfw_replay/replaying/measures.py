@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
+import numpy as np
 
 from kschedfw import Node, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, Named, node_allocatable
@@ -29,13 +30,16 @@ class Waits:
     max: float = 0.0
 
     @classmethod
-    def of(cls, seconds: Iterable[float]) -> Waits:
-        ordered = sorted(seconds)
-        if not ordered:
+    def of(cls, *seconds: array[float]) -> Waits:
+        """The quantiles of all of them together."""
+        # Of two million waits, a sorted list of floats would take 64 MB.
+        ordered = np.sort(np.concatenate([np.asarray(each, dtype=float) for each in (array("d"), *seconds)]))
+        count = len(ordered)
+        if not count:
             return cls()
         # In integers, since 0.95 * 20 is a little more than 19.
-        p50, p95, p99 = (round(ordered[(part * len(ordered) + 99) // 100 - 1], 6) for part in (50, 95, 99))
-        return cls(len(ordered), p50, p95, p99, round(ordered[-1], 6))
+        places = [(part * count + 99) // 100 - 1 for part in (50, 95, 99, 100)]
+        return cls(count, *(round(float(ordered[place]), 6) for place in places))
 
 
 @attrs.frozen
@@ -102,7 +106,7 @@ class Account:
         return Measures(
             bound=self.bound,
             pending=len(self._arrivals),
-            waits=Waits.of(wait for waits in self._waits.values() for wait in waits),
+            waits=Waits.of(*self._waits.values()),
             waits_by_class={name: Waits.of(waits) for name, waits in sorted(self._waits.items())},
             utilisation={name: round(requested[name] / allocatable[name], 6) for name in asked},
             preemptions=self.preemptions,

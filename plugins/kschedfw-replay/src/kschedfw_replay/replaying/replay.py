@@ -229,21 +229,19 @@ class Replay:
     def _pass_time(self, until: float) -> None:
         """Let pods leave, and retry others, as time passes."""
         while (due := self._next_time()) is not None and due < until:
-            has_passed = due > self._clock.now()
             self._clock.advance_to(due)
-            if not self._let_leave() and not has_passed:
-                break  # all that is due has been tried in vain: it waits until something happens
+            self._let_leave()
             self._settle()
         self._clock.advance_to(until)
         self._let_leave()
 
     def _next_time(self) -> float | None:
+        """The next time at which something happens by itself; what is due now has been tried."""
         times = [each.deadline for each in self._scheduler.waiting_pods if each.deadline is not None]
-        if self._ends:
-            times.append(self._ends[0][0])
+        times += [end for end, *_ in self._ends[:1]]
         if (retry := self._scheduler.queue.next_deadline()) is not None:
             times.append(retry)
-        return min(times, default=None)
+        return min((time for time in times if time > self._clock.now()), default=None)
 
     def _let_leave(self, *, is_settled: bool = False) -> bool:
         """Let pods leave whose time is over; victims only when others were scheduled. Return whether any did."""
