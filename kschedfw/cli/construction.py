@@ -11,6 +11,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState, StateKeyError
+from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.errors import PluginError, ProfileError
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
@@ -75,6 +76,8 @@ def _missing_state(profile: Profile, registry: Registry) -> KschedfwError | None
             scheduler.algorithm.schedule(framework, CycleState(), pod)
         except SchedulingError as error:
             return _told(error, profile, framework)
+        except FitError:  # a policy may want other nodes or pods
+            return None
     return None
 
 

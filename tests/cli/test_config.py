@@ -128,6 +128,15 @@ class TestCheck:
         assert f'"{named}"' in out
         assert out.endswith(f"enable {named} at {point} as well")
 
+    def test_a_profile_that_refuses_ordinary_nodes_is_valid(self, tmp_path: Path, capsys: Captured) -> None:
+        path = write(
+            tmp_path / "config.yaml",
+            HEAD + "profiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {"
+            "requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: ["
+            "{key: team, operator: In, values: [a]}]}]}}}}]}]\n",
+        )
+        assert run(["config", "check", path]) == 0, capsys.readouterr().out
+
     def test_warnings_are_told_beside_errors(self, tmp_path: Path, capsys: Captured) -> None:
         path = write(tmp_path / "two.yaml", f"{HEAD}parallelism: 0\n---\n{HEAD}")
         assert run(["config", "check", path]) == 1

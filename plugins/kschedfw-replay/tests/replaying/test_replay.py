@@ -85,7 +85,12 @@ def test_pod_that_is_bound_earlier_than_recorded_also_leaves_earlier() -> None:
 
 def test_pod_that_was_never_bound_leaves_when_it_was_deleted() -> None:
     small = pod("small", "1")
-    records = [state(*nodes(1)), added(10.0, small), deleted(20.0, small), added(40.0, pod("other"))]
+    records: list[Record] = [
+        state(*nodes(1)),
+        added(10.0, small),
+        deleted(20.0, small),
+        added(40.0, pod("other")),
+    ]
     (run,) = replayed(records).runs
     assert (run.gained, run.measures.bound, run.measures.pending) == (2, 2, 0)
     assert run.measures.utilisation["cpu"] == 10 / 160
