@@ -99,6 +99,15 @@ def test_a_pod_that_was_refused_is_tried_again_when_there_is_room() -> None:
     assert told.taken() == ["victim>n", "a", "victim>n", "a>n"]
 
 
+def test_events_of_one_instant_stay_in_their_order() -> None:
+    """As in a recording of a simulation, where nothing takes time."""
+    told = Told()
+    told.come(pod("a"), at=1.0)
+    told.come(make_node("new").build(), at=1.0)
+    told.come(bound(pod("a"), "new"), at=1.0)
+    assert told.taken() == ["a", "new", "a>new"]
+
+
 def test_what_may_be_overtaken_waits() -> None:
     told = Told()
     told.come(make_node("new").build(), at=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,9 +14,13 @@ from kschedfw_lab.compare import Ground, against
 
 from kschedfw import GenericScheduler, InMemoryCluster, Pod, Registry, Scheduler, VirtualClock
 from kschedfw.api import Named
+from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.explain import ExplainingScheduler, Explanation
 from kschedfw.scheduler import Setup, make_extenders, num_feasible_nodes_to_find
 from kschedfw_replay.replaying.history import Happening
+from kschedfw_replay.shadow.decision import Recorded
+from kschedfw_replay.shadow.shadow import SETTLING_SECONDS
+from kschedfw_replay.shadow.timeline import Timeline
 
 EXAMPLES: Final = 5
 """How many decisions of each kind of difference are kept."""
@@ -73,7 +78,8 @@ class FidelityReport:
 class Fidelity:
     """Follows a history as it was, and asks a configuration for each decision before its outcome is taken over.
 
-    Decisions on pods of other schedulers aren't compared. Close it in the end.
+    Decisions are made when the recorded scheduler made them, as far as can be told (see `Timeline`). Those on pods of
+    other schedulers aren't compared. Close it in the end.
     """
 
     def __init__(self, setup: Setup, registry: Registry | None = None) -> None:
@@ -99,31 +105,50 @@ class Fidelity:
         generic = self._scheduler.algorithm
         assert isinstance(generic, GenericScheduler)
         self._explainer = ExplainingScheduler(generic)
+        self._pods: dict[str, Pod] = {}
+        self._timeline = Timeline(SETTLING_SECONDS, self._pods.get, latency=0.0)
         self._counts: Counter[Agreement] = Counter()
         self._examples: defaultdict[Agreement, list[Compared]] = defaultdict(list)
 
     def take(self, happening: Happening) -> None:
-        """Compare the decision that this happening is the outcome of, if it is one, and follow it."""
-        self._clock.advance_to(happening.at)
-        if (decided := _decided(happening)) is not None:
-            self._compare(happening.at, decided)
-        follow(self._cluster, happening.old, happening.new)
+        """Follow what has happened, and compare the decisions that it tells of; the latest ones with the next calls."""
+        self._timeline.put(_event(happening), happening.at)
+        self._follow(happening.at - SETTLING_SECONDS)
 
     def report(self) -> FidelityReport:
+        """The report of all that was taken."""
+        self._follow(math.inf)
         examples = tuple(each for kind in Agreement for each in self._examples[kind])
         return FidelityReport({kind: self._counts[kind] for kind in Agreement}, examples)
 
     def close(self) -> None:
         self._scheduler.close()
 
-    def _compare(self, at: float, decision: _Decision) -> None:
+    def _follow(self, settled: float) -> None:
+        while (arrival := self._timeline.take(settled)) is not None:
+            next_at = self._timeline.next_at
+            now = arrival.at if next_at is None else min(arrival.at, next_at)
+            self._clock.advance_to(max(now, self._clock.now()))
+            if arrival.recorded is not None:
+                self._compare(arrival.at, arrival.recorded)
+            self._apply(arrival.event)
+
+    def _apply(self, event: WatchEvent) -> None:
+        new = None if event.type is EventType.DELETED else event.object
+        if isinstance(new, Pod):
+            self._pods[new.key] = new
+        elif isinstance(event.object, Pod):
+            self._pods.pop(event.object.key, None)
+        follow(self._cluster, event.object if new is None else event.old, new)
+
+    def _compare(self, at: float, decision: Recorded) -> None:
         pod = decision.pod
         framework = self._scheduler.frameworks.get(self._only or pod.spec.scheduler_name)
         if framework is None:
             return
         explanation = self._explainer.explain(framework, pod)
         # A refusal is written when room has been made for the pod: its victims may be gone already, and it fits there.
-        recorded = decision.node or (explanation.node and decision.nominated)
+        recorded = decision.node or (explanation.node and decision.nominated) or None
         agreement, why = self._agreement(explanation, recorded)
         self._counts[agreement] += 1
         if agreement is not Agreement.SAME and len(self._examples[agreement]) < EXAMPLES:
@@ -167,33 +192,8 @@ def follow(cluster: InMemoryCluster, old: Named | None, new: Named | None) -> No
         cluster.update(new.with_metadata(attrs.evolve(new.metadata, resource_version="")))
 
 
-@attrs.frozen
-class _Decision:
-    """A recorded decision: the pod before it, its node if it got one, and the one where room was made for it."""
-
-    pod: Pod
-    node: str | None
-    nominated: str | None = None
-
-
-def _decided(happening: Happening) -> _Decision | None:
-    """The decision that the happening is the outcome of; None if it is none.
-
-    A refusal that is repeated with the same message changes nothing, so it isn't recorded.
-    """
-    old, new = happening.old, happening.new
-    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.node_name:
-        return None
-    if new.node_name:
-        return _Decision(old, new.node_name)
-    refusal = _refusal(new)
-    if refusal is None or refusal == _refusal(old):
-        return None
-    return _Decision(old, None, new.status.nominated_node_name or None)
-
-
-def _refusal(pod: Pod) -> str | None:
-    for each in pod.status.conditions:
-        if (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable"):
-            return each.message
-    return None
+def _event(happening: Happening) -> WatchEvent:
+    if happening.new is None:
+        return WatchEvent(EventType.DELETED, happening.object)
+    type_ = EventType.ADDED if happening.old is None else EventType.MODIFIED
+    return WatchEvent(type_, happening.new, happening.old)

@@ -54,8 +54,14 @@ class Timeline:
     time, the one that came first was decided first, unless its priority is lower.
     """
 
-    def __init__(self, settling: float, present: Callable[[str], Pod | None]) -> None:
-        """Look `settling` seconds ahead for decisions; `present` gives a pod by its key after the events so far."""
+    def __init__(
+        self, settling: float, present: Callable[[str], Pod | None], latency: float = _FIRST_LATENCY
+    ) -> None:
+        """Look `settling` seconds ahead for decisions; `present` gives a pod by its key after the events so far.
+
+        `latency` is in seconds, and counts as long as none has been measured. Events of one instant, as simulations
+        have them, stay in the order in which they came.
+        """
         self._settling, self._present = settling, present
         self._window: deque[Arrival] = deque()
         self._decisions: list[Arrival] = []
@@ -66,8 +72,8 @@ class Timeline:
         self._changed: dict[str, float] = {}
         """When each node changed last, or a pod on it was deleted."""
         self._turn = 0
-        self._latencies: deque[float] = deque((_FIRST_LATENCY,), maxlen=_MEASURED)
-        self._latency = _FIRST_LATENCY
+        self._latencies: deque[float] = deque((latency,), maxlen=_MEASURED)
+        self._latency = latency
 
     def put(self, event: WatchEvent, at: float) -> None:
         """Add an event, which came after all others."""
@@ -116,7 +122,7 @@ class Timeline:
             # Changes of the pod that come before it have to be applied first.
             and self._present(each.recorded.pod.key) is each.recorded.pod
         ]
-        due = [each for each in ready if self._moment(*each) <= head.at]
+        due = [each for each in ready if self._is_due(*each, head.at)]
         if not due:
             return head
         first, recorded = min(due, key=lambda each: self._moment(*each))
@@ -124,6 +130,10 @@ class Timeline:
             if self._is_before(other.pod, recorded.pod):
                 first, recorded = each, other
         return first
+
+    def _is_due(self, arrival: Arrival, recorded: Recorded, at: float) -> bool:
+        moment = self._moment(arrival, recorded)
+        return moment < at or moment == at < arrival.at
 
     def _moment(self, arrival: Arrival, recorded: Recorded) -> float:
         """When the decision was made, as far as can be told."""
