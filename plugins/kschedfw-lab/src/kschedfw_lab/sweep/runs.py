@@ -152,7 +152,7 @@ def _within(seconds: float | None, work: Callable[[], T]) -> T:
     if seconds is None:
         return work()
     thread = ctypes.c_ulong(threading.get_ident())
-    lock = threading.Lock()
+    lock = threading.RLock()  # this thread may be interrupted while it holds it, and ask for it again
     ended = expired = False
 
     def interrupt() -> None:
@@ -162,20 +162,26 @@ def _within(seconds: float | None, work: Callable[[], T]) -> T:
                 expired = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
 
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        result = work()
-    except KeyboardInterrupt:
-        if not expired:
-            raise
-    finally:
+    def end() -> None:
+        nonlocal ended
         timer.cancel()
         with lock:
             ended = True
-            if expired:  # it may have come too late to be seen
+            if expired:  # it may not have come yet
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    try:
+        timer.start()
+        try:
+            result = work()
+        finally:
+            end()
+    except KeyboardInterrupt:
+        if not expired:
+            raise
+        end()  # it may have interrupted the other one
     if expired:
         raise SweepError(f"took longer than {seconds:g} seconds")
     return result

@@ -21,7 +21,8 @@ _SHOWN: Final = 5
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 _CONDITION: Final = re.compile(
-    r"\s*(?P<metric>[a-z][a-z0-9-]*)\s*(?:(?P<sign><=|>=|==|!=|<|>)\s*(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<percent>%?)\s*)?"
+    r"(?P<metric>[a-z][a-z0-9-]*)"
+    r"(?:\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<percent>%?))?"
 )
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
@@ -134,7 +135,7 @@ class Condition:
         Raises:
             ConditionError: the text isn't one.
         """
-        match = _CONDITION.fullmatch(text)
+        match = _CONDITION.fullmatch(text.strip())
         if match is None:
             raise ConditionError(f"{text!r} is no condition such as 'agreement < 99%' or 'failed > 0'")
         metric = match["metric"]
