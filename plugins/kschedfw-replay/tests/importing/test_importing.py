@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -276,6 +277,12 @@ def test_a_trace_of_simkube_is_read_with_the_pods_of_its_workloads_and_how_long_
         ("simulator", b'{"nodes": {}}', "line 1: nodes: expected a list of objects"),
         ("simulator", b'{"time": 3, "event": "Add", "resource": {}}', "line 1: 3 is no time such as"),
         ("simulator", b"", "tells of no object"),
+        (
+            "simulator",
+            b'{"time": "1970-01-01T00:00:00Z", "event": ["Add"], "resource": {}}',
+            "expected time, event",
+        ),
+        ("audit", b'{"kind": "EventList", "items": 5}', "line 1: items: expected a list"),
         ("audit", b'\n{"kind": "Pod"}', "line 2: not an event of audit.k8s.io/v1"),
         ("audit", json.dumps(audit_event(1, "create")).encode(), "the level RequestResponse is needed"),
         ("simkube", b"{}", "not a trace of SimKube of version 2"),
@@ -297,6 +304,23 @@ def test_a_file_that_is_wrong_is_refused_with_its_place(
     error = capsys.readouterr().err
     assert error.startswith(f"kschedfw: {file}: ")
     assert why in error
+
+
+@pytest.mark.parametrize("format", ["audit", "simkube", "simulator"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "never packed"])
+def test_a_file_that_cannot_be_unpacked_is_refused(
+    format: str, damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = gzip.compress(Random(1).randbytes(5000))
+    file = tmp_path / "file.gz"
+    damaged = {
+        "cut": packed[:-100],
+        "changed": packed[:40] + b"\xff" * 40 + packed[80:],
+        "never packed": b"plain",
+    }
+    file.write_bytes(damaged[damage])
+    assert run(["record", "--from", str(file), "--format", format, "--out", str(tmp_path / "r")]) == 2
+    assert capsys.readouterr().err.startswith(f"kschedfw: {file}: ")
 
 
 @pytest.mark.parametrize(

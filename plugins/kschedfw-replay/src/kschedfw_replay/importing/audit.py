@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kschedfw.api import KIND_OF
 from kschedfw.api.reading import plural_of
-from kschedfw_replay.importing.observations import Binding, Observation, json_lines, seconds_of
+from kschedfw_replay.importing.observations import Binding, Observation, items_of, json_lines, seconds_of
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.recorder import RECORDED_KINDS
 
@@ -42,7 +42,7 @@ def read_audit_log(path: Path) -> Iterator[Observation | Binding]:
     for number, line in json_lines(path):
         where = f"{path}: line {number}"
         is_batch = isinstance(line, Mapping) and line.get("kind") == "EventList"
-        for event in line.get("items") or () if is_batch else (line,):
+        for event in items_of(line, where) if is_batch else (line,):
             if not isinstance(event, Mapping) or "auditID" not in event:
                 raise RecordingError(f"{where}: not an event of audit.k8s.io/v1")
             yield from _observations(event, where)
@@ -66,7 +66,7 @@ def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation 
     response = event.get("responseObject")
     if response is None:
         raise RecordingError(f"{where}: an event without responseObject; the level RequestResponse is needed")
-    for found in _objects(response, kind.name):
+    for found in _objects(response, kind.name, where):
         head = {"apiVersion": kind.api_version, "kind": kind.name}
         if found.get("kind") == kind.name:
             yield Observation(at, {**found, **head}, gone=_is_gone(found, verb))
@@ -75,12 +75,12 @@ def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation 
             yield Observation(at, {**head, "metadata": metadata}, gone=True)
 
 
-def _objects(response: object, kind: str) -> Iterator[Mapping[str, Any]]:
+def _objects(response: object, kind: str, where: str) -> Iterator[Mapping[str, Any]]:
     """The objects of a response; those of a list don't tell their kind themselves."""
     if not isinstance(response, Mapping):
         return
     if response.get("kind") == f"{kind}List":
-        for item in response.get("items") or ():
+        for item in items_of(response, where):
             if isinstance(item, Mapping):
                 yield {**item, "kind": kind}
     else:

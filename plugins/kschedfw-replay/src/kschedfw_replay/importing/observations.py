@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -140,7 +142,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """
     with opened(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE + 1):
+        while line := _read(path, partial(file.readline, LONGEST_LINE + 1)):
             number += 1
             if len(line) > LONGEST_LINE:
                 raise RecordingError(f"{path}: line {number}: has more than {LONGEST_LINE} bytes")
@@ -154,6 +156,44 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def opened(path: Path) -> IO[bytes]:
     """Open a file to read; unpack it if its name ends in .gz."""
     return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _read(path: Path, read: Callable[[], bytes]) -> bytes:
+    """What the file has next.
+
+    Raises:
+        RecordingError: it can't be unpacked.
+    """
+    try:
+        return read()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise RecordingError(f"{path}: can't be unpacked: {error}") from None
+
+
+def content_of(path: Path, most: int) -> bytes:
+    """The file's content, unpacked.
+
+    Raises:
+        RecordingError: it has more bytes than `most`, or can't be unpacked.
+        OSError: it can't be read.
+    """
+    with opened(path) as file:
+        content = _read(path, partial(file.read, most + 1))
+    if len(content) > most:
+        raise RecordingError(f"{path}: has more than {most} bytes")
+    return content
+
+
+def items_of(content: Mapping[str, Any], where: str) -> Sequence[Any]:
+    """The items of a list; none if there is no such field.
+
+    Raises:
+        RecordingError: they are no list.
+    """
+    items = content.get("items")
+    if items is not None and not isinstance(items, list):
+        raise RecordingError(f"{where}: items: expected a list")
+    return items or ()
 
 
 def seconds_of(text: object, where: str) -> float:

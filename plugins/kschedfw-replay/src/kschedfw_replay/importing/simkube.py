@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from kschedfw.api import InvalidManifestsError, ManifestError, Named, Pod, parse_manifests, to_manifest
-from kschedfw_replay.importing.observations import Binding, Observation, opened
+from kschedfw_replay.importing.observations import Binding, Observation, content_of
 from kschedfw_replay.recording.blocks import RecordingError
 
 _VERSION: Final = 2
@@ -49,10 +49,7 @@ def read_simkube(path: Path) -> Iterator[Observation | Binding]:
     Raises:
         RecordingError: it is no trace of this version.
     """
-    with opened(path) as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise RecordingError(f"{path}: has more than {_LARGEST} bytes")
+    content = content_of(path, _LARGEST)
     try:
         trace = msgspec.msgpack.decode(content, type=_Trace)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -119,14 +116,20 @@ def _expanded(obj: Mapping[str, Any]) -> dict[str, Named]:
     """What kschedfw makes of a workload's manifest, by kind and key; nothing of what it doesn't read."""
     try:
         found: Sequence[Named] = list(parse_manifests(json.dumps(obj)).objects(skip_invalid=True))
-    except (ManifestError, InvalidManifestsError):
+    except (
+        ManifestError,
+        InvalidManifestsError,
+        TypeError,
+        ValueError,
+    ):  # also what JSON doesn't have, such as bytes
         return {}
     return {f"{type(each).__name__} {each.key}": each for each in found}
 
 
 def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:
     """The kind and name of a workload, as a trace writes them."""
-    metadata = obj.get("metadata") or {}
+    given = obj.get("metadata")
+    metadata = given if isinstance(given, Mapping) else {}
     kind = f"{obj.get('apiVersion')}.{obj.get('kind')}"
     return kind, f"{metadata.get('namespace', 'default')}/{metadata.get('name')}"
 

@@ -40,9 +40,10 @@ def read_simulator(path: Path) -> Iterator[Observation | Binding]:
             yield from _snapshot(where, line)
             continue
         resource = line.get("resource") if isinstance(line, Mapping) else None
-        if not isinstance(resource, Mapping) or line.get("event") not in _EVENTS:
+        event = line.get("event") if isinstance(line, Mapping) else None
+        if not isinstance(resource, Mapping) or not isinstance(event, str) or event not in _EVENTS:
             raise RecordingError(f"{where}: expected time, event (Add, Update or Delete) and resource")
-        yield Observation(seconds_of(line.get("time"), where), resource, gone=_EVENTS[line["event"]])
+        yield Observation(seconds_of(line.get("time"), where), resource, gone=_EVENTS[event])
 
 
 def _snapshot(where: str, snapshot: Mapping[str, Any]) -> Iterator[Observation]:
