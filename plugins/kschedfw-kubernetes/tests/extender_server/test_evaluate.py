@@ -17,6 +17,7 @@ from kschedfw_kubernetes.extender_server import ExtenderApp
 from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import to_manifest
 from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -71,6 +72,19 @@ def by_name(answers: Mapping[str, object]) -> Callable[..., Any]:
         return answers[node_info.name]
 
     return hook
+
+
+class _EndsBefore:
+    """A lock of turns; the given event happens when a turn has just ended."""
+
+    def __init__(self, event: Callable[[], None]) -> None:
+        self._event = event
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._event()
 
 
 class TestFilter:
@@ -269,6 +283,29 @@ class TestCluster:
             assert passed(post(app, "/filter", args("a", cordoned)).json) == ["a"]
             assert post(app, "/filter", args(names=NAMES)).json["NodeNames"] == ["a", "b", "c"]
             assert priorities(app, names=NAMES) == before
+
+    @pytest.mark.parametrize("is_by_name", [True, False], ids=["names", "whole nodes"])
+    def test_an_answer_names_the_nodes_of_its_own_turn(
+        self, cluster: InMemoryCluster, is_by_name: bool
+    ) -> None:
+        """The next request rewrites the snapshot as soon as this one's turn is over."""
+        asked: dict[str, Any] = {"names": NAMES} if is_by_name else {}
+        nodes = () if is_by_name else NAMES
+        with serving("NodeUnschedulable", plugin("Score", score=answering(100)), cluster=cluster) as app:
+
+            def next_request() -> None:
+                for node in list(cluster.list(Node)):
+                    cluster.delete(node)
+                cluster.add(make_node(f"other-{len(made)}").build())
+                made.append(app)
+                app._evaluator._state.show()
+
+            made: list[object] = []
+            app._evaluator._lock = _EndsBefore(next_request)  # type: ignore[assignment]
+            assert priorities(app, *nodes, **asked) == dict.fromkeys(NAMES, 10)
+            assert made
+            result = post(app, "/filter", args("a", "b")).json
+            assert passed(result) == ["a", "b"]
 
     def test_plugins_see_all_nodes_of_the_cluster(self, cluster: InMemoryCluster) -> None:
         def hook(nodes: Any) -> Status:

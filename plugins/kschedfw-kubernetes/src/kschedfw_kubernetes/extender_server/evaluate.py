@@ -136,6 +136,8 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             verdicts = self._verdicts(question)
+            # Nodes are rows of the snapshot's table, which the next request's turn may rewrite.
+            names = question.nodes.names
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
         failed: dict[str, str] = {}
         for name, status in verdicts.refused.items():
@@ -144,7 +146,7 @@ class Evaluator:
         if args.nodes is None:
             return FilterResult(None, tuple(verdicts.passed), failed, unresolvable)
         passed = set(verdicts.passed)
-        sent = zip(question.nodes.names, args.nodes, strict=True)
+        sent = zip(names, args.nodes, strict=True)
         return FilterResult([json for name, json in sent if name in passed], None, failed, unresolvable)
 
     def prioritize(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> HostPriorityList:
@@ -158,7 +160,9 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             totals = self._totals(question)
-        known = zip(question.nodes.names, self._priorities(totals), strict=True)
+            # Nodes are rows of the snapshot's table, which the next request's turn may rewrite.
+            names = question.nodes.names
+        known = zip(names, self._priorities(totals), strict=True)
         return HostPriorityList((*known, *((name, 0) for name in question.unknown)))
 
     def preempt(
