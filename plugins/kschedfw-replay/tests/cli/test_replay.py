@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
-from kschedfw_replay import RecordingWriter, SegmentLimits
+from kschedfw_replay import RecordingWriter, SegmentLimits, open_recording
 from replaying.scenes import START, Arrival, RecordedCluster, nodes, pod
 
 from kschedfw import Registry, VirtualClock
@@ -132,6 +133,30 @@ def test_readable_part_of_a_damaged_recording_is_replayed_with_one_error(
     (line,) = captured.err.splitlines()
     assert segments[1].name in line
     assert line.endswith("; what comes before was replayed")
+
+
+def test_recording_that_an_error_ended_is_replayed_and_told_to_be_unfinished(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "unfinished"
+
+    def record_half() -> None:
+        with RecordingWriter(path, clock=VirtualClock(START)) as writer:
+            for record in itertools.islice(open_recording(recording), 20):
+                writer.write(record)
+            raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        record_half()
+    assert replay(path, "--json") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["unfinished"] is True
+    (line,) = captured.err.splitlines()
+    assert "ends without its end mark; the recording is unfinished" in line
+    assert replay(path, "--json", "--to", "1970-01-01T00:16:42Z") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["unfinished"] is False, "the window ends before the recording does"
+    assert not captured.err
 
 
 def test_directory_that_is_no_recording_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,6 +265,25 @@ def test_a_trace_of_simkube_is_read_with_the_pods_of_its_workloads_and_how_long_
     ]
 
 
+def test_a_workload_of_simkube_that_cannot_be_expanded_is_told_by_its_name_and_stays_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [
+        {"ts": 1, "applied_objs": [], "deleted_objs": []},
+        {"ts": 2, "applied_objs": [deployment(1)], "deleted_objs": []},
+        {"ts": 3, "applied_objs": [deployment(2_000_000)], "deleted_objs": []},
+        {"ts": 4, "applied_objs": [deployment(-1), deployment(-1)], "deleted_objs": []},
+    ]
+    file = simkube_trace(tmp_path / "a.sktrace", events, {})
+    records = imported(tmp_path, file, "simkube")
+    assert sum(each["kind"] == "Pod" for each in folded(records).values()) == 1
+    many, negative, count, *_ = capsys.readouterr().err.splitlines()
+    left_out = f"{file}: left out: Deployment x/web: spec.replicas: "
+    assert many == f"{left_out}stands for 2000000 more pods, but only 200000 may still be made"
+    assert negative == f"{left_out}Invalid value: -1: must be greater than or equal to 0"
+    assert count == f"{file}: Deployment: 3 left out"
+
+
 # --- what can be wrong ---
 
 
@@ -276,6 +295,11 @@ def test_a_trace_of_simkube_is_read_with_the_pods_of_its_workloads_and_how_long_
         ("simulator", b"{}", "line 1: expected time, event (Add, Update or Delete) and resource"),
         ("simulator", b'{"nodes": {}}', "line 1: nodes: expected a list of objects"),
         ("simulator", b'{"time": 3, "event": "Add", "resource": {}}', "line 1: 3 is no time such as"),
+        (
+            "simulator",
+            b'{"time": "2026-01-31T12:00:00", "event": "Add", "resource": {}}',
+            "line 1: '2026-01-31T12:00:00' has no time zone; expected a time such as 2026-01-31T12:00:00Z",
+        ),
         ("simulator", b"", "tells of no object"),
         (
             "simulator",
@@ -304,6 +328,16 @@ def test_a_file_that_is_wrong_is_refused_with_its_place(
     error = capsys.readouterr().err
     assert error.startswith(f"kschedfw: {file}: ")
     assert why in error
+
+
+def test_what_comes_before_an_error_is_kept_as_a_recording_that_is_unfinished(tmp_path: Path) -> None:
+    file, out = tmp_path / "file", tmp_path / "recording"
+    lines = [simulator_line(second, "Add", a_pod(f"p{second}")) for second in (1, 2, 3)]
+    file.write_text("\n".join([*lines, "{"]))
+    assert run(["record", "--from", str(file), "--format", "simulator", "--out", str(out)]) == 2
+    recording = open_recording(out)
+    assert folded(recording).keys() == {"p1", "p2", "p3"}
+    assert "ends without its end mark" in recording.unfinished
 
 
 @pytest.mark.parametrize("format", ["audit", "simkube", "simulator"])

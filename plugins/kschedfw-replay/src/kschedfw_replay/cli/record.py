@@ -256,6 +256,7 @@ def _import(writer: RecordingWriter, fields: Fields, chosen: _Imported, start: S
         writer.write(record)
     if not writer.records:
         raise RecordingError(f"{chosen.path}: tells of no object")
+    tell([f"{chosen.path}: left out: {problem}" for problem in importer.problems])
     tell([f"{chosen.path}: {kind}: {count:,} left out" for kind, count in importer.left_out.items()])
     print(f"{writer.path}: {counted(writer.records, 'record')} of {chosen.path}", file=sys.stderr)
 

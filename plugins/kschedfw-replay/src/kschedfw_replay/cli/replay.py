@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from kschedfw_lab.compare import Condition, ConditionError, failures_of
@@ -36,6 +36,8 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted
 """
+
+_UNFINISHED: Final = "it is still being written, or the recorder or the import was ended by an error"
 
 
 def _moment(text: str) -> float:
@@ -112,9 +114,15 @@ def replay(
         )
     for damage in damages[:1]:  # each pass comes to it again
         tell([f"{damage}; what comes before was replayed"])
+    if records.unfinished and not damages:
+        tell([f"{records.unfinished}; the recording is unfinished: {_UNFINISHED}"])
     failed = failures_of(comparison, [run.label for run in comparison.runs], conditions)
     if as_json:
-        document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
+        document = {
+            **comparison.to_json(),
+            "unfinished": bool(records.unfinished or damages),
+            "failed": [each.to_json() for each in failed],
+        }
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_replays(comparison)

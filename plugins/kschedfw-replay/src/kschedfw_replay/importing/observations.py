@@ -31,6 +31,7 @@ from kschedfw_replay.records import Change, ChangeType, Record, State
 
 LONGEST_LINE: Final = 64 << 20
 """Bytes of a line: the API server takes requests of 3 MiB, and a line may have many of their objects."""
+MOST_PROBLEMS: Final = 20
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -42,11 +43,13 @@ class Observation:
         at: seconds since 1970.
         manifest: the object; of one that is gone, its kind and name are enough.
         gone: whether it was deleted.
+        problem: why it can't be used, with its name; such an observation changes nothing.
     """
 
     at: float
     manifest: Mapping[str, Any]
     gone: bool = False
+    problem: str = ""
 
 
 @attrs.frozen
@@ -65,11 +68,13 @@ class Importer:
     Attributes:
         left_out: how many observations of each kind weren't used, since scheduling doesn't read the kind or the object
             can't be read.
+        problems: the distinct problems of observations that weren't used, at most `MOST_PROBLEMS`.
     """
 
     def __init__(self, fields: Fields, start: Iterable[Named] = ()) -> None:
         """`start` are objects that are there from the beginning, such as nodes that the file doesn't tell of."""
         self.left_out: Counter[str] = Counter()
+        self.problems: dict[str, None] = {}
         self._fields = fields
         self._objects: dict[Key, Named] = {}
         for obj in start:
@@ -105,6 +110,11 @@ class Importer:
         if isinstance(observation, Binding):
             pod = self._objects.get(("", "Pod", observation.namespace, observation.name))
             return None if pod is None else self._put(at, _bound(cast("Pod", pod), observation.node_name))
+        if observation.problem:
+            self.left_out[str(observation.manifest.get("kind"))] += 1
+            if len(self.problems) < MOST_PROBLEMS:
+                self.problems[observation.problem] = None
+            return None
         try:
             if observation.gone:
                 return self._remove(at, key_of(observation.manifest))
@@ -203,9 +213,13 @@ def seconds_of(text: object, where: str) -> float:
         RecordingError: it isn't one.
     """
     try:
-        return datetime.fromisoformat(str(text)).astimezone().timestamp()
+        at = datetime.fromisoformat(str(text))
+        if at.tzinfo is not None:
+            return at.timestamp()
+        why = "has no time zone; expected a time"
     except (ValueError, OverflowError):
-        raise RecordingError(f"{where}: {text!r} is no time such as 2026-01-31T12:00:00Z") from None
+        why = "is no time"
+    raise RecordingError(f"{where}: {text!r} {why} such as 2026-01-31T12:00:00Z")
 
 
 def _bound(pod: Pod, node_name: str) -> Pod:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,9 @@ from kschedfw_replay.recording.blocks import RecordingError
 _VERSION: Final = 2
 _LARGEST: Final = 1 << 30
 """Bytes of a trace, which SimKube keeps in memory, too."""
+
+_HOW_TO_RAISE: Final = ": the limit `"
+"""Begins the part of an error that says how a limit of manifests is raised; traces have no option for it."""
 
 
 class _Event(msgspec.Struct):
@@ -74,9 +77,11 @@ class _Expansion:
         for event in self._trace.events:
             yield from self._ended(event.ts)
             for obj in event.applied_objs:
-                made = _expanded(obj)
-                if not made:
-                    yield Observation(event.ts, obj)  # so that it is told what is left out
+                made, problem = _expanded(obj)
+                if problem or not made:
+                    yield Observation(event.ts, obj, problem=problem)  # so that it is told what is left out
+                if problem:
+                    continue  # what it was before stays
                 yield from self._apply(event.ts, obj, made)
             for obj in event.deleted_objs:
                 yield from self._apply(event.ts, obj, {})
@@ -112,18 +117,24 @@ class _Expansion:
                 yield Observation(at, to_manifest(pod), gone=True)
 
 
-def _expanded(obj: Mapping[str, Any]) -> dict[str, Named]:
-    """What kschedfw makes of a workload's manifest, by kind and key; nothing of what it doesn't read."""
+def _expanded(obj: Mapping[str, Any]) -> tuple[dict[str, Named], str]:
+    """What kschedfw makes of a workload's manifest, by kind and key, and why not, if it is wrong.
+
+    Nothing is made of kinds that kschedfw doesn't read.
+    """
     try:
-        found: Sequence[Named] = list(parse_manifests(json.dumps(obj)).objects(skip_invalid=True))
+        manifests = parse_manifests(json.dumps(obj))
     except (
         ManifestError,
         InvalidManifestsError,
         TypeError,
         ValueError,
     ):  # also what JSON doesn't have, such as bytes
-        return {}
-    return {f"{type(each).__name__} {each.key}": each for each in found}
+        return {}, f"{_subject(obj)}: can't be written as JSON"
+    if manifests.problems:
+        first, _, _ = str(manifests.problems[0].errors[0]).partition(_HOW_TO_RAISE)
+        return {}, f"{_subject(obj)}: {first}"
+    return {f"{type(each).__name__} {each.key}": each for each in manifests.objects()}, ""
 
 
 def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -132,6 +143,10 @@ def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:
     metadata = given if isinstance(given, Mapping) else {}
     kind = f"{obj.get('apiVersion')}.{obj.get('kind')}"
     return kind, f"{metadata.get('namespace', 'default')}/{metadata.get('name')}"
+
+
+def _subject(obj: Mapping[str, Any]) -> str:
+    return f"{obj.get('kind')} {_identity(obj)[1]}"
 
 
 def _duration(lifecycle: _Lifecycle) -> float | None:

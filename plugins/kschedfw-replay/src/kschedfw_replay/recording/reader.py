@@ -29,7 +29,8 @@ class Recording:
         anonymized: whether names are pseudonyms.
         begins: the time of the first state, in seconds since 1970.
         unfinished: set by an iteration that came to the end of what there is, but to no end mark: the recorder is
-            still writing, was killed, or the last part of the recording wasn't copied. It says where; else empty.
+            still writing, was killed or failed, or the last part of the recording wasn't copied. It says where. Empty
+            if the last iteration that came so far found the mark, and before there was one.
     """
 
     path: Path
@@ -47,7 +48,6 @@ class Recording:
             RecordingError: something is damaged or missing. All that was yielded before is sound. With `on_damage`,
                 that is called with the error, and the iteration ends.
         """
-        self.unfinished = ""
         try:
             yield from self._records()
         except RecordingError as error:
@@ -72,8 +72,8 @@ class Recording:
                 self._come_to_an_end(why, is_newest=number == newest)
                 return
             before, number = segment, number + 1
-        if before is not None and before.end is not None and before.end.more:
-            self.unfinished = f"{segment_path(self.path, number)}: isn't there"
+        has_more = before is not None and before.end is not None and before.end.more
+        self.unfinished = f"{segment_path(self.path, number)}: isn't there" if has_more else ""
 
     def _come_to_an_end(self, why: RecordingError, *, is_newest: bool) -> None:
         """Take the end of the newest segment as that of the recording; older ones have an end mark."""

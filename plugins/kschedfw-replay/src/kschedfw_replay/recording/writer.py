@@ -64,6 +64,8 @@ class SegmentLimits:
 class RecordingWriter:
     """Writes records to a directory, from its creation to `close`; a context manager that closes.
 
+    After an error within the `with` block, what was written stays, without the mark that the recording ends there.
+
     The first record is a state; changes follow, and gaps, each with another state. A directory that has a recording
     already is gone on with: what a killed recorder left of its last block is cut off, and the time until the first
     state is a gap. Not thread-safe.
@@ -160,12 +162,19 @@ class RecordingWriter:
         """Yield the objects as they are after the last record."""
         return map(decode_object, self._objects.values())
 
-    def close(self) -> None:
-        """Write all, with the mark that the recording ends here. Nothing can be written afterwards."""
+    def close(self, *, is_whole: bool = True) -> None:
+        """Write all, with the mark that the recording ends here. Nothing can be written afterwards.
+
+        Without `is_whole` there is no such mark, as after a kill: readers tell that the recording is unfinished.
+        """
         if self._lock < 0:
             return
         try:
-            self._end_segment(more=False)
+            if is_whole:
+                self._end_segment(more=False)
+            elif self._blocks is not None:
+                self.flush()
+                self._close_segment()
         finally:
             os.close(self._lock)
             self._lock = -1
@@ -179,7 +188,7 @@ class RecordingWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        self.close(is_whole=error is None)
 
     # --- records ---
 
@@ -265,6 +274,10 @@ class RecordingWriter:
             assert self.last_at is not None
             self._put(encode_line(EndLine(self.last_at, more)))
             self.flush()
+            self._close_segment()
+
+    def _close_segment(self) -> None:
+        if self._blocks is not None:
             self._blocks.close()
             self._blocks = None
 
