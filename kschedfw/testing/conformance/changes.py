@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
+from typing import Final
 
 import attrs
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
+from kschedfw.api.pod_groups import group_key
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.scheduler import Scheduler
+
+_MOST_MEMBERS: Final = 3
+"""So many members of a group are asked about, besides the one that is popped."""
 
 Undo = Callable[[], None]
 
@@ -31,6 +40,7 @@ class PassingChanges:
         self._made = 0
         self._absent: set[str] = set()
         self._undo: list[Undo] = []
+        self._is_reordered = False
 
     def make(self, count: int) -> None:
         """Make this number of changes; at least one node stays."""
@@ -44,6 +54,13 @@ class PassingChanges:
         """Undo all changes made, the last one first."""
         while self._undo:
             self._undo.pop()()
+        # A node that came back, to the cluster or its zone, is visited last, and a group's victims depend on the order.
+        if self._is_reordered:
+            self._is_reordered = False
+            for node in self._nodes:
+                self._cache.remove_node(node)
+            for node in self._nodes:
+                self._cache.add_node(node)
 
     def _add_pod(self, node: Node) -> Undo:
         template = self._random.choice(self._pods)
@@ -70,7 +87,12 @@ class PassingChanges:
         spec = attrs.evolve(node.spec, taints=other.spec.taints, unschedulable=not node.spec.unschedulable)
         changed = attrs.evolve(node, metadata=attrs.evolve(node.metadata, labels=labels), spec=spec)
         self._cache.update_node(changed)
-        return lambda: self._cache.update_node(node)
+
+        def undo() -> None:
+            self._cache.update_node(node)
+            self._is_reordered = True
+
+        return undo
 
     def _remove_node(self, node: Node) -> Undo:
         self._cache.remove_node(node)
@@ -79,5 +101,51 @@ class PassingChanges:
         def undo() -> None:
             self._cache.add_node(node)
             self._absent.remove(node.name)
+            self._is_reordered = True
 
         return undo
+
+
+class SchedulersChanges:
+    """Changes of a scheduler's cache before its cycles, with the pods of the cycle being asked about in between."""
+
+    def __init__(self, scheduler: Scheduler, created: Iterable[object], random: Random) -> None:
+        """`created` are objects besides those of the cluster, the pods among which are copied, too."""
+        assert isinstance(scheduler.algorithm, GenericScheduler)
+        self._scheduler, self._algorithm = scheduler, scheduler.algorithm
+        nodes = sorted(scheduler.cluster.list(Node), key=lambda node: node.key)
+        # Without their groups: it isn't the cache that takes members out of a group.
+        pods = [
+            attrs.evolve(pod, spec=attrs.evolve(pod.spec, scheduling_group=None))
+            for pod in (*scheduler.cluster.list(Pod), *created)
+            if isinstance(pod, Pod)
+        ]
+        self._changes = PassingChanges(scheduler.cache, nodes, pods, random) if nodes and pods else None
+
+    def go_through(self, popped: Pod) -> None:
+        """Make changes, call the plugins for pods of the cycle that begins, and undo the changes."""
+        if self._changes is None:
+            return
+        key = group_key(popped)
+        members = [pod for pod in self._scheduler.cluster.list(Pod) if key and group_key(pod) == key]
+        pods = [popped, *members[:_MOST_MEMBERS]]
+        for count in (1, 4):
+            self._changes.make(count)
+            self._ask(pods)
+            self._changes.take_back()
+            self._ask(pods)
+
+    def _ask(self, pods: Iterable[Pod]) -> None:
+        scheduler, algorithm = self._scheduler, self._algorithm
+        scheduler.cache.update_snapshot(scheduler.snapshot)
+        for pod in pods:
+            framework, state = scheduler.frameworks.get(pod.spec.scheduler_name), CycleState()
+            if pod.node_name or framework is None:
+                continue
+            try:
+                with algorithm.trial():
+                    feasible, _ = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+                    if len(feasible):
+                        algorithm.prioritize_nodes(framework, state, pod, feasible)
+            except SchedulingError:
+                continue

@@ -43,6 +43,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.conformance.changes import SchedulersChanges
 from kschedfw.testing.conformance.group_cluster import AnsweringCluster
 from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import GroupScenario, Json
@@ -107,6 +108,11 @@ class _Run:
             evaluation=mode.evaluation,
             feature_gates=feature_gates,
         )
+        self._changes: SchedulersChanges | None = None
+        if mode is Mode.CHANGES:
+            manifests = [pod for each in scenario.events if isinstance(pod := each.get("pod"), dict)]
+            created = [object_from_manifest(each, "Pod") for each in manifests]
+            self._changes = SchedulersChanges(self._scheduler, created, Random(scenario.name))
         self._decisions = _Decisions(self._scheduler.algorithm)
         self._scheduler.algorithm = self._decisions
         assert self._scheduler.group_cycle is not None
@@ -144,6 +150,8 @@ class _Run:
         popped = queue.next_pod()
         assert popped is not None
         self._decisions.begin(popped)
+        if self._changes is not None:
+            self._changes.go_through(popped)
         if self._decisions.is_group:
             self._scheduler.schedule_one()
         else:
