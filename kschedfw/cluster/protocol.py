@@ -50,7 +50,11 @@ class Cluster(Protocol):
         ...
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """All objects of the kind (in the namespace, if given), always in the same order: oldest first."""
+        """All objects of the kind (in the namespace, if given), always in the same order: oldest first.
+
+        In the annotations of a class that defines this method, `list` is the method. Write `builtins.list[Pod]` for the
+        type of lists there (`import builtins`).
+        """
         ...
 
     def watch(self, handler: Handler) -> Callable[[], None]:

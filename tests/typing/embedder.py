@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,7 +27,18 @@ from kschedfw import (
     default_profile,
     read_manifests,
 )
+from kschedfw.cluster import T
 from tests.typing.plugin_author import Rack, RackArgs
+
+
+class Counting(InMemoryCluster):
+    """A cluster with a method that returns a list: in this class `list` is the method."""
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        return super().list(kind, namespace)
+
+    def bound(self) -> builtins.list[str]:
+        return [pod.key for pod in self.list(Pod) if pod.node_name]
 
 
 class Loop:

@@ -5,6 +5,7 @@ Mistakes in what hooks are called, take and return are in hook_mistakes.py: ksch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from kschedfw import (
@@ -18,6 +19,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     Plugin,
+    Pod,
     Profile,
     Registry,
     Snapshot,
@@ -27,6 +29,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.cluster import T
 from tests.typing.plugin_author import Rack, RackArgs
 
 COUNT = StateKey[int]("Mistaken.count")
@@ -54,6 +57,14 @@ class Mistaken(Plugin[RackArgs]):
     @hookimpl
     def score(self, node_info: NodeInfo) -> int:
         return "high"  # type: ignore[return-value]
+
+
+class Shadowed(InMemoryCluster):
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        return super().list(kind, namespace)
+
+    def bound(self) -> list[str]:  # type: ignore[valid-type]
+        return [pod.key for pod in self.list(Pod) if pod.node_name]
 
 
 def embed(registry: Registry, cluster: InMemoryCluster) -> None:

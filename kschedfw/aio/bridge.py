@@ -1,0 +1,256 @@
+"""The `Cluster` of an `AsyncCluster`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from kschedfw.aio.copy import ObjectCopy
+from kschedfw.aio.protocol import AsyncCluster
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.cluster import ClusterError, Handler, WatchEvent
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Named)
+R = TypeVar("R")
+
+_SHORTEST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 30.0
+"""Seconds before a watch that has ended is opened again; the pause doubles until a change comes."""
+
+
+class ClusterBridge:
+    """The `Cluster` of an `AsyncCluster`: for a scheduler in another thread than the event loop, as `AsyncScheduler`.
+
+    Reads come from a copy in memory. It is complete once the bridge is entered, and lags behind the writes as a watch
+    does. A write runs on the event loop while the calling thread waits for it. Events for users are recorded later, one
+    after another. Watchers are called on a thread of the bridge, and the next change isn't asked for before they have
+    returned; so a slow scheduler slows the watch down instead of filling the memory.
+
+        async with ClusterBridge(site) as cluster:
+            ...
+
+    Args:
+        cluster: what is read and written.
+        timeout: seconds for the first answer of `watch`, for each write, and for the events that are left at the end.
+        events_limit: how many events may wait to be recorded; further ones are dropped, and counted in `lost_events`.
+
+    Raises:
+        ClusterError: by a write: it took longer than `timeout`, the bridge isn't open, or the write was made on the
+            event loop's own thread, which would wait for itself.
+    """
+
+    def __init__(self, cluster: AsyncCluster, *, timeout: float = 30.0, events_limit: int = 1000) -> None:
+        if not timeout > 0:
+            raise ValueError(f"timeout: expected a positive number of seconds, found {timeout!r}")
+        if events_limit < 1:
+            raise ValueError(f"events_limit: expected at least 1, found {events_limit!r}")
+        self._cluster = cluster
+        self._timeout = timeout
+        self._copy = ObjectCopy()
+        self._events: asyncio.Queue[Callable[[], Coroutine[object, object, None]]] = asyncio.Queue(
+            events_limit
+        )
+        self._lock = threading.Lock()
+        """Guards the loop and the writes: a write that begins after the end would wait for ever."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_thread = 0
+        self._writes: set[Callable[[], bool]] = set()
+        """What cancels each write that is waited for."""
+        self._tasks: Sequence[asyncio.Task[None]] = ()
+        self._delivery: ThreadPoolExecutor | None = None
+        self.lost_events = 0
+        """How many events were dropped since too many were waiting."""
+
+    async def __aenter__(self) -> Self:
+        if self._delivery is not None:
+            raise ClusterError("a bridge is entered once; make another one")
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._timeout):
+            objects, changes = await self._cluster.watch()
+        self._delivery = ThreadPoolExecutor(1, "kschedfw-watch")
+        try:
+            await loop.run_in_executor(self._delivery, self._copy.replace, objects)
+        except BaseException:
+            self._delivery.shutdown(wait=False)
+            await _close(changes)
+            raise
+        with self._lock:
+            self._loop, self._loop_thread = loop, threading.get_ident()
+        self._tasks = (
+            loop.create_task(self._follow(changes, self._delivery)),
+            loop.create_task(self._record_events()),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        assert self._delivery is not None
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._timeout):
+                    await self._events.join()
+        finally:
+            with self._lock:
+                self._loop = None
+                writes = tuple(self._writes)
+            for cancel in writes:
+                cancel()
+            self._copy.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._delivery.shutdown(wait=False)
+            await asyncio.to_thread(self._delivery.shutdown)
+            if self.lost_events:
+                _log.warning("%d events were not recorded: too many came at a time", self.lost_events)
+
+    # --- reading, as `Cluster` ---
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """As `Cluster.get`, of the copy."""
+        return self._copy.get(kind, key)
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """As `Cluster.list`, of the copy: in the order in which the objects came."""
+        return self._copy.list(kind, namespace)
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        """As `Cluster.watch`, of the copy."""
+        return self._copy.watch(handler)
+
+    # --- writing, as `Cluster` ---
+
+    def add(self, obj: T) -> T:
+        """As `Cluster.add`."""
+        return self._wait(f"add {obj.key}", lambda: self._cluster.add(obj))
+
+    def update(self, obj: T) -> T:
+        """As `Cluster.update`."""
+        return self._wait(f"update {obj.key}", lambda: self._cluster.update(obj))
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """As `Cluster.bind`."""
+        self._wait(f"bind {pod.key}", lambda: self._cluster.bind(pod, node_name))
+
+    def delete(self, obj: Named) -> None:
+        """As `Cluster.delete`."""
+        self._wait(f"delete {obj.key}", lambda: self._cluster.delete(obj))
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        """As `Cluster.patch_pod_status`."""
+        self._wait(
+            f"patch {pod.key}",
+            lambda: self._cluster.patch_pod_status(
+                pod, condition=condition, nominated_node_name=nominated_node_name
+            ),
+        )
+
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        """As `Cluster.record_event`, later."""
+
+        def record() -> Coroutine[object, object, None]:
+            return self._cluster.record_event(regarding, type, reason, message, related)
+
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._queue_event, record)
+
+    # --- behind the scenes ---
+
+    def _wait(self, what: str, write: Callable[[], Coroutine[object, object, R]]) -> R:
+        """Run the write on the event loop, and wait for it."""
+        with self._lock:
+            if self._loop is None:
+                raise ClusterError(f"{what}: the bridge isn't open")
+            if threading.get_ident() == self._loop_thread:
+                raise ClusterError(
+                    f"{what}: on the event loop's own thread this would wait for itself; await the method of the "
+                    f"{type(self._cluster).__name__} itself, or use asyncio.to_thread"
+                )
+            future = asyncio.run_coroutine_threadsafe(self._in_time(what, write), self._loop)
+            self._writes.add(future.cancel)
+        try:
+            return future.result()
+        except CancelledError:
+            raise ClusterError(f"{what}: the bridge was closed; whether it was done isn't known") from None
+        finally:
+            with self._lock:
+                self._writes.discard(future.cancel)
+
+    async def _in_time(self, what: str, write: Callable[[], Coroutine[object, object, R]]) -> R:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                return await write()
+        except TimeoutError:
+            if not limit.expired():
+                raise  # the cluster's own
+            raise ClusterError(
+                f"{what}: no answer within {self._timeout:g} s; whether it was done isn't known"
+            ) from None
+
+    async def _follow(self, changes: AsyncIterator[WatchEvent], delivery: ThreadPoolExecutor) -> None:
+        """Take the changes into the copy. A watch that ends is opened again, and nothing is missed by that."""
+        loop = asyncio.get_running_loop()
+        pause = _SHORTEST_PAUSE
+        while True:
+            try:
+                async for event in changes:
+                    await loop.run_in_executor(delivery, self._copy.take, event)
+                    pause = _SHORTEST_PAUSE
+                problem: object = "it ended"
+            except Exception as error:
+                problem = error
+            finally:
+                await _close(changes)
+            while True:
+                _log.warning("the watch is opened again in %g s: %s", pause, problem)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        objects, changes = await self._cluster.watch()
+                    await loop.run_in_executor(delivery, self._copy.replace, objects)
+                    break
+                except Exception as error:
+                    problem = error
+
+    def _queue_event(self, record: Callable[[], Coroutine[object, object, None]]) -> None:
+        try:
+            self._events.put_nowait(record)
+        except asyncio.QueueFull:
+            self.lost_events += 1
+
+    async def _record_events(self) -> None:
+        while True:
+            record = await self._events.get()
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await record()
+            except Exception:  # no event is worth an attempt, nor the next event
+                _log.exception("an event couldn't be recorded")
+            finally:
+                self._events.task_done()
+
+
+async def _close(changes: AsyncIterator[WatchEvent]) -> None:
+    """Close an asynchronous generator; other iterators have nothing to close."""
+    close = getattr(changes, "aclose", None)
+    if close is not None:
+        await close()
