@@ -23,3 +23,22 @@ def test_it_is_the_first_count_that_does_as_much_and_few_are_asked_for(gains: li
     assert found in asked
     assert found == 1 or found - 1 in asked
     assert len(asked) <= 2 + 2 * len(gains).bit_length()
+
+
+def test_a_right_guess_is_asked_about_and_the_count_below_it_alone() -> None:
+    asked: list[int] = []
+
+    def place(count: int) -> int:
+        asked.append(count)
+        return min(10, 3 * count)
+
+    assert smallest_count(place, 50, guess=4, all_of_them=10) == 4
+    assert asked == [4, 3]
+
+
+@given(st.integers(1, 30), st.integers(1, 10), st.integers(1, 40), st.integers(1, 40))
+def test_a_guess_changes_nothing_but_how_often_is_asked(pods: int, each: int, most: int, guess: int) -> None:
+    def place(count: int) -> int:
+        return min(pods, each * count)
+
+    assert smallest_count(place, most, guess=guess, all_of_them=pods) == smallest_count(place, most)

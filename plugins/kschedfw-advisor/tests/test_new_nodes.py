@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kschedfw_advisor.new_nodes import add_nodes
+from kschedfw_advisor.new_nodes import add_nodes, daemons_of
 
 from kschedfw import Pod, make_pod
 from kschedfw.api.builders import NodeBuilder, PodBuilder
@@ -14,7 +14,7 @@ def daemons(daemon: PodBuilder, new: NodeBuilder) -> list[tuple[str, str]]:
     agent = owned(daemon.node("n1").requests(cpu=1), "agent", "DaemonSet")
     cluster = what_if(node("n1").build(), agent)
     with cluster.transaction() as trial:
-        add_nodes(trial, cluster.cluster, new.build(), 2)
+        add_nodes(trial, new.build(), 2, daemons_of(cluster.cluster))
         return [(pod.name, pod.node_name) for pod in cluster.cluster.list(Pod) if pod.node_name != "n1"]
 
 
@@ -34,6 +34,6 @@ def test_other_pods_get_what_is_left() -> None:
     wanting = make_pod("wanting").requests(cpu=4).build()
     cluster = what_if(node("n1").build(), agent, wanting)
     with cluster.transaction() as trial:
-        add_nodes(trial, cluster.cluster, node("new").build(), 1)
+        add_nodes(trial, node("new").build(), 1, daemons_of(cluster.cluster))
         (refused,) = trial.schedule([wanting]).refused
     assert refused.message == "0/2 nodes are available: 2 Insufficient cpu."

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from kschedfw_advisor.changes import AddNodes
-from kschedfw_advisor.node_groups import node_shapes
+from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.remedies import Remedy, find_remedies
 
-from kschedfw import InMemoryCluster, Node, Pod, Profile, Scheduler, default_profile, make_pod
+from kschedfw import (
+    InMemoryCluster,
+    Node,
+    Pod,
+    Profile,
+    Scheduler,
+    Transaction,
+    default_profile,
+    make_pod,
+)
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
 from tests.properties import examples
 from tests.what_if.builders import node, owned, running, what_if
@@ -186,6 +198,42 @@ def test_looking_for_help_leaves_the_cluster_as_it_was() -> None:
 WITHOUT_PREEMPTION = Profile(
     [plugin for plugin in default_profile().multi_point if plugin.name != "DefaultPreemption"]
 )
+
+
+def test_of_pods_that_are_alike_none_is_tried_after_the_one_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 50 pods a fifth fits on each new node; the other 45 aren't tried one by one with each number of nodes."""
+    pods = [owned(make_pod(f"p-{number}").requests(cpu=2), "p") for number in range(50)]
+    cluster = what_if(node("n1", cpu=1).build(), pods)
+    asked: list[int] = []
+    schedule = Transaction.schedule
+
+    def counted(self: Transaction, pods: Sequence[Pod]) -> Schedule:
+        asked.append(len(pods))
+        return schedule(self, pods)
+
+    monkeypatch.setattr(Transaction, "schedule", counted)
+    group = NodeGroup("large", node("large", cpu=10).build())
+    found = find_remedies(cluster, pods, [AddNodes(group, exists=False)])
+    assert ("10 more nodes of group large", 50) in [(str(each), each.placed) for each in found.remedies]
+    assert sum(asked) < 200, "without that, 50 for each of the changes"
+
+
+def test_a_new_node_that_refuses_the_pod_by_itself_is_tried_and_not_told() -> None:
+    pods = [make_pod("p").requests(cpu=8).node_selector(disk="ssd").build()]
+    cluster = what_if(node("n1").build(), pods)
+    groups = [
+        NodeGroup(each.name, each)
+        for each in (
+            node("small").labels(disk="ssd").build(),
+            node("hdd", cpu=16).build(),
+            node("ssd", cpu=16).labels(disk="ssd").build(),
+        )
+    ]
+    found = find_remedies(cluster, pods, [AddNodes(group, exists=False) for group in groups])
+    assert "1 more node of group ssd" in map(str, found.remedies)
+    assert not any(name in str(remedy) for remedy in found.remedies for name in ("group small", "group hdd"))
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import json
 
 import attrs
 import pytest
-from kschedfw_advisor.workloads import Workload, likeness, workload_of
+from kschedfw_advisor.workloads import Workload, are_interchangeable, likeness, workload_of
 
 from kschedfw import Pod, make_pod
 from kschedfw.api import OwnerReference, ReplicaSet, parse_manifests
@@ -94,3 +94,19 @@ class TestLikeness:
         assert likeness(make_pod("a").requests(cpu=1).build()) != likeness(
             make_pod("b").requests(cpu=2).build()
         )
+
+
+class TestInterchangeablePods:
+    def test_volumes_that_scheduling_does_not_read_tell_no_pods_apart(self) -> None:
+        tokens = [
+            with_spec(pod(f"web-{n}"), volumes=[{"name": f"token-{n}", "emptyDir": {}}]) for n in range(3)
+        ]
+        assert are_interchangeable(tokens)
+
+    def test_claims_of_their_own_labels_and_nominations_do(self) -> None:
+        claims = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{n}"}} for n in range(2)]
+        assert not are_interchangeable([with_spec(pod("a"), volumes=[claim]) for claim in claims])
+        assert not are_interchangeable([pod("a", app="a"), pod("b", app="b")])
+        nominated = pod("b")
+        status = attrs.evolve(nominated.status, nominated_node_name="n1")
+        assert not are_interchangeable([pod("a"), nominated.with_status(status)])

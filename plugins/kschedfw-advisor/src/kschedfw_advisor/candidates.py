@@ -6,7 +6,7 @@ tell. Whether it helps, only a transaction can say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from typing import Final, TypeAlias
 
@@ -60,17 +60,20 @@ _FACTS: Final = (
 """Labels that say what a node is and where; another label wouldn't make it another node."""
 
 
+PodsOnNode: TypeAlias = Callable[[str], Sequence[Pod]]
+"""Returns the pods on the node of this name."""
+
+
 def candidates(
-    pod: Pod, explanation: Explanation, cluster: Cluster, groups: Iterable[AddNodes]
+    pod: Pod, explanation: Explanation, cluster: Cluster, pods_on: PodsOnNode, groups: Iterable[AddNodes]
 ) -> Sequence[Changes]:
     """The candidates, those with the fewest and then the smallest changes first."""
-    by_node = _PodsByNode(cluster)
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
     found = chain(
         ((each,) for each in misspelt),
         (misspelt,) if misspelt else (),
-        *(_for_node(pod, cluster, explained, by_node) for explained in _promising(explanation)),
+        *(_for_node(pod, cluster, explained, pods_on) for explained in _promising(explanation)),
         *(_with_new_node(pod, addition, keys) for addition in groups),
     )
     return sorted(dict.fromkeys(found), key=size)
@@ -104,37 +107,23 @@ def _refusing(node: NodeExplanation) -> Sequence[str]:
     return tuple(dict.fromkeys(status.plugin for status in refusals if status is not None))
 
 
-class _PodsByNode:
-    """The pods on nodes, found in one look at all pods."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._found: dict[str, list[Pod]] | None = None
-
-    def on(self, node: str) -> Sequence[Pod]:
-        if self._found is None:
-            self._found = {}
-            for pod in self._cluster.list(Pod):
-                if pod.node_name and not pod.is_terminal:
-                    self._found.setdefault(pod.node_name, []).append(pod)
-        return self._found.get(node, ())
-
-
-def _for_node(pod: Pod, cluster: Cluster, explained: NodeExplanation, pods: _PodsByNode) -> Iterator[Changes]:
+def _for_node(
+    pod: Pod, cluster: Cluster, explained: NodeExplanation, pods_on: PodsOnNode
+) -> Iterator[Changes]:
     """Every way to take away all obstacles of a node; none if there is one that no change is known for."""
     node = cluster.get(Node, explained.node)
     if node is None:
         return
     obstacles: list[Sequence[Changes]] = []
     for plugin in _refusing(explained):
-        obstacles.extend(_ways(plugin, pod, node, explained.evidence.get(plugin, ()), cluster, pods))
+        obstacles.extend(_ways(plugin, pod, node, explained.evidence.get(plugin, ()), cluster, pods_on))
     if all(obstacles) and 1 <= len(obstacles) <= MOST_OBSTACLES:
         for chosen in islice(product(*obstacles), MOST_FOR_A_NODE):
             yield tuple(dict.fromkeys(chain.from_iterable(chosen)))
 
 
 def _ways(
-    plugin: str, pod: Pod, node: Node, evidence: Sequence[Evidence], cluster: Cluster, pods: _PodsByNode
+    plugin: str, pod: Pod, node: Node, evidence: Sequence[Evidence], cluster: Cluster, pods_on: PodsOnNode
 ) -> Iterator[Sequence[Changes]]:
     """The ways around each obstacle that a plugin sees on a node; an obstacle without a way is an empty sequence."""
     match plugin:
@@ -147,7 +136,7 @@ def _ways(
         case "NodeAffinity":
             yield list(_around_labels(pod, node))
         case "NodeResourcesFit":
-            yield list(_around_shortages(pod, node, evidence, pods))
+            yield list(_around_shortages(pod, node, evidence, pods_on))
         case "NodePorts":
             yield from (_without_named_pod(pod, each, cluster) for each in evidence)
         case "PodTopologySpread":
@@ -155,7 +144,7 @@ def _ways(
         case "InterPodAffinity":
             yield from (_around_pods(pod, each, cluster) for each in evidence)
         case _:
-            yield _around_the_unknown(pod, pods.on(node.name))
+            yield _around_the_unknown(pod, pods_on(node.name))
 
 
 def _untolerated(pod: Pod, node: Node) -> Iterator[Taint]:
@@ -233,7 +222,7 @@ def _fitting(requirement: Requirement) -> str | None:
 
 
 def _around_shortages(
-    pod: Pod, node: Node, evidence: Sequence[Evidence], pods: _PodsByNode
+    pod: Pod, node: Node, evidence: Sequence[Evidence], pods_on: PodsOnNode
 ) -> Iterator[Changes]:
     short: dict[str, int] = {}
     enlarged: list[Change] = []
@@ -252,7 +241,7 @@ def _around_shortages(
     for changes in (reduced, enlarged):
         if len(changes) == len(short):
             yield tuple(changes)
-    if (victim := _smallest_victim(pod, pods.on(node.name), short)) is not None:
+    if (victim := _smallest_victim(pod, pods_on(node.name), short)) is not None:
         yield (DeletePod(victim),)
 
 

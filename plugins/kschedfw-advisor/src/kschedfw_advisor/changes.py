@@ -504,6 +504,8 @@ class AddNodes(Change):
     count: int = 1
     apart: str = ""
     """A label whose value is another one on each new node, such as that of the zone; empty for none."""
+    daemons: tuple[Pod, ...] = attrs.field(default=(), eq=False, repr=False)
+    """A pod of each DaemonSet, whose siblings come with the nodes (`daemons_of`)."""
 
     def __str__(self) -> str:
         nodes = "1 more node" if self.count == 1 else f"{self.count} more nodes"
@@ -516,11 +518,20 @@ class AddNodes(Change):
     def amount(self) -> float:
         return self.count + bool(self.apart)
 
+    @override
     def make(self, trial: Transaction, cluster: Cluster) -> None:
-        for node in add_nodes(trial, cluster, self.group.template, self.count):
-            if self.apart:
-                labels = FrozenDict({**node.labels, self.apart: node.name})
-                trial.update(node.with_metadata(attrs.evolve(node.metadata, labels=labels)))
+        self.add_to(trial)
+
+    def add_to(self, trial: Transaction) -> tuple[Node, ...]:
+        """Add the nodes, and return them."""
+        nodes = add_nodes(trial, self.group.template, self.count, self.daemons)
+        if self.apart:
+            nodes = tuple(trial.update(self._apart(node)) for node in nodes)
+        return nodes
+
+    def _apart(self, node: Node) -> Node:
+        labels = FrozenDict({**node.labels, self.apart: node.name})
+        return node.with_metadata(attrs.evolve(node.metadata, labels=labels))
 
     @override
     def other_edits(self, cluster: Cluster) -> Iterator[Edit]:

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def smallest_count(place: Callable[[int], int], most: int) -> int:
+def smallest_count(
+    place: Callable[[int], int], most: int, *, guess: int | None = None, all_of_them: int | None = None
+) -> int:
     """The smallest count from 1 to `most` that does as much as `most` does.
 
     `place` says how much a count does; it is taken to do no less with more, and asked O(log most) times. It was asked
     for the count that is returned, and for one less.
+
+    If the `guess` is right, and does `all_of_them`, which no count exceeds, it is asked twice only.
     """
-    best = place(most)
-    low, high, step = 0, most, 1  # low does less, high does as much
+    low, step = 0, 1  # low does less, high does as much
+    if guess is not None and guess < most and (best := place(guess)) == all_of_them:
+        high = guess
+        if high > 1 and place(high - 1) < best:
+            return high
+        high = max(1, high - 1)
+    else:
+        best, high = place(most), most
     while high - low > 1:
         probe = min(low + step, (low + high) // 2)
         if place(probe) >= best:

@@ -21,21 +21,21 @@ from kschedfw.api import (
 from kschedfw.cluster import Cluster
 
 
-def add_nodes(trial: Transaction, cluster: Cluster, template: Node, count: int) -> tuple[Node, ...]:
-    """Add nodes like the template, each with a pod of every DaemonSet that has a pod in the cluster and fits the node.
+def add_nodes(trial: Transaction, template: Node, count: int, daemons: Sequence[Pod]) -> tuple[Node, ...]:
+    """Add nodes like the template, each with a sibling of every one of `daemons` that fits the node.
 
     It fits if the node has the labels of the nodeSelector and no taint that isn't tolerated. (The DaemonSet's own
     required node affinity isn't known any more: its controller has put the name of a node in its place.)
     """
     nodes = trial.add_nodes(template, count)
-    daemons = [pod for pod in _daemons(cluster) if nodes and _is_eligible(pod, nodes[0])]
+    fitting = [pod for pod in daemons if nodes and _is_eligible(pod, nodes[0])]
     for node in nodes:
-        trial.add(*(_on(pod, node) for pod in daemons))
+        trial.add(*(_on(pod, node) for pod in fitting))
     return nodes
 
 
-def _daemons(cluster: Cluster) -> Sequence[Pod]:
-    """A pod of each DaemonSet."""
+def daemons_of(cluster: Cluster) -> tuple[Pod, ...]:
+    """Return a pod of each DaemonSet that has one in the cluster. It looks at all pods: ask once, not for each node."""
     found: dict[tuple[str, OwnerReference], Pod] = {}
     for pod in cluster.list(Pod):
         owner = pod.metadata.controller

@@ -16,6 +16,7 @@ from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
+from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims, volume_obstacles
 from kschedfw_advisor.quotas import Uncreated, uncreated
@@ -112,9 +113,13 @@ def explain_pending(
         *_unscheduled(gated, cluster, _gates_text),
         *_unscheduled(misspelt, cluster, _scheduler_text),
     ]
+    daemons = daemons_of(cluster)
     additions = [
-        *(AddNodes(group, exists=False) for group in groups),
-        *(AddNodes(shape, exists=True) for shape in node_shapes(cluster.list(Node))[:MOST_SHAPES]),
+        *(AddNodes(group, exists=False, daemons=daemons) for group in groups),
+        *(
+            AddNodes(shape, exists=True, daemons=daemons)
+            for shape in node_shapes(cluster.list(Node))[:MOST_SHAPES]
+        ),
     ]
     siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -10,12 +11,16 @@ import attrs
 from kschedfw import Pod, Transaction, WhatIf
 from kschedfw.api import group_key
 from kschedfw.explain import Explanation
-from kschedfw.what_if import Placed, Waiting
+from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.settling import pending_again
+from kschedfw_advisor.workloads import are_interchangeable
+
+_ABOUT_THE_NODE_ALONE: Final = frozenset(("NodeAffinity", "NodeResourcesFit", "TaintToleration"))
+"""Plugins that refuse an empty new node for what it is, and not for other nodes or the pods on them."""
 
 MOST_TRIES: Final = 200
 """How many candidates are tried for pods of a kind."""
@@ -77,22 +82,54 @@ def find_remedies(
     with what_if.transaction() as trial:
         # A member of a group fits by itself, but not after the others.
         explanation = trial.explain(pods[0], [pod for pod in pods[1:] if group_key(pod)])
+        found = candidates(pods[0], explanation, what_if.cluster, trial.pods_on, additions)
     best: dict[tuple[type, ...], Remedy] = {}
     tried = 0
-    found = candidates(pods[0], explanation, what_if.cluster, additions)
+    useless = frozenset() if group_key(pods[0]) else _on_useless_nodes(what_if, pods[0], found)
     for changes in found[:MOST_TRIES]:
         sort = tuple(dict.fromkeys(type(each) for each in changes))
         known = best.get(sort)
         if known is not None and known.placed == len(pods) and AddNodes not in sort:
             continue  # what comes later is larger
+        if any(each.placed == len(pods) and _outdoes(each, changes) for each in best.values()):
+            continue  # it couldn't place more, so it wouldn't be told
         tried += 1
+        if changes in useless:
+            continue
         remedy = attempt(what_if, changes, pods, siblings)
         if remedy is not None and remedy.placed < len(pods):
-            remedy = _with_more_nodes(what_if, remedy, pods, siblings)
+            remedy = _with_more_nodes(what_if, remedy, known, pods, siblings)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
     remedies = tuple(_without_detours(tuple(best.values())))
     return Search(explanation, remedies, tried, untried=max(0, len(found) - MOST_TRIES))
+
+
+def _on_useless_nodes(what_if: WhatIf, pod: Pod, found: Iterable[Changes]) -> frozenset[Changes]:
+    """The candidates with a new node that refuses the pod by itself, whatever else there is.
+
+    All new nodes are added and asked about at once, for each way in which the candidates change the pod.
+    """
+    ways: dict[Pod, list[tuple[Changes, AddNodes]]] = {}
+    for changes in found:
+        for addition in (each for each in changes if isinstance(each, AddNodes)):
+            ways.setdefault(_with_all(pod, changes), []).append((changes, addition))
+    useless: set[Changes] = set()
+    for changed, additions in ways.items():
+        with what_if.transaction() as trial:
+            nodes = [addition.add_to(trial)[0].name for _, addition in additions]
+            trial.update(changed)
+            refusals = trial.can_schedule(changed).diagnosis.node_to_status
+            for (changes, _), node in zip(additions, nodes, strict=True):
+                if refusals.get(node).plugin in _ABOUT_THE_NODE_ALONE:
+                    useless.add(changes)
+    return frozenset(useless)
+
+
+def _with_all(pod: Pod, changes: Changes) -> Pod:
+    for change in changes:
+        pod = change.changed(pod)
+    return pod
 
 
 def _order(remedy: Remedy) -> tuple[float, ...]:
@@ -113,12 +150,16 @@ def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
 
 
 def _makes_pointless(simpler: Remedy, remedy: Remedy) -> bool:
-    if simpler.placed < remedy.placed:
-        return False
-    if simpler.effort is Effort.TYPO and remedy.effort > Effort.POD_RULE:
+    return simpler.placed >= remedy.placed and _outdoes(simpler, remedy.changes)
+
+
+def _outdoes(simpler: Remedy, changes: Changes) -> bool:
+    """Whether the remedy is simpler than the changes."""
+    effort = max(change.effort for change in changes)
+    if simpler.effort is Effort.TYPO and effort > Effort.POD_RULE:
         return True
-    fewer = len(simpler.changes) < len(remedy.changes)
-    return fewer and (simpler.effort is not Effort.TOO_MUCH or remedy.effort is Effort.TOO_MUCH)
+    fewer = len(simpler.changes) < len(changes)
+    return fewer and (simpler.effort is not Effort.TOO_MUCH or effort is Effort.TOO_MUCH)
 
 
 def attempt(
@@ -134,12 +175,14 @@ def attempt(
             change.make(trial, what_if.cluster)
         if not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None
-        rest = [_changed(trial, pod, changes) for pod in pods[1:]]
         groups = {group_key(pod) for pod in pods} - {""}
         wanted = {pod.key for pod in pods}
         others = [pod for pod in siblings if pod.key not in wanted]
         members = [pod for pod in others if group_key(pod) in groups]
-        found = trial.schedule([pods[0], *rest, *members])
+        if groups or not are_interchangeable(pods):
+            found = trial.schedule([*(_changed(trial, pod, changes) for pod in pods), *members])
+        else:
+            found = _schedule_until_refused(trial, pods, changes)
         if found.waiting and len(others) > len(members):
             trial.schedule([pod for pod in others if pod not in members])
         waiting = {each.pod.key for each in trial.waiting}
@@ -160,31 +203,58 @@ def attempt(
         )
 
 
+def _schedule_until_refused(trial: Transaction, pods: Sequence[Pod], changes: Changes) -> Schedule:
+    """Schedule pods that are interchangeable, in lots of growing size, until one is refused: the rest would be, too.
+
+    Pods that wait for others may have to give up their places to those that come later, so then all are scheduled.
+    """
+    outcomes: list[Outcome] = []
+    begin, size = 0, 1
+    while begin < len(pods):
+        lot = [_changed(trial, pod, changes) for pod in pods[begin : begin + size]]
+        found = trial.schedule(lot)
+        outcomes += (*found.placed, *found.waiting, *found.refused)
+        if found.refused and not trial.waiting:
+            break
+        begin, size = begin + size, 2 * size
+    return Schedule.of(outcomes)
+
+
 def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
     """The pod with the changes, in the transaction, too."""
-    changed = pod
-    for change in changes:
-        changed = change.changed(changed)
+    changed = _with_all(pod, changes)
     return pod if changed == pod else trial.update(changed)
 
 
-def _with_more_nodes(what_if: WhatIf, remedy: Remedy, pods: Sequence[Pod], siblings: Sequence[Pod]) -> Remedy:
+def _with_more_nodes(
+    what_if: WhatIf, remedy: Remedy, known: Remedy | None, pods: Sequence[Pod], siblings: Sequence[Pod]
+) -> Remedy:
     """The remedy with as many new nodes as it takes to get all pods a place that such nodes can.
 
-    Pods of a group may all wait until the last of the nodes is there.
+    Pods of a group may all wait until the last of the nodes is there. Where a remedy is `known` that gets all a place,
+    only smaller ones are of interest.
     """
     addition = next((each for each in remedy.changes if isinstance(each, AddNodes)), None)
     if addition is None:
         return remedy
     tried: dict[int, Remedy | None] = {}
 
+    def counted(count: int) -> Changes:
+        new = attrs.evolve(addition, count=count)
+        return tuple(new if each is addition else each for each in remedy.changes)
+
     def place(count: int) -> int:
-        counted = attrs.evolve(addition, count=count)
-        changes = tuple(counted if each is addition else each for each in remedy.changes)
-        tried[count] = attempt(what_if, changes, pods, siblings)
+        tried[count] = attempt(what_if, counted(count), pods, siblings)
         found = tried[count]
         return 0 if found is None else found.placed
 
     most = min(len(pods), addition.group.max)
-    more = tried[smallest_count(place, most)] if most > 1 else None
+    if known is not None and known.placed == len(pods):
+        while most > 1 and size(counted(most)) >= size(known.changes):
+            most -= 1
+        if most > 1 and place(most) < len(pods):
+            return remedy
+    # If each new node takes as many of the pods as the first one, so many are needed.
+    guess = math.ceil(len(pods) / remedy.placed) if remedy.placed else None
+    more = tried[smallest_count(place, most, guess=guess, all_of_them=len(pods))] if most > 1 else None
     return more if more is not None and more.placed > remedy.placed else remedy

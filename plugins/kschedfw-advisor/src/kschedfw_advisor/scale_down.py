@@ -16,7 +16,7 @@ from kschedfw.cluster import belongs_to_its_node
 from kschedfw_advisor.budgets import Budgets
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.drain_plan import DrainPlan, Move, plan_drain
-from kschedfw_advisor.new_nodes import add_nodes
+from kschedfw_advisor.new_nodes import add_nodes, daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes, price_of
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -120,6 +120,7 @@ class _Planner:
         self._groups = groups
         self._progress = progress
         self._held_back = partial(_held_back, delete_emptydir_data=delete_emptydir_data)
+        self._daemons = daemons_of(what_if.cluster)
         self._budgets = Budgets(what_if.cluster)
         self._nodes = {node.name: node for node in what_if.nodes}
         self._prices = {name: price_of(node, groups) for name, node in self._nodes.items()}
@@ -180,7 +181,7 @@ class _Planner:
         """
         if group is None:
             return self._remove(trial, names or self._largest_set(trial, self._left()))
-        (node,) = add_nodes(trial, self._what_if.cluster, group.template, 1)
+        (node,) = add_nodes(trial, group.template, 1, self._daemons)
         removal = self._remove(trial, names or self._largest_set(trial, self._dearest(trial)))
         if removal is None or removal.saved is None or removal.saved <= _cost(group):
             return None

@@ -14,7 +14,7 @@ from kschedfw.api import PODS, node_allocatable
 from kschedfw.what_if import Placed, Refused
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.mixtures import Kind, Programme, Supply, is_installed
-from kschedfw_advisor.new_nodes import add_nodes
+from kschedfw_advisor.new_nodes import add_nodes, daemons_of
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.settling import settle
 from kschedfw_advisor.workloads import likeness
@@ -107,6 +107,7 @@ class _Planner:
         self._groups = {group.name: group for group in groups}
         self._progress = progress
         self._has_prices = all(group.price is not None for group in groups)
+        self._daemons = daemons_of(what_if.cluster)
         nodes = what_if.cluster.list(Node)
         sizes = {group.name: group.size(nodes) for group in groups}
         self._room = {group.name: max(0, group.max - sizes[group.name]) for group in groups}
@@ -167,7 +168,7 @@ class _Planner:
         return Purchase(nodes, self._price(counts), settled.placed, settled.refused)
 
     def _add(self, nested: Transaction, name: str, count: int) -> Sequence[Node]:
-        return add_nodes(nested, self._what_if.cluster, self._groups[name].template, count)
+        return add_nodes(nested, self._groups[name].template, count, self._daemons)
 
     def _price(self, counts: Mapping[str, int]) -> Decimal | None:
         prices = [(self._groups[name].price, count) for name, count in counts.items() if count]

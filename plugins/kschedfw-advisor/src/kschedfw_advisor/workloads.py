@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import attrs
@@ -84,6 +84,18 @@ def likeness(pod: Pod) -> Hashable:
     if owner is not None and owner.kind == "DaemonSet":
         spec = attrs.evolve(spec, affinity=_anywhere(spec.affinity))
     return pod.namespace, labels, spec
+
+
+def are_interchangeable(pods: Sequence[Pod]) -> bool:
+    """Whether a scheduler decides on each of the pods as on the others: where one is refused, all are."""
+    return not any(pod.status.nominated_node_name for pod in pods) and all(
+        _what_is_read(pod) == _what_is_read(pods[0]) for pod in pods[1:]
+    )
+
+
+def _what_is_read(pod: Pod) -> tuple[object, ...]:
+    volumes = tuple(volume for volume in pod.spec.volumes if volume.is_storage or volume.image)
+    return pod.namespace, pod.labels, pod.metadata.annotations, attrs.evolve(pod.spec, volumes=volumes)
 
 
 def _claimed(volume: Volume, pod: Pod) -> Volume:
