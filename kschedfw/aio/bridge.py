@@ -89,6 +89,7 @@ class ClusterBridge:
             loop.create_task(self._follow(changes, self._delivery)),
             loop.create_task(self._record_events()),
         )
+        await asyncio.sleep(0)  # an asynchronous generator that hasn't begun can't be closed properly
         return self
 
     async def __aexit__(
