@@ -11,6 +11,7 @@ from typing import Final
 from hypothesis import HealthCheck, settings
 
 _NIGHTLY: Final = 100
+_USUAL: Final = _NIGHTLY // 5
 
 # A slow machine is no failure.
 _SPEED_IS_NO_VERDICT: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,15 +20,19 @@ _SPEED_IS_NO_VERDICT: Final = settings(deadline=None, suppress_health_check=[Hea
 def register_profiles() -> None:
     """Make the profiles known to Hypothesis, and load the default one."""
     settings.register_profile("nightly", _SPEED_IS_NO_VERDICT, max_examples=_NIGHTLY)
-    settings.register_profile("default", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_NIGHTLY // 5)
+    settings.register_profile("default", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_USUAL)
     settings.register_profile("quick", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_NIGHTLY // 10)
     settings.load_profile("default")
 
 
-def examples(nightly: int) -> int:
+def examples(nightly: int, *, usual: int | None = None) -> int:
     """The number of examples for a property whose examples cost more, or less, than others', under the loaded profile.
 
     Args:
         nightly: the number under the profile nightly, where a property tries 100 unless it says otherwise.
+        usual: the number under the default profile, for one that has to stand many cases; by default a fifth.
     """
-    return -(-nightly * settings().max_examples // _NIGHTLY)
+    of_profile = settings().max_examples
+    if usual is not None and of_profile <= _USUAL:
+        return -(-usual * of_profile // _USUAL)
+    return -(-nightly * of_profile // _NIGHTLY)

@@ -280,7 +280,7 @@ BUDGETS = st.dictionaries(st.sampled_from(LABELS["app"]), st.integers(0, 2), max
 
 @pytest.mark.slow
 @given(emptiable_clusters(), BUDGETS)
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(200, usual=6))
 def test_a_fresh_scheduler_carries_the_answer_out_without_a_pending_pod_and_within_every_budget(
     drawn: Cluster, limits: dict[str, int]
 ) -> None:
