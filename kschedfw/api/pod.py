@@ -269,9 +269,14 @@ class Pod(Named):
         """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
-    def bound_to(self, node_name: str) -> Pod:
-        """A copy of the pod that is bound to the node."""
-        return self._asking_the_same(spec=_placed(self.spec, node_name))
+    def bound_to(
+        self, node_name: str, *, metadata: ObjectMeta | None = None, status: PodStatus | None = None
+    ) -> Pod:
+        """Return a copy of the pod that is bound to the node, with this metadata and status if given.
+
+        The status must not tell other things of resources than the pod's own.
+        """
+        return self._asking_the_same(metadata=metadata, spec=_placed(self.spec, node_name), status=status)
 
     def with_metadata(self, metadata: ObjectMeta) -> Pod:
         return self._asking_the_same(metadata=metadata)

@@ -78,7 +78,7 @@ class InMemoryCluster:
         self.lock = threading.RLock()
         """Whoever holds it is alone with the cluster. Who takes it must not wait for others."""
         self._objects: dict[type[Named], dict[str, Named]] = {}
-        self._listed: dict[tuple[type[Named], str | None], tuple[Named, ...]] = {}
+        self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
         """The results of `list`, until the kind changes: plugins list Services for every pod, and these seldom change.
         """
         self._malformed: set[tuple[type[Named], str, str]] = set()
@@ -111,14 +111,15 @@ class InMemoryCluster:
         `get` raises a ManifestError for them.
         """
         with self.lock:
-            listed = self._listed.get((kind, namespace))
+            lists = self._listed.setdefault(_stored_as(kind), {})
+            listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)
                 # Of many objects of a kind that changes all the time, such as claims, a loop would take long.
                 listed = tuple(
                     objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )
-                self._listed[kind, namespace] = listed
+                lists[kind, namespace] = listed
             return cast("Sequence[T]", listed)
 
     @property
@@ -348,10 +349,12 @@ class InMemoryCluster:
 
     def _bind(self, present: Pod, node_name: str) -> None:
         status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
-        bound = present.bound_to(node_name).with_status(status)
-        topology = self._topology_labels(node_name)
-        labels = FrozenDict({**present.labels, **topology}) if topology else None
-        self._write(bound, present, labels=labels)
+        labels, topology = present.labels, self._topology_labels(node_name)
+        if topology:
+            labels = FrozenDict({**labels, **topology})
+        metadata = self._new_version(present.metadata, present.uid, labels)
+        # One new Pod for the three changes: a pod is made of them for every placement.
+        self._store(present.bound_to(node_name, metadata=metadata, status=status), present)
 
     def _replace(self, obj: T, old: Named) -> T:
         """Replace the old object, but keep its uid and namespace, which no update changes."""
@@ -364,17 +367,21 @@ class InMemoryCluster:
         obj = _with_own_labels(obj.with_metadata(metadata))
         return obj if obj == old else self._write(obj, old)
 
-    def _write(
-        self, obj: T, old: Named | None, *, uid: str | None = None, labels: FrozenDict[str, str] | None = None
-    ) -> T:
-        """Store the object with a new version, and with this uid and these labels if they aren't its own."""
-        self._version += 1
+    def _write(self, obj: T, old: Named | None, *, uid: str | None = None) -> T:
+        """Store the object with a new version, and with this uid if it isn't its own."""
         meta = obj.metadata
-        stored = obj.with_metadata(_stamped(meta, uid or meta.uid, labels or meta.labels, str(self._version)))
-        self._objects.setdefault(type(obj), {})[stored.key] = stored
+        return self._store(obj.with_metadata(self._new_version(meta, uid or meta.uid, meta.labels)), old)
+
+    def _new_version(self, metadata: ObjectMeta, uid: str, labels: FrozenDict[str, str]) -> ObjectMeta:
+        self._version += 1
+        return _stamped(metadata, uid, labels, str(self._version))
+
+    def _store(self, obj: T, old: Named | None) -> T:
+        """Store the object in place of the old one, and tell of it."""
+        self._objects.setdefault(type(obj), {})[obj.key] = obj
         self._forget_lists(type(obj))
-        self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, stored, old))
-        return stored
+        self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, obj, old))
+        return obj
 
     def _topology_labels(self, node_name: str) -> dict[str, str]:
         node = self.get(Node, node_name)
@@ -392,8 +399,8 @@ class InMemoryCluster:
             subscription.deliver()
 
     def _forget_lists(self, kind: type[Named]) -> None:
-        for listed in [listed for listed in self._listed if _stored_as(listed[0]) is kind]:
-            del self._listed[listed]
+        if (lists := self._listed.get(kind)) is not None:
+            lists.clear()
 
 
 def _stored_as(kind: type[Named]) -> type[Named]:
@@ -408,8 +415,10 @@ def _read_back(written: T, stored: CustomObject) -> T:
 
 
 def _lacks_namespace(obj: Named) -> bool:
+    if obj.metadata.namespace:
+        return False
     kind = KIND_OF.get(type(obj))
-    return not obj.namespace and kind is not None and kind.namespaced
+    return kind is not None and kind.namespaced
 
 
 def _with_own_labels(obj: T) -> T:

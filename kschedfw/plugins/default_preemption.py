@@ -76,6 +76,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             min_candidate_nodes_absolute=args.min_candidate_nodes_absolute,
         )
         self._evaluator = PreemptionEvaluator(self.name, handle, rules)
+        # Gates never change, and the queue asks pre_enqueue about every pod.
+        self._knows_groups = handle.feature_gates.enabled(GENERIC_WORKLOAD)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
         """The preemption that `post_filter` would carry out, without effects; for explanations."""
@@ -107,7 +109,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return [ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, _skip)]
 
     def _group_of(self, pod: Pod) -> str:
-        return group_key(pod) if self.handle.feature_gates.enabled(GENERIC_WORKLOAD) else ""
+        return group_key(pod) if self._knows_groups else ""
 
     def _uid_of(self, key: str) -> str:
         group = self.handle.cluster.get(PodGroup, key)

@@ -26,6 +26,8 @@ from kschedfw.scheduler.structured import Structured
 
 _log = logging.getLogger(__name__)
 
+_SUCCESS = Status.success()
+
 
 class BindingCycle:
     """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
@@ -61,7 +63,7 @@ class BindingCycle:
             return status
         if status.is_success or self._waiting_pods.get(assumed.uid) is not None:
             patch_nomination(self._cluster, attempt.pod, host)
-        return Status.success()
+        return _SUCCESS
 
     def run(self, attempt: Attempt) -> Status:
         """Finish permit and bind the pod; gives the pod up if either fails."""
@@ -87,7 +89,7 @@ class BindingCycle:
         in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
         if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
             return Status.from_error(message)
-        return Status.success()
+        return _SUCCESS
 
     def finish(self, attempt: Attempt) -> Status:
         """Bind the prepared pod, and run post_bind. Whoever calls it gives the pod up if binding fails."""
@@ -173,7 +175,7 @@ class BindingCycle:
     def _bind(self, attempt: Attempt, assumed: Pod, host: str) -> Status:
         try:
             if bind_with_extenders(attempt.framework.handle.extenders, assumed, host):
-                return Status.success()
+                return _SUCCESS
         except HOOK_FAILURES as error:
             return Status.from_error(error)
         status = attempt.framework.run_bind_plugins(attempt.state, assumed, host)

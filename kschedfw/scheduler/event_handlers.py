@@ -157,8 +157,9 @@ class EventHandlers:
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
 
     def _pod_event(self, pod: Pod, before: Named | None = None, *, deleted: bool) -> None:
-        last = self._pods.get(pod.key)
-        if last is not None and last.uid != pod.uid:
+        key, uid = pod.key, pod.uid
+        last = self._pods.get(key)
+        if last is not None and last.uid != uid:
             if deleted or _is_older(pod, last):
                 return  # it is about an earlier pod of that name
             self._forget(last)
@@ -166,8 +167,8 @@ class EventHandlers:
         if deleted:
             self._forget(pod)
         elif last is None or before is last or not _is_older(pod, last):
-            self._pods[pod.key] = pod
-            was_expected = pod.uid in self._expected
+            self._pods[key] = pod
+            was_expected = uid in self._expected
             self._note_expectation(pod)
             self._present(pod, last)
             ended = last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last)

@@ -105,7 +105,7 @@ class FailureHandler:
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
             info.retry_at = status.error.diagnosis.retry_at
-        info.pod_info = PodInfo.of(present)
+        info.update(present)
         with suppress(PodAlreadyQueuedError):  # deleted and created again in the meantime
             self._queue.add_unschedulable_if_not_present(info)
 

@@ -159,10 +159,8 @@ class QueuedPodInfo:
     backoff_expiration: float | None = None
     flush_timestamp: float | None = None
     was_flushed_from_unschedulable: bool = False
-
-    @property
-    def pod(self) -> Pod:
-        return self.pod_info.pod
+    pod: Pod = attrs.field(init=False, default=attrs.Factory(lambda self: self.pod_info.pod, takes_self=True))
+    """The pod of `pod_info`; `update` sets both."""
 
     @property
     def gated(self) -> bool:
@@ -177,6 +175,7 @@ class QueuedPodInfo:
     def update(self, pod: Pod) -> None:
         """Take a newer version of the pod."""
         self.pod_info = PodInfo.of(pod)
+        self.pod = pod
 
     def clear_rejector_plugins(self) -> None:
         """Forget who refused it, as a new attempt begins."""

@@ -31,7 +31,8 @@ class BindingHooks:
     def __init__(
         self, hooks: HookTable, clock: Clock, waiting_pods: WaitingPods, parallelizer: Parallelizer
     ) -> None:
-        self._hooks = hooks
+        self._reserve, self._unreserve = hooks["reserve"], tuple(reversed(hooks["unreserve"]))
+        self._permits, self._binds, self._post_binds = hooks["permit"], hooks["bind"], hooks["post_bind"]
         self._clock = clock
         self._waiting_pods = waiting_pods
         self._pre_flights = dict(hooks["pre_bind_pre_flight"])
@@ -39,11 +40,11 @@ class BindingHooks:
         self._parallelizer = parallelizer
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        return first_failure("reserve", self._hooks["reserve"], state, pod, node_name)
+        return first_failure("reserve", self._reserve, state, pod, node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Gives the failures."""
-        return call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
+        return call_all("unreserve", self._unreserve, state, pod, node_name)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
@@ -69,7 +70,7 @@ class BindingHooks:
     def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Status] | Status:
         """The answers of plugins that ask to wait, if no plugin objects; else the status."""
         waits: dict[str, Status] = {}
-        for name, hook in self._hooks["permit"]:
+        for name, hook in self._permits:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
                 continue
@@ -80,7 +81,7 @@ class BindingHooks:
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP if all do or there is none."""
-        for name, hook in self._hooks["bind"]:
+        for name, hook in self._binds:
             status = call("bind", name, hook, state, pod, node_name)
             if status.is_skip:
                 continue
@@ -89,7 +90,7 @@ class BindingHooks:
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Gives the failures."""
-        return call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
+        return call_all("post_bind", self._post_binds, state, pod, node_name)
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if a pre_bind has work to do, SKIP if none has; else an ERROR.

@@ -24,7 +24,8 @@ def checked(answer: object, plugin: str, hook: str) -> Status:
 def call(hook: str, plugin: str, function: Hook, *arguments: object) -> Status:
     """Call the hook of a plugin. An exception becomes an ERROR."""
     try:
-        return checked(function(*arguments), plugin, hook)
+        answer = function(*arguments)
+        return _SUCCESS if answer is None else checked(answer, plugin, hook)
     except HOOK_FAILURES as error:
         return Status.from_error(error)
 
@@ -40,7 +41,7 @@ def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: 
     """Call the plugins in order until one answers anything but success; that answer with its plugin, or success."""
     for plugin, function in functions:
         status = call(hook, plugin, function, *arguments)
-        if not status.is_success:
+        if status is not _SUCCESS:  # the only status of success that `call` returns
             return named(status, hook, plugin)
     return _SUCCESS
 

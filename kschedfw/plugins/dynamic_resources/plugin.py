@@ -6,6 +6,7 @@ Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured paramet
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -50,6 +51,11 @@ from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClai
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
 """None where pre_filter refused the pod, or it has no claims."""
 RESERVATION = StateKey[DeviceReservation]("DynamicResources.reservation")
+
+
+# Made once: every pod gets one of them.
+_HAS_WORK: Final = PreBindPreFlightResult(allow_parallel=True, skip=False)
+_IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
 
 class DynamicResources(Plugin[DynamicResourcesArgs]):
@@ -226,7 +232,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult:
-        return PreBindPreFlightResult(allow_parallel=True, skip=RESERVATION not in state)
+        return _HAS_WORK if RESERVATION in state else _IS_IDLE
 
     @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

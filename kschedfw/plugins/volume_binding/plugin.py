@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from kschedfw import (
     ClusterEvent,
@@ -40,6 +41,11 @@ from kschedfw.plugins.volume_binding.scoring import score
 
 VOLUMES = StateKey[PodVolumes]("VolumeBinding.volumes")
 RESERVATION = StateKey[VolumeReservation]("VolumeBinding.reservation")
+
+
+# Made once: every pod gets one of them.
+_HAS_WORK: Final = PreBindPreFlightResult(allow_parallel=True, skip=False)
+_IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
 
 class VolumeBinding(Plugin[VolumeBindingArgs]):
@@ -122,7 +128,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
 
     @hookimpl
     def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult:
-        return PreBindPreFlightResult(allow_parallel=True, skip=RESERVATION not in state)
+        return _HAS_WORK if RESERVATION in state else _IS_IDLE
 
     @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -17,26 +17,25 @@ from kschedfw.scheduler.queue.protocol import Place
 
 
 class _Changing:
-    """A context manager that holds the lock, and notifies waiting threads on exit.
+    """A context manager that holds the lock of a queue, and notifies waiting threads on exit.
 
     It is a class because a context manager made from a generator takes longer than most of what is done in it.
     """
 
-    __slots__ = ("_condition", "_report")
+    __slots__ = ("_lock", "_told")
 
-    def __init__(self, condition: threading.Condition, report: Callable[[], None]) -> None:
-        self._condition = condition
-        self._report = report
+    def __init__(self, lock: threading.RLock, told: Callable[[], None]) -> None:
+        self._lock = lock
+        self._told = told
 
     def __enter__(self) -> None:
-        self._condition.acquire()
+        self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._report()
-            self._condition.notify_all()
+            self._told()
         finally:
-            self._condition.release()
+            self._lock.release()
 
 
 class BlockingQueue(ABC):
@@ -50,8 +49,11 @@ class BlockingQueue(ABC):
         self._metrics = metrics
         self._reports = listens(metrics)
         self._in_flight = InFlight(metrics)
-        self._condition = threading.Condition(threading.RLock())
-        self._changing = _Changing(self._condition, self._report)
+        # Methods that never wait take the lock itself: a Condition's methods are written in Python.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
+        self._changing = _Changing(self._lock, self._tell)
+        self._waiting = 0
         self._closed = False
         self._sequence = 0
         self._reported: dict[Place, int] = {}
@@ -68,24 +70,25 @@ class BlockingQueue(ABC):
 
     def try_pop(self) -> QueuedPodInfo | None:
         """The next pod, or None if there is none now or the queue is closed."""
-        with self._condition:
+        with self._lock:
             if self._closed:
                 return None
             info = self._take(self._clock.now())
             if info is not None:
                 self._begin_flight(info)
-            self._report()
+            if self._reports:
+                self._report()
             return info
 
     def next_deadline(self) -> float | None:
         """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
-        with self._condition:
+        with self._lock:
             due = self._next_due()
         return None if math.isinf(due) else due
 
     def done(self, uid: str) -> None:
         """End a pod's flight: it was bound, or isn't to be scheduled here. May be called again."""
-        with self._condition:
+        with self._lock:
             self._in_flight.end(uid)
 
     def close(self) -> None:
@@ -96,7 +99,7 @@ class BlockingQueue(ABC):
 
     def in_flight_pods(self) -> Sequence[Pod]:
         """The pods in flight, as they were when they were popped."""
-        with self._condition:
+        with self._lock:
             return self._in_flight.pods
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
@@ -125,16 +128,25 @@ class BlockingQueue(ABC):
         info.sequence = self._sequence
         info.timestamp = self._clock.now()
 
+    def _tell(self) -> None:
+        """Tell metrics and waiting threads of a change; the lock is held."""
+        if self._reports:
+            self._report()
+        if self._waiting:
+            self._condition.notify_all()
+
     def _report(self) -> None:
-        if not self._reports:
-            return
         for place, count in self._counts().items():
             if self._reported.get(place, 0) != count:
                 self._reported[place] = count
                 self._metrics.pending_pods(place, count)
 
     def _wait_until(self, deadline: float) -> None:
-        if math.isinf(deadline):
-            self._condition.wait()
-        else:
-            self._clock.wait_until(self._condition, deadline)
+        self._waiting += 1
+        try:
+            if math.isinf(deadline):
+                self._condition.wait()
+            else:
+                self._clock.wait_until(self._condition, deadline)
+        finally:
+            self._waiting -= 1

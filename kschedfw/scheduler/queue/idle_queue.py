@@ -36,7 +36,7 @@ class IdleQueue(SchedulingQueue):
         Raises:
             PodInFlightError: the pod is being scheduled or bound.
         """
-        with self._condition:
+        with self._lock:
             if pod.uid in self._in_flight:
                 raise PodInFlightError(pod)
             info = QueuedPodInfo(PodInfo.of(pod), self._clock.now())

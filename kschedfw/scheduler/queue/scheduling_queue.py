@@ -266,7 +266,7 @@ class SchedulingQueue(BlockingQueue):
         """By uid, the times at which plugins have asked for pods to be tried again; without ends of backoff and the
         flush.
         """
-        with self._condition:
+        with self._lock:
             times = self._sub_queues.unschedulable.retry_times()
             for uid, time in self._appointments.next_by_pod().items():
                 times[uid] = min(time, times.get(uid, time))
@@ -331,22 +331,22 @@ class SchedulingQueue(BlockingQueue):
 
     def place(self, uid: str) -> Place | None:
         """The pod's place; None for an unknown pod."""
-        with self._condition:
+        with self._lock:
             return Place.IN_FLIGHT if uid in self._in_flight else self._sub_queues.place(uid)
 
     def get(self, uid: str) -> QueuedPodInfo | None:
         """The pod with its history; None if it is in flight or unknown."""
-        with self._condition:
+        with self._lock:
             return self._sub_queues.find(uid)
 
     def counts(self) -> Mapping[Place, int]:
         """How many pods are in each place, without those in flight."""
-        with self._condition:
+        with self._lock:
             return self._sub_queues.counts()
 
     def next_pod(self) -> Pod | None:
         """The pod that `try_pop` would give now; it stays."""
-        with self._condition:
+        with self._lock:
             self._do_what_is_due(self._clock.now())
             info = self._sub_queues.peek()
             return None if info is None else info.pod
@@ -355,7 +355,7 @@ class SchedulingQueue(BlockingQueue):
         """The pods in a place: active ones in the order in which they would be popped, others in the order of
         arrival.
         """
-        with self._condition:
+        with self._lock:
             match place:
                 case Place.IN_FLIGHT:
                     return self._in_flight.pods
@@ -370,7 +370,7 @@ class SchedulingQueue(BlockingQueue):
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
         """The pods in the queue, without those in flight, and how many are in each place, in kube-scheduler's words."""
-        with self._condition:
+        with self._lock:
             active, backoff = self.pods_in(Place.ACTIVE), self.pods_in(Place.BACKOFF)
             waiting = [info.pod for info in self._sub_queues.unschedulable.ordered()]
         summary = f"activeQ:{len(active)}; backoffQ:{len(backoff)}; unschedulableEntities:{len(waiting)}"
@@ -378,7 +378,7 @@ class SchedulingQueue(BlockingQueue):
 
     def in_flight_events(self) -> Sequence[ClusterEvent]:
         """The events that are kept for the pods in flight."""
-        with self._condition:
+        with self._lock:
             return [occurrence.event for occurrence in self._in_flight.events]
 
     # Under the lock
