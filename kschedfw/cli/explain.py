@@ -12,9 +12,18 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
+from kschedfw.cli.explain_groups import (
+    chosen_cycle,
+    cycles_of,
+    group_name,
+    is_grouped,
+    pending_members,
+    print_group,
+)
 from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.html import page_of
 from kschedfw.cli.input_options import with_input_options
@@ -44,14 +53,15 @@ from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 
-EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
+EXPLAIN_HELP = """Explain why a pod goes to a node, or a group of pods to its nodes, or to none.
 
 The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is the NAME or
 NAMESPACE/NAME of a pending pod among them. The simulation runs until the pod is placed, or to its end: pods before it
 in the queue are scheduled first, pods may be preempted, and so on. With --now the pod is scheduled first, with the
 cluster as it is in the files. With --context or --kubeconfig a live cluster is read once; objects in CLUSTER are
 added to it. With --from the only argument is POD, and the explanation is read from a file of `kschedfw simulate
---explain`.
+--explain`. For a PodGroup, POD is podgroup/NAME or podgroup/NAMESPACE/NAME, and --feature-gates has
+GenericWorkload=true.
 
 There may be several attempts to schedule a pod. The last one is explained, or that of --attempt; the others are listed.
 Answers that the decision didn't need are computed, too (all filters for all nodes, scores of a single feasible node),
@@ -59,7 +69,7 @@ and marked as such.
 
 \b
 Exit codes:
-  0    the pod was placed (with --attempt: in that attempt)
+  0    the pod or group was placed (with --attempt: in that attempt)
   1    it wasn't; or a plugin failed (see standard error); or the extra html isn't
        installed, which --html needs
   2    bad usage or bad input
@@ -129,7 +139,13 @@ def explain(
             loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
-        pod = _pending(loaded, name)
+        group = group_name(name)
+        if group is not None:
+            _refuse_options_for_pods(name, now=now, node=node, plugin=plugin, html=html)
+            members = pending_members(loaded, group, configuration)
+            pod = members[0]
+        else:
+            pod = _pending(loaded, name)
         background = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
@@ -145,9 +161,17 @@ def explain(
                     now=now,
                     start_time=start_time,
                     attempt_time=attempt_time or 0.0,
+                    as_group=group is not None,
                 )
         finally:
             tell_failures(failures)
+        if group is not None:
+            cycles = cycles_of(attempts)
+            cycle = chosen_cycle(cycles, attempt)
+            print_group(cycle, cycles, top=top, as_json=as_json_)
+            if failures.count:
+                raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+            raise typer.Exit(0 if cycle.result is Result.PLACED else 1)
     explanation = _chosen(attempts, attempt)
     if node is not None:
         check_name("node", node, explanation.nodes)
@@ -177,11 +201,22 @@ def _attempts(
     now: bool,
     start_time: datetime | None,
     attempt_time: float,
+    as_group: bool,
 ) -> tuple[Sequence[Explanation], Decision | None]:
-    """The pod's attempts; and its outcome, if the last attempt left it waiting."""
+    """The pod's attempts; and its outcome, if the last attempt left it waiting. With `as_group`, its group's."""
     found: list[Explanation] = []
 
+    def take(explanation: Explanation) -> None:
+        if as_group or explanation.pod == pod.key:
+            found.append(explanation)
+
+    def is_wanted(other: Pod) -> bool:
+        # Of its group all members: each explanation has them.
+        return other.uid == pod.uid or (is_grouped(configuration, pod) and group_key(other) == group_key(pod))
+
     def is_placed() -> bool:
+        if as_group:
+            return any(each.group is not None and each.group.result is Result.PLACED for each in found)
         return bool(found) and found[-1].result is Result.PLACED
 
     profiles = profiles_of(configuration)
@@ -218,13 +253,22 @@ def _attempts(
             attempt_time=attempt_time,
             parallelism=1,
             feature_gates=configuration.gates,
-            explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
+            explaining=Explaining(take, is_wanted, beyond=True),
         ).run(until=is_placed)
     if report.interrupted and not is_placed():
         raise typer.Exit(ExitCode.INTERRUPTED)  # there could have been another attempt
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     return found, _after_waiting(found[-1], report.decisions)
+
+
+def _refuse_options_for_pods(
+    name: str, *, now: bool, node: str | None, plugin: str | None, html: Path | None
+) -> None:
+    options = {"--now": now, "--node": node, "--plugin": plugin, "--html": html}
+    for option, given in options.items():
+        if given:
+            raise UsageError(f"{option}: is for a pod, not for {name}; explain one of its members")
 
 
 def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision | None:

@@ -72,10 +72,11 @@ def _parts(
     if context.missing:
         yield block(*missing_lines(context.missing))
     for section in sections:
-        yield _section(section)
+        yield section_block(section)
 
 
-def _section(section: Section) -> Padding:
+def section_block(section: Section) -> Padding:
+    """A section for the console."""
     parts: list[Table | str] = []
     if section.headers:
         parts.append(_table(section))

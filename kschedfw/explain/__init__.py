@@ -13,6 +13,13 @@ from kschedfw.explain.explanation import (
     Verdict,
 )
 from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
+from kschedfw.explain.groups import (
+    GroupPreemptionStep,
+    GroupStage,
+    GroupStep,
+    MemberStep,
+    PlacementStep,
+)
 from kschedfw.explain.recording import Explaining, ExplainingScheduler
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.single_pod import explain_pod
@@ -37,7 +44,12 @@ __all__ = [
     "ExplanationWriter",
     "FilterStep",
     "GivesEvidence",
+    "GroupPreemptionStep",
+    "GroupStage",
+    "GroupStep",
+    "MemberStep",
     "NodeExplanation",
+    "PlacementStep",
     "PreFilterStep",
     "PreemptionCandidate",
     "PreemptionStep",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kschedfw.explain.explanation import Explanation, NodeExplanation
+from kschedfw.explain.groups import GroupStep, MemberStep
 from kschedfw.explain.steps import PreemptionCandidate
 from kschedfw.framework.status import Status
 
@@ -58,6 +59,69 @@ def as_json(explanation: Explanation) -> dict[str, object]:
         },
         "closest": [node.node for node in islice(explanation.closest(), MOST_CLOSEST)],
         "nodes": [_node(node) for node in explanation.rows()],
+        "group": None if explanation.group is None else explanation.group.group,
+    }
+
+
+def group_as_json(step: GroupStep) -> dict[str, object]:
+    """The decision on a group, with an object per placement, and in it one per member."""
+    preemption = step.preemption
+    return {
+        "group": step.group,
+        "profile": step.profile,
+        "attempt": step.attempt,
+        "result": step.result.value,
+        "endedBy": None if step.ended_by is None else step.ended_by.value,
+        "message": step.message,
+        "minCount": step.min_count,
+        "scheduledBefore": step.scheduled,
+        "topologyKey": step.topology_key,
+        "members": list(step.members),
+        "taken": step.taken,
+        "nearest": None if step.nearest is None else step.nearest.name,
+        "placements": [
+            {
+                "name": each.name,
+                "nodes": list(each.nodes),
+                "suffices": each.suffices,
+                "message": each.message,
+                "placed": each.placed,
+                "scores": dict(each.scores),
+                "total": each.total,
+                "members": [_member(member) for member in each.members],
+            }
+            for each in step.placements
+        ],
+        "preemption": None
+        if preemption is None
+        else {
+            "isSuccess": preemption.is_success,
+            "message": preemption.message,
+            "considered": preemption.considered,
+            "victims": [list(pods) for pods in preemption.victims],
+            "budgetViolations": preemption.budget_violations,
+        },
+    }
+
+
+def _member(member: MemberStep) -> dict[str, object]:
+    decision = member.decision
+    return {
+        "pod": member.pod,
+        "node": member.node or None,
+        "message": member.message,
+        "permit": None if member.permit is None else _status(member.permit),
+        "preempts": member.preempts,
+        "preFilter": None
+        if decision is None or decision.pre_filter.refusal is None
+        else _status(decision.pre_filter.refusal),
+        "feasible": [] if decision is None else list(decision.feasible),
+        "refused": {}
+        if decision is None
+        else {node.node: _status(node.refusal) for node in decision.rows() if node.refusal is not None},
+        "closest": []
+        if decision is None
+        else [_node(node) for node in islice(decision.closest(), MOST_CLOSEST)],
     }
 
 

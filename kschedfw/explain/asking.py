@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kschedfw.api.pod import Pod
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import Beyond
@@ -13,15 +15,19 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.hooks import asked_method
 
 
-def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond:
+def ask_all_filters(
+    framework: Framework, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo] | None = None
+) -> Beyond:
     """The rejections of every filter on every node, whatever the other filters say, and the evidence for them.
+
+    With `nodes`, only these nodes of the snapshot are asked about.
 
     As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
     said: dict[str, NodeToStatus] = {}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
     rows = framework.handle.snapshot.table.rows
-    for info in framework.handle.snapshot.node_infos:
+    for info in framework.handle.snapshot.node_infos if nodes is None else nodes:
         views = [(state, info)]
         if (crowded := framework.add_nominated_pods(state, pod, info)) is not None:
             views.append(crowded)

@@ -9,8 +9,10 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.explanation import Explanation, Result
+from kschedfw.explain.groups import GroupStage, GroupStep
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
     Beyond,
@@ -291,16 +293,32 @@ class DecisionRecord:
 
 def gated(framework: Framework, pod: Pod, status: Status) -> Explanation:
     """The explanation for a pod that pre_enqueue keeps out of the queue."""
-    refusal = PreFilterStep(refusal=status)
-    nodes = framework.handle.snapshot.table.names
-    return Explanation(
+    profile = framework.profile.scheduler_name
+    explanation = Explanation(
         pod.key,
-        framework.profile.scheduler_name,
+        profile,
         Result.GATED,
-        nodes,
+        framework.handle.snapshot.table.names,
         message=status.message,
-        pre_filter=refusal,
+        pre_filter=PreFilterStep(refusal=status),
     )
+    key = group_key(pod)
+    members = framework.handle.groups.get(key) if key else None
+    if members is None:
+        return explanation
+    group = framework.handle.cluster.get(PodGroup, key)
+    step = GroupStep(
+        key,
+        profile,
+        Result.GATED,
+        GroupStage.GATE,
+        message=status.message,
+        min_count=None if group is None else group.min_count,
+        scheduled=members.number_scheduled,
+        topology_key="" if group is None else group.topology_key,
+        members=[each.key for each in members.unscheduled],
+    )
+    return attrs.evolve(explanation, group=step)
 
 
 def _candidate(candidate: Candidate) -> PreemptionCandidate:

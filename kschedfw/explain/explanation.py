@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,6 +15,9 @@ from kschedfw.explain.steps import Beyond, FilterStep, PreemptionStep, PreFilter
 from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
+
+if TYPE_CHECKING:
+    from kschedfw.explain.groups import GroupStep  # whose members have an Explanation each
 
 
 class Result(StrEnum):
@@ -111,6 +115,9 @@ class Explanation:
     `pod` is its key; `attempt` is the number of the attempt, from 1. `node` is the node that the algorithm chose,
     even if the pod wasn't bound to it (see `result`); `message` says why it wasn't, in kube-scheduler's words.
     `nominated` is the node on which preemption has made room for it. A step that wasn't reached is None.
+
+    Of a member of a PodGroup, it is the decision on the placement that was taken, or on the first one tried if none
+    would do, and `nodes` are those of the placement. `group` is the decision on the group; None for other pods.
     """
 
     pod: str
@@ -126,6 +133,7 @@ class Explanation:
     score: ScoreStep | None = None
     preemption: PreemptionStep | None = None
     beyond: Beyond | None = None
+    group: GroupStep | None = None
 
     @property
     def feasible(self) -> tuple[str, ...]:

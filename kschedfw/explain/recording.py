@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder, gated
 from kschedfw.explain.explanation import Explanation
+from kschedfw.explain.group_record import GroupRecords
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.runtime.framework import Framework
@@ -93,6 +94,10 @@ class ExplainingScheduler:
         finally:
             chance.setstate(before)
         return record.explanation()
+
+    def groups(self, take: Callable[[Explanation], None]) -> GroupRecords:
+        """The observer of the cycles of groups (`GroupCycle.observer`). It gives `take` the explanations of members."""
+        return GroupRecords(take, self._wanted, self._order_of, self._attempts, beyond=self._beyond)
 
     def _order_of(self, framework: Framework) -> ProfileOrder:
         order = self._orders.get(framework)

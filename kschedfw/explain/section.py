@@ -22,6 +22,7 @@ class Section:
             "closest, or e.g.",
             "e.g.",
             "node",
+            "placement",
             "plugin",
             "reason",
             "score",

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
+from kschedfw.explain.group_sections import of_group
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
@@ -44,6 +45,8 @@ def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
     """The whole decision: the best nodes, why others weren't chosen, and what preemption found."""
     if explanation.message:
         yield Section(lines=(explanation.message,))
+    if explanation.group is not None:
+        yield Section(lines=(of_group(explanation.group),))
     if explanation.filter is not None and len(explanation.filter.feasible):
         yield _best(explanation, top)
     if others := _groups(explanation):

@@ -20,9 +20,10 @@ from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import ScheduleResult
+from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import DecisionObserver
-from kschedfw.scheduler.groups import GroupDecision
+from kschedfw.scheduler.groups import GroupDecision, GroupObserver
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 
 
@@ -200,18 +201,23 @@ class RecordingAlgorithm:
 class RecordingGroups:
     """Follows the cycles of groups: what is decided on each member is recorded in a ledger.
 
-    A cycle takes `seconds` of virtual time.
+    A cycle takes `seconds` of virtual time. `other` follows them, too.
     """
 
-    def __init__(self, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0) -> None:
+    def __init__(
+        self, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0, other: GroupObserver | None = None
+    ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._seconds = seconds
+        self._other = other
 
-    def member(self, placement: GroupPlacement, pod: Pod) -> DecisionObserver | None:  # noqa: ARG002  # a protocol's
-        return None
+    def member(self, placement: GroupPlacement, attempt: Attempt) -> DecisionObserver | None:
+        return None if self._other is None else self._other.member(placement, attempt)
 
     def decided(self, decision: GroupDecision) -> None:
+        if self._other is not None:
+            self._other.decided(decision)
         tried = () if decision.result is None else decision.result.members
         members = {member.attempt.pod.uid: member for member in tried}
         for pod in decision.group.pods:

@@ -36,6 +36,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import InlineExecutor
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.groups import GroupObserver
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
@@ -202,17 +203,21 @@ class Simulation:
             metrics=self._tally,
             feature_gates=feature_gates,
         )
-        if self.scheduler.group_cycle is not None:
-            self.scheduler.group_cycle.observer = RecordingGroups(self.ledger, self._time, attempt_time)
         generic = self.scheduler.algorithm
         assert isinstance(generic, GenericScheduler)
         self._past = timeline
         self._explaining = explaining
         self._explainer: ExplainingScheduler | None = None
+        groups: GroupObserver | None = None
         decider: Algorithm = generic
         if explaining is not None:
             decider = self._explainer = ExplainingScheduler(
                 generic, wanted=explaining.wanted, beyond=explaining.beyond
+            )
+            groups = self._explainer.groups(explaining.take)
+        if self.scheduler.group_cycle is not None:
+            self.scheduler.group_cycle.observer = RecordingGroups(
+                self.ledger, self._time, attempt_time, groups
             )
         if algorithm is not None:
             decider = algorithm(generic)

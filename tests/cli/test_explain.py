@@ -235,3 +235,93 @@ class TestExplain:
         headline, after = waited.out.splitlines()[:2]
         assert headline.startswith("shop/web: waiting for permission to go to ")
         assert after.startswith(f"after that: {end}")
+
+
+GROUPS = """\
+apiVersion: v1
+kind: Node
+metadata: {name: a1, labels: {rack: a}}
+status: {allocatable: {cpu: "2", memory: 8Gi, pods: "10"}}
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: train, namespace: ml}
+spec: {schedulingPolicy: {gang: {minCount: 3}}, schedulingConstraints: {topology: [{key: rack}]}}
+"""
+MEMBER = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-%d, namespace: ml}
+spec:
+  schedulingGroup: {podGroupName: train}
+  containers: [{name: main, image: app, resources: {requests: {cpu: 1}}}]
+"""
+GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Path:
+    path = tmp_path / "groups.yaml"
+    path.write_text(GROUPS + "".join(MEMBER % number for number in range(3)), encoding="utf-8")
+    return path
+
+
+class TestExplainGroup:
+    def test_a_group_without_a_place_exits_with_1_and_says_what_is_in_the_way(
+        self, kschedfw: Kschedfw, groups: Path
+    ) -> None:
+        result = kschedfw("explain", groups, "podgroup/train", "--feature-gates", GATES)
+        assert result.code == 1
+        assert result.out.startswith("podgroup ml/train: unschedulable (attempt ")
+        assert "ended at members: on no placement do enough members fit" in result.out
+        assert "2 of 3" in result.out
+        assert "cpu: 1 requested; 0 free of 2 allocatable" in result.out
+
+    def test_json_has_every_member_on_every_placement(self, kschedfw: Kschedfw, groups: Path) -> None:
+        result = kschedfw("explain", groups, "podgroup/ml/train", "--feature-gates", GATES, "--json")
+        told = json.loads(result.out)
+        assert (told["group"], told["endedBy"], told["nearest"]) == ("ml/train", "members", "a")
+        (placement,) = told["placements"]
+        assert [member["node"] for member in placement["members"]] == ["a1", "a1", None]
+        assert placement["members"][2]["refused"]["a1"]["reasons"] == ["Insufficient cpu"]
+
+    def test_a_group_that_is_placed_exits_with_0(self, kschedfw: Kschedfw, groups: Path) -> None:
+        groups.write_text(groups.read_text().replace("minCount: 3", "minCount: 2"))
+        result = kschedfw("explain", groups, "podgroup/train", "--feature-gates", GATES)
+        assert result.code == 0
+        assert result.out.startswith("podgroup ml/train: placed on a (attempt 1,")
+
+    def test_a_member_is_explained_by_its_part_in_the_groups_cycle(
+        self, kschedfw: Kschedfw, groups: Path
+    ) -> None:
+        result = kschedfw("explain", groups, "train-1", "--feature-gates", GATES)
+        assert result.code == 1
+        assert "member of podgroup ml/train: unschedulable" in result.out
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["podgroup/train"], "without the feature gate GenericWorkload"),
+            (["podgroup/trian", "--feature-gates", GATES], "did you mean train?"),
+            (["podgroup/train", "--feature-gates", GATES, "--now"], "--now: is for a pod"),
+            (
+                ["podgroup/train", "--feature-gates", GATES, "--attempt", "99"],
+                "--attempt 99: the group has had",
+            ),
+        ],
+        ids=["no-gate", "misspelt", "now", "attempt"],
+    )
+    def test_what_can_not_be_explained_is_refused_with_a_reason(
+        self, kschedfw: Kschedfw, groups: Path, arguments: list[str], said: str
+    ) -> None:
+        result = kschedfw("explain", groups, *arguments)
+        assert result.code == 2
+        assert said in result.err.replace("\n", " ")
+
+    def test_a_group_without_pending_members_is_refused(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        path = tmp_path / "empty.yaml"
+        path.write_text(GROUPS)
+        result = kschedfw("explain", path, "podgroup/train", "--feature-gates", GATES)
+        assert result.code == 2
+        assert "no pod is a member of it" in result.err

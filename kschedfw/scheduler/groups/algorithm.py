@@ -245,7 +245,7 @@ class GroupAlgorithm:
         attempt = member.attempt
         handle = attempt.framework.handle
         begun = handle.clock.monotonic()
-        observer = None if observe is None else observe.member(placement, attempt.pod)
+        observer = None if observe is None else observe.member(placement, attempt)
         try:
             member.result = self._algorithm.schedule_within(
                 attempt.framework, attempt.state, attempt.pod, placement.nodes, observer=observer
@@ -283,6 +283,9 @@ class GroupAlgorithm:
 class GroupObservation(Protocol):
     """Follows the trials of a group."""
 
-    def member(self, placement: GroupPlacement, pod: Pod) -> DecisionObserver | None:
-        """Return the observer of the decision on a member; None if nobody follows it."""
+    def member(self, placement: GroupPlacement, attempt: Attempt) -> DecisionObserver | None:
+        """Return the observer of the decision on a member; None if nobody follows it.
+
+        The attempt has the cycle state of this trial.
+        """
         ...

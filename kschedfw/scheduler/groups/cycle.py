@@ -46,14 +46,36 @@ _log = logging.getLogger(__name__)
 class GroupDecision:
     """What was decided in the cycle of a group.
 
-    `result` is None if the cycle ended before the algorithm, `preemption` if none was tried. `status` is that of the
-    group in the end.
+    `states` are the members when the cycle began. `result` is None if the cycle ended before the algorithm,
+    `preemption` if none was tried. `status` is that of the group in the end.
     """
 
     group: QueuedGroup
+    states: MemberStates
     result: GroupResult | None
     preemption: GroupPreemption | None
     status: Status
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the group waits for victims to go."""
+        if self.preemption is not None and self.preemption.status.is_success:
+            return True
+        return self.result is not None and self.result.is_waiting
+
+    @property
+    def refusals(self) -> Mapping[str, MemberRefusal]:
+        """Why members go back to the queue, by uid; without those that get the node that was found for them."""
+        tried = () if self.result is None else self.result.members
+        found = {pod.uid: MemberRefusal(self.status) for pod in self.group.pods}
+        for member in tried:
+            uid = member.attempt.pod.uid
+            if self.status.is_success and member.node_name:
+                del found[uid]
+            else:
+                failure = _failure(member, self.status, is_waiting=self.is_waiting)
+                found[uid] = MemberRefusal(failure, member.node_name)
+        return found
 
 
 @attrs.frozen(eq=False)
@@ -157,7 +179,7 @@ class GroupCycle:
         pods = tuple(attempt.pod for attempt in attempts)
         group = QueuedGroup(key, self._cluster.get(PodGroup, key), pods)
         if (mixed := _mixed_schedulers(group)) is not None:
-            self._end(group, None, None, mixed)
+            self._end(GroupDecision(group, states, None, None, mixed))
             for attempt in attempts:
                 self._cycle.fail(attempt, mixed)
             return {attempt.pod.uid: MemberRefusal(mixed) for attempt in attempts}
@@ -184,7 +206,7 @@ class GroupCycle:
             else:
                 status = preemption.status
         metrics.group_algorithm(self._clock.monotonic() - begun)
-        self._end(group, result, preemption, status)
+        self._end(GroupDecision(group, states, result, preemption, status))
         refused = self._submit(attempts, result, status, start, is_waiting=is_waiting)
         profile = framework.profile.scheduler_name
         metrics.group_attempt(_outcome(status), profile, self._clock.monotonic() - begun)
@@ -260,15 +282,9 @@ class GroupCycle:
         start(attempt, lambda: self._cycle.assume(attempt, result))
         call.is_done = call.is_done and attempt.is_binding
 
-    def _end(
-        self,
-        group: QueuedGroup,
-        result: GroupResult | None,
-        preemption: GroupPreemption | None,
-        status: Status,
-    ) -> None:
+    def _end(self, decision: GroupDecision) -> None:
         if self.observer is not None:
-            self.observer.decided(GroupDecision(group, result, preemption, status))
+            self.observer.decided(decision)
 
     def _tell(self, group: QueuedGroup, status: Status) -> None:
         """Write the group's condition, if it changes. A group that was scheduled once stays so."""

@@ -35,6 +35,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.totals import Totals
 from kschedfw.framework.status import Status
 from kschedfw.plugins.default_preemption import DefaultPreemptionArgs
+from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.groups import GroupDecision, GroupResult, MemberResult, VictimUnit
@@ -222,7 +223,8 @@ class _Decisions:
         self._own = _PodDecision(pod)
         return self._algorithm.schedule(framework, state, pod, observer=self._own)  # type: ignore[call-arg]
 
-    def member(self, placement: GroupPlacement, pod: Pod) -> _PodDecision:
+    def member(self, placement: GroupPlacement, attempt: Attempt) -> _PodDecision:
+        pod = attempt.pod
         return self._members.setdefault((placement.name, pod.uid), _PodDecision(pod))
 
     def decided(self, decision: GroupDecision) -> None:
@@ -279,7 +281,7 @@ class _Decisions:
         return told
 
     def _member_json(self, placement: GroupPlacement, member: MemberResult) -> Json:
-        told = self.member(placement, member.attempt.pod).json()
+        told = self.member(placement, member.attempt).json()
         told["chosen"] = member.node_name
         told["status"] = _status(member.status)
         if member.permit is not None:

@@ -1,0 +1,177 @@
+"""The explanation of a group as tables and sentences, for output."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kschedfw.explain.explanation import Result
+from kschedfw.explain.groups import GroupStage, GroupStep, MemberStep, PlacementStep
+from kschedfw.explain.section import EXAMPLES, Section
+
+_WHY: Final = {
+    GroupStage.GATE: "the members are kept out of the queue",
+    GroupStage.SCHEDULER_NAMES: "the members ask for different schedulers",
+    GroupStage.PLACEMENT_GENERATION: "there is no placement to try",
+    GroupStage.PRE_FILTER: "pre_filter refuses the members that have no node",
+    GroupStage.MEMBERS: "on no placement do enough members fit",
+    GroupStage.PERMIT: "every member has a node, and permit lets none of them pass",
+    GroupStage.PLACEMENT_SCORE: "several placements would do, and scoring them failed",
+}
+_ANYWHERE: Final = "all nodes"
+"""What the placement without a name is called."""
+
+
+def group_headline(step: GroupStep) -> str:
+    """The result for the group, in one line."""
+    match step.result:
+        case Result.PLACED:
+            what = f"placed on {_name(step.taken or '')}"
+        case Result.NOMINATED:
+            what = "waits for its victims to go"
+        case Result.GATED:
+            what = "not tried yet"
+        case other:
+            what = other.value
+    return f"podgroup {step.group}: {what} (attempt {step.attempt}, profile {step.profile})"
+
+
+def of_group(step: GroupStep) -> str:
+    """How a member's group fares, in one line, for the member's explanation."""
+    return f"member of {group_headline(step)}; nodes are those of {_counted(step)}"
+
+
+def _counted(step: GroupStep) -> str:
+    if not step.placements:
+        return "no placement"
+    counted = "the placement taken" if step.taken is not None else "the first placement tried"
+    return counted if len(step.placements) > 1 else "its placement"
+
+
+def group_overview(step: GroupStep, top: int = 5) -> Iterator[Section]:
+    """The whole decision: the step that ended it, the placements, and the members on the nearest one."""
+    yield Section(lines=tuple(_what_happened(step)))
+    if step.placements:
+        yield _placements(step, top)
+    nearest = step.nearest
+    if nearest is not None:
+        taken = nearest.name == step.taken
+        title = f"Members on {_name(nearest.name)}, {'taken' if taken else 'the nearest'}"
+        yield _members(nearest, title, top, taken=taken)
+    if step.preemption is not None:
+        yield _preemption(step)
+
+
+def obstructed(step: GroupStep) -> MemberStep | None:
+    """The first member without a node on the nearest placement whose obstacles are known; None for a placed group."""
+    if step.nearest is None or step.taken is not None:
+        return None
+    return next(
+        (each for each in step.nearest.refused if each.decision is not None and each.decision.beyond), None
+    )
+
+
+def _what_happened(step: GroupStep) -> Iterator[str]:
+    if step.message:
+        yield step.message
+    if step.ended_by is GroupStage.PREEMPTION:
+        is_success = step.preemption is not None and step.preemption.is_success
+        yield f"ended at preemption: {'victims are being evicted' if is_success else 'it failed'}"
+    elif step.ended_by is not None:
+        yield f"ended at {step.ended_by.value}: {_WHY[step.ended_by]}"
+    members = f"{len(step.members)} member{'' if len(step.members) == 1 else 's'} without a node"
+    before = f", {step.scheduled} on nodes already" if step.scheduled else ""
+    if step.min_count is None:
+        yield f"{members}{before}; each may run without the others"
+    else:
+        yield f"{members}{before}; at least {step.min_count} run, or none"
+
+
+def _placements(step: GroupStep, top: int) -> Section:
+    shown = sorted(step.placements, key=lambda each: (each.name != step.taken, each.distance))[:top]
+    headers = ["placement", "nodes", "members", "total", "what is in the way"]
+    rows = [
+        [
+            _name(each.name) + (" (taken)" if each.name == step.taken else ""),
+            str(len(each.nodes)),
+            f"{each.placed} of {len(each.members)}",
+            "" if each.total is None else str(each.total),
+            _in_the_way(each),
+        ]
+        for each in shown
+    ]
+    for column in (4, 3):  # those without anything in them, from the right
+        if not any(row[column] for row in rows):
+            for line in (headers, *rows):
+                del line[column]
+    rest = len(step.placements) - len(shown)
+    lines = [f"{rest} more placements"] if rest else []
+    lines += [
+        f"{_name(each.name)}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
+        for each in shown
+        if each.scores
+    ]
+    title = f"Placements by {step.topology_key}" if step.topology_key else "Placements"
+    return Section(title, tuple(headers), tuple(map(tuple, rows)), tuple(lines))
+
+
+def _in_the_way(placement: PlacementStep) -> str:
+    """Why the first member without a node has none, else what permit said."""
+    for each in placement.refused:
+        if each.decision is None or each.decision.filter is None:
+            return each.message
+        by_status = each.decision.filter.refusals.by_status()
+        reasons = Counter({reason: 0 for status in by_status for reason in status.reasons})
+        for status, nodes in by_status.items():
+            reasons.update(dict.fromkeys(status.reasons, len(nodes)))
+        return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    return "" if placement.suffices else next(filter(None, map(_permit, placement.members)), "")
+
+
+def _members(placement: PlacementStep, title: str, top: int, *, taken: bool) -> Section:
+    """The members with the same fate together: first those without a node, then those that have one."""
+    alike: dict[str, list[MemberStep]] = {}
+    for each in placement.refused:
+        alike.setdefault(each.message, []).append(each)
+    rows = [
+        (str(len(found)), "none", message, _listed([each.pod for each in found]))
+        for message, found in alike.items()
+    ]
+    by_permit: dict[str, list[MemberStep]] = {}
+    for each in placement.members:
+        if each.node:  # those of a group that is placed don't wait any more
+            by_permit.setdefault("" if taken else _permit(each), []).append(each)
+    for permit, members in by_permit.items():
+        on = Counter(each.node for each in members)
+        nodes = _listed([f"{node} ({count})" if count > 1 else node for node, count in on.most_common()])
+        rows.append((str(len(members)), nodes, permit, _listed([each.pod for each in members])))
+    lines = (f"{len(rows) - top} more kinds of refusals",) if len(rows) > top else ()
+    return Section(title, ("members", "node", "reason", "e.g."), tuple(rows[:top]), lines)
+
+
+def _permit(member: MemberStep) -> str:
+    if member.preempts:
+        return "once its victims are gone"
+    return "" if member.permit is None or member.permit.is_success else member.permit.reasons[0]
+
+
+def _preemption(step: GroupStep) -> Section:
+    preemption = step.preemption
+    assert preemption is not None
+    if not preemption.is_success:
+        return Section("Preemption", lines=(preemption.message,))
+    rows = tuple((_listed(pods), str(len(pods))) for pods in preemption.victims)
+    lines = [f"{preemption.considered} pods or groups of a lower priority were considered"]
+    if preemption.budget_violations:
+        lines.append(f"PodDisruptionBudgets violated: {preemption.budget_violations}")
+    return Section("Preemption", ("victims", "pods"), rows, tuple(lines))
+
+
+def _name(name: str) -> str:
+    return name or _ANYWHERE
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - EXAMPLES
+    return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])

@@ -1,0 +1,148 @@
+"""The decision on a group of pods that are scheduled together: its placements, and its members on each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.explain.explanation import Explanation, Result
+from kschedfw.framework.status import Status
+
+
+class GroupStage(StrEnum):
+    """The step that ended the cycle of a group without a place for it."""
+
+    GATE = "gate"
+    """There was no cycle: pre_enqueue keeps the members out of the queue."""
+    SCHEDULER_NAMES = "scheduler names"
+    """Members ask for different schedulers."""
+    PLACEMENT_GENERATION = "placement generation"
+    """No placement came out of it, or its plugin failed."""
+    PRE_FILTER = "pre_filter"
+    """On the nearest placement, pre_filter refused every member that has no node."""
+    MEMBERS = "members"
+    """On no placement do enough members fit."""
+    PERMIT = "permit"
+    """On the nearest placement every member has a node, and permit lets none of them pass."""
+    PLACEMENT_SCORE = "placement score"
+    """Several placements would do, and a plugin failed to score them."""
+    PREEMPTION = "preemption"
+    """Victims are being evicted, or looking for them failed."""
+
+
+@attrs.frozen(eq=False)
+class MemberStep:
+    """How a member fared on a placement.
+
+    `node` is the node that it would get, empty for none; `message` says why none, in kube-scheduler's words.
+    `permit` is what permit plugins said, None if they weren't asked. `decision` has the filters' answers on the nodes
+    of the placement, without scores; None for a member that nobody wanted explained. `preempts`: the node is one where
+    victims have to go first.
+    """
+
+    pod: str
+    node: str = ""
+    message: str = ""
+    permit: Status | None = None
+    decision: Explanation | None = None
+    preempts: bool = False
+
+
+@attrs.frozen(eq=False)
+class PlacementStep:
+    """How a group fared on a placement, with its members in the order in which they were tried.
+
+    `suffices` says whether so many members fit that the group could go there, `message` why not. `scores` are weighted,
+    by plugin; they are empty unless several placements suffice.
+    """
+
+    name: str
+    nodes: Sequence[str]
+    suffices: bool
+    message: str
+    members: Sequence[MemberStep]
+    scores: Mapping[str, int] = EMPTY
+
+    @property
+    def placed(self) -> int:
+        """How many of the members have a node on it."""
+        return sum(1 for each in self.members if each.node)
+
+    @property
+    def total(self) -> int | None:
+        """The sum of the scores; None without any."""
+        return sum(self.scores.values()) if self.scores else None
+
+    @property
+    def refused(self) -> Sequence[MemberStep]:
+        """The members without a node on it."""
+        return [each for each in self.members if not each.node]
+
+    @property
+    def distance(self) -> tuple[float, ...]:
+        """Sorts the placement first that is nearest to taking the group.
+
+        That is the one with most members; among equal ones, that on which the first member without a node has the
+        closest node (`NodeExplanation.obstacles`).
+        """
+        for each in self.refused:
+            closest = None if each.decision is None else next(each.decision.closest(), None)
+            if closest is not None:
+                return (not self.suffices, -self.placed, *closest.obstacles)
+        return (not self.suffices, -self.placed)
+
+
+@attrs.frozen(eq=False)
+class GroupPreemptionStep:
+    """What came of looking for room for the group.
+
+    With success, the pods in `victims` are being evicted, each entry being pods that go together. `considered` is the
+    number of such units of a lower priority than the group's.
+    """
+
+    is_success: bool
+    message: str
+    considered: int = 0
+    victims: Sequence[Sequence[str]] = ()
+    budget_violations: int = 0
+
+
+@attrs.frozen(eq=False, slots=False)
+class GroupStep:
+    """Why a group got its places, or none, in one cycle.
+
+    `ended_by` is None if the group is placed. `message` is that of its condition. `min_count` is None for a group
+    whose members may run alone; `scheduled` members were on nodes before. `placements` are in the order of their
+    trial, and `taken` is the name of the one that the group goes to, None for none.
+    """
+
+    group: str
+    profile: str
+    result: Result
+    ended_by: GroupStage | None
+    attempt: int = 1
+    message: str = ""
+    min_count: int | None = None
+    scheduled: int = 0
+    topology_key: str = ""
+    members: Sequence[str] = ()
+    placements: Sequence[PlacementStep] = ()
+    taken: str | None = None
+    preemption: GroupPreemptionStep | None = None
+
+    @cached_property
+    def nearest(self) -> PlacementStep | None:
+        """The placement taken, or the one that is nearest to taking the group; None without placements."""
+        for each in self.placements:
+            if each.name == self.taken:
+                return each
+        return min(self.placements, key=lambda each: each.distance, default=None)
+
+    @property
+    def needed(self) -> int:
+        """How many more members have to get a node for the group to be scheduled."""
+        return 1 if self.min_count is None else max(self.min_count - self.scheduled, 1)
