@@ -37,9 +37,7 @@ def plain(value: object, *, conceal: bool = True) -> object:
                 conceal=conceal,
             )
             for field in attrs.fields(cls)
-            if not (
-                field.metadata.get("beyond_kube_scheduler") and getattr(value, field.name) == field.default
-            )
+            if not _is_left_out(value, field)
         }
         return {key: content for key, content in found.items() if content not in (None, [], {}, "")}
     if isinstance(value, Enum):
@@ -53,6 +51,11 @@ def plain(value: object, *, conceal: bool = True) -> object:
     if isinstance(value, (list, tuple)):
         return [plain(item, conceal=conceal) for item in value]
     return value
+
+
+def _is_left_out(value: object, field: attrs.Attribute[object]) -> bool:
+    """Whether the field is none of kube-scheduler's and has its default."""
+    return bool(field.metadata.get("beyond_kube_scheduler")) and getattr(value, field.name) == field.default
 
 
 def _shown(value: object, field: attrs.Attribute[object]) -> object:
@@ -70,10 +73,12 @@ def _of_type(value: object, type_: object, *, conceal: bool) -> object:
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
     """All settings except the profiles; feature gates that were given, if any."""
     gates = dict(sorted(configuration.gates.given.items()))
+    hints = get_type_hints(Settings, include_extras=True)
     return {
         **{
-            json_name(field): plain(getattr(configuration, field.name), conceal=conceal)
+            json_name(field): _of_type(getattr(configuration, field.name), hints[field.name], conceal=conceal)
             for field in attrs.fields(Settings)
+            if not _is_left_out(configuration, field)
         },
         **({"featureGates": gates} if gates else {}),
     }

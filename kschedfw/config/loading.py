@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from kschedfw.api.convert import structure
+from kschedfw.api.convert import json_name, structure
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
 from kschedfw.api.strict import unknown_fields, without_unset
@@ -85,7 +85,7 @@ def _configuration(
     gates = _merged(gates, written, errors)
     errors += settings_errors(written, document.api_version)
     profiles: list[ProfileConfiguration] = []
-    warnings = [*document.warnings, *_version_warning(document), *gates.notes]
+    warnings = [*document.warnings, *_version_warning(document), *gates.notes, *_own_fields(document)]
     for index, profile in enumerate(written.profiles):
         built = build_profile(profile, catalog, document.api_version, gates)
         errors += [error.inside(f"profiles[{index}]") for error in built.errors]
@@ -195,6 +195,17 @@ def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguratio
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (attrs.evolve(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
     return attrs.evolve(written, profiles=profiles), unknown
+
+
+def _own_fields(document: ConfigurationDocument) -> list[str]:
+    own = [
+        json_name(field) for field in attrs.fields(Settings) if field.metadata.get("beyond_kube_scheduler")
+    ]
+    return [
+        f"{name}: kschedfw run has it; kube-scheduler refuses a file with it"
+        for name in own
+        if name in document.content
+    ]
 
 
 def _version_warning(document: ConfigurationDocument) -> list[str]:

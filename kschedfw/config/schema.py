@@ -25,6 +25,7 @@ POINTS: Final = tuple(point for point in ExtensionPoint if point not in PLACEMEN
 """The extension points that a configuration lists plugins for."""
 
 _UNSET: Final = {"zero_is_unset": True}
+_BEYOND: Final = {"beyond_kube_scheduler": True}
 
 
 @attrs.frozen
@@ -128,6 +129,10 @@ class Settings:
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     extenders: tuple[ExtenderConfig, ...] = ()
+    hook_timeout: Duration = attrs.field(default=0.0, metadata=_BEYOND)
+    """Seconds after which `kschedfw run` reports a hook that hasn't returned; 0: never."""
+    fail_on_hook_timeout: bool = attrs.field(default=False, metadata=_BEYOND)
+    """Whether the attempt fails, too."""
 
 
 @attrs.frozen(kw_only=True)

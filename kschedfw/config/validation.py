@@ -52,6 +52,11 @@ def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str)
         why = "must be greater than or equal to PodInitialBackoffSeconds"
         yield FieldError.invalid("podMaxBackoffSeconds", longest, why)
     yield from extender_errors(configuration.extenders)
+    if configuration.hook_timeout < 0:
+        why = "must not be negative"
+        yield FieldError.invalid("hookTimeout", format_duration(configuration.hook_timeout), why)
+    if configuration.fail_on_hook_timeout and not configuration.hook_timeout:
+        yield FieldError.invalid("failOnHookTimeout", True, "needs a hookTimeout")
 
 
 def _int32(path: str, value: int) -> Errors:

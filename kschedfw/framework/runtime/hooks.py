@@ -83,6 +83,11 @@ class HookTable:
             name: {hook: _bound(hook, impl, plugin) for hook, impl in registry.hookimpls(name).items()}
             for name, plugin in plugins.items()
         }
+        if (guard := registry.guard) is not None:
+            self._implemented = {
+                name: {hook: guard(hook, name, function) for hook, function in hooks.items()}
+                for name, hooks in self._implemented.items()
+            }
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)

@@ -7,12 +7,12 @@ import re
 import sys
 import traceback
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import pluggy
 
@@ -23,6 +23,8 @@ from kschedfw.framework.runtime.hook_checks import hook_problems
 
 PluginT = TypeVar("PluginT", bound=type[AnyPlugin])
 
+
+HookGuard: TypeAlias = Callable[[str, str, Callable[..., object]], Callable[..., object]]
 
 REPLACING = f"{PROJECT}.replace"
 """The entry-point group of plugins that take the place of one of the same name in the group `kschedfw`."""
@@ -48,9 +50,13 @@ class Registry:
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
     by `register(…, replace=True)`, an installed one by its entry point, in the group `kschedfw.replace` instead of
     `kschedfw`. Without that it is an error that names both.
+
+    A `guard` gets the name of a hook, of a plugin, and the hook itself, and returns what is called in its place by the
+    frameworks of this registry. Without one, hooks are called as they are.
     """
 
-    def __init__(self, *, entry_points: bool = True) -> None:
+    def __init__(self, *, entry_points: bool = True, guard: HookGuard | None = None) -> None:
+        self.guard = guard
         self._manager = _Manager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._entry_points = _installed() if entry_points else {}

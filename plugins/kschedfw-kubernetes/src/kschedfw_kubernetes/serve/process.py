@@ -21,7 +21,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Clock, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw import Clock, Registry, SchedulerConfiguration, scheduler_from_configuration
 from kschedfw.api import EMPTY, PodGroup, without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import GENERIC_WORKLOAD
@@ -40,6 +40,7 @@ from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
 from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
 from kschedfw_kubernetes.serve.endpoints import Endpoints
+from kschedfw_kubernetes.serve.hook_watch import HookWatch
 from kschedfw_kubernetes.serve.report import Report
 from kschedfw_kubernetes.serve.server import EndpointServer
 from kschedfw_kubernetes.serve.sharing import Sharing
@@ -136,9 +137,15 @@ class SchedulerProcess:
         if options.sharing is not None and not options.dry_run:
             profiles = profiles_of(self._configuration)
             written = self._claiming = options.sharing.claiming(self._cluster, client, _identity(), profiles)
+        self._hook_watch: HookWatch | None = None
+        if configuration.hook_timeout:
+            self._hook_watch = HookWatch(
+                self._clock, configuration.hook_timeout, fail=configuration.fail_on_hook_timeout
+            )
         self._scheduler = scheduler_from_configuration(
             self._configuration,
             written,
+            registry=None if self._hook_watch is None else Registry(guard=self._hook_watch.guard),
             clock=self._clock,
             random=Random(),
             executor=self._bindings,
@@ -193,6 +200,8 @@ class SchedulerProcess:
         _log.info(Structured("Starting kschedfw", version=version("kschedfw"), pid=os.getpid()))
         if self._server is not None:
             self._server.start(self._endpoints)
+        if self._hook_watch is not None:
+            self._hook_watch.start()
         threading.Thread(target=self._work, name="kschedfw-scheduler", daemon=True).start()
         ending = self._wait_for_ending()
         self._stopping = True
@@ -315,6 +324,8 @@ class SchedulerProcess:
         """Shut down: no new cycles, finish binding cycles, send events, release the lease; each with its timeout."""
         _log.info("no new scheduling cycles; binding cycles have %g s to end", BINDING_SECONDS)
         self._scheduler.stop()
+        if self._hook_watch is not None:
+            self._hook_watch.close()
         with self._lock:
             is_scheduling = self._is_scheduling
         if not is_scheduling:
