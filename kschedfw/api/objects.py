@@ -145,7 +145,7 @@ def read_object(
         ManifestError: with everything that the API server would refuse.
     """
     errors = list(unknown)
-    if not errors and kind.cls is Pod and check and (pod := _common_pod(manifest, kind, ordinal)) is not None:
+    if not errors and kind.cls is Pod and (pod := _common_pod(manifest, kind, ordinal)) is not None:
         return pod
     try:
         raw = structure(manifest, kind.cls)
