@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 from kschedfw_advisor.scale_up import ScaleUp, plan_scale_up
 
-from kschedfw import InMemoryCluster, Pod, Scheduler, make_pod
+from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, WhatIf, make_pod, make_pod_group
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
@@ -247,3 +247,59 @@ def test_a_scheduler_on_the_cluster_with_these_nodes_places_as_many_pods_and_wit
     assert placed(counts) == total
     for name, count in counts.items():
         assert placed({**counts, name: count - 1}) < total
+
+
+GATES = FeatureGates.of("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+
+
+def rack_node(name: str, cpu: int = 10, rack: str = "x", **labels: str) -> NodeBuilder:
+    return node(name, cpu=cpu).labels({"rack": rack, **labels})
+
+
+def plan_of_gang(least: int, gang: list[Pod], *groups: NodeGroup, racks: bool = False) -> ScaleUp:
+    made = make_pod_group("g").gang(min_count=least)
+    objects = [rack_node("n1", cpu=4, rack="a").build(), (made.topology("rack") if racks else made).build()]
+    return plan_scale_up(WhatIf([*objects, *gang], feature_gates=GATES), groups)
+
+
+def gang_of(count: int, **selectors: int) -> list[Pod]:
+    """So many members, and so many more for each kind of node."""
+    plain = [make_pod(f"g-{number}").requests(cpu=2).group("g").build() for number in range(count)]
+    return plain + [
+        make_pod(f"{kind}-{number}").requests(cpu=2).group("g").node_selector(kind=kind).build()
+        for kind, number_of_kind in selectors.items()
+        for number in range(number_of_kind)
+    ]
+
+
+def test_gang_gets_as_many_nodes_as_place_all_of_it_beside_what_is_there() -> None:
+    found = plan_of_gang(16, gang_of(16), group(rack_node("x")))
+    assert (found.best.counts, len(found.best.placed)) == ({"x": 3}, 16)
+
+
+def test_gang_with_a_topology_gets_all_its_nodes_in_one_rack() -> None:
+    found = plan_of_gang(16, gang_of(16), group(rack_node("x")), racks=True)
+    assert found.best.counts == {"x": 4}  # what is free in the other rack is of no use
+    extending = plan_of_gang(16, gang_of(16), group(rack_node("more", rack="a")), racks=True)
+    assert extending.best.counts == {"more": 3}
+
+
+def test_gang_whose_members_need_nodes_of_two_groups_gets_both() -> None:
+    groups = group(rack_node("gpu", kind="gpu")), group(rack_node("cpu", kind="cpu"))
+    found = plan_of_gang(16, gang_of(0, gpu=15, cpu=1), *groups)
+    assert [each.placed for each in found.alone.values()] == [(), ()]
+    assert (found.best.counts, len(found.best.placed)) == ({"gpu": 3, "cpu": 1}, 16)
+
+
+def test_gang_that_the_groups_bounds_do_not_suffice_for_gets_no_node_at_all() -> None:
+    groups = group(rack_node("gpu", kind="gpu"), most=2), group(rack_node("cpu", kind="cpu"))
+    found = plan_of_gang(16, gang_of(0, gpu=15, cpu=1), *groups)
+    assert (found.best.counts, len(found.best.refused)) == ({}, 16)
+
+
+def test_search_of_mixtures_knows_that_members_of_a_gang_need_each_other() -> None:
+    pytest.importorskip("scipy")
+    groups = group(rack_node("gpu", kind="gpu"), "5"), group(rack_node("cpu", kind="cpu"), "1")
+    found = plan_of_gang(16, gang_of(0, gpu=15, cpu=1), *groups)
+    assert found.search is not None
+    assert (found.search.cost, found.search.bound) == (16.0, 16.0)

@@ -87,8 +87,9 @@ def plan_scale_up(
 
     Pods that have a place without new nodes get it first; the others are scheduled once the nodes are there, without
     preemption. The plans that are compared are each group alone, and the groups one after the other, each time the one
-    that gets a pod a place most cheaply. Of each group as many nodes are taken away again as can be without losing a
-    pod. So the answer is one that works, and that works with no node less.
+    that gets a pod a place most cheaply; where pods are left, also all groups at once, as gangs may need them. Of each
+    group as many nodes are taken away again as can be without losing a pod. So the answer is one that works, and that
+    works with no node less.
 
     With the extra `optimal`, cheaper mixtures are then searched by an integer programme, each of which is tried out by
     scheduling, until there is none or enough were tried.
@@ -125,9 +126,12 @@ class _Planner:
                 alone[name] = self._fewest(trial, least, name, waiting)
             self._tell("mixtures", len(self._groups), len(self._groups))
             plans = [*alone.values(), self._topped_up(trial, least, waiting, alone)]
+            if plans[-1].refused and len(self._groups) > 1:
+                plans.append(self._jointly(trial, plans[-1], waiting))
             best = self._trimmed(trial, min(plans, key=self._order), waiting)
             search = None
-            if is_installed() and sum(bool(each.placed) for each in alone.values()) > 1:
+            helpful = sum(bool(each.placed) for each in alone.values())
+            if is_installed() and (helpful > 1 or len(best.counts) > 1):
                 best, search = self._searched(trial, waiting, best, plans)
             return ScaleUp(before.placed, before.refused, best, alone, self._room, search)
 
@@ -196,16 +200,41 @@ class _Planner:
             now, offers = min(better, key=lambda each: self._cost_of_a_pod(each, now)), None
         return now
 
+    def _jointly(self, trial: Transaction, now: Purchase, waiting: Sequence[Pod]) -> Purchase:
+        """The purchase with more nodes of all groups at once, if that gets more pods a place.
+
+        A gang may need nodes of several groups, without which none of its pods is placed. Of each group as few nodes
+        are kept as do as much, the most expensive groups first.
+        """
+        more = len(now.refused)
+        counts = {name: min(now.counts.get(name, 0) + more, room) for name, room in self._room.items()}
+        found = self._try(trial, counts, waiting)
+        if len(found.placed) <= len(now.placed):
+            return now
+        for name in sorted(counts, key=self._dearness):
+            tried: dict[int, Purchase] = {}
+
+            def place(count: int, name: str = name, tried: dict[int, Purchase] = tried) -> int:
+                tried[count] = self._try(trial, {**counts, name: count}, waiting)
+                return len(tried[count].placed)
+
+            least = self._least[name]
+            if counts[name] <= least:
+                continue
+            enough = least if place(least) >= len(found.placed) else smallest_count(place, counts[name])
+            counts[name], found = enough, tried[enough]
+        return found
+
+    def _dearness(self, name: str) -> Decimal:
+        """Sorts the most expensive group first."""
+        return -(self._groups[name].price or Decimal(0))
+
     def _cost_of_a_pod(self, purchase: Purchase, now: Purchase) -> Decimal:
         return (self._cost(purchase) - self._cost(now)) / (len(purchase.placed) - len(now.placed))
 
     def _trimmed(self, trial: Transaction, purchase: Purchase, waiting: Sequence[Pod]) -> Purchase:
         """The purchase without the nodes that it can do without, the most expensive groups first."""
-
-        def dearness(name: str) -> Decimal:
-            return -(self._groups[name].price or Decimal(0))
-
-        for name in sorted(purchase.counts, key=dearness):
+        for name in sorted(purchase.counts, key=self._dearness):
             while purchase.counts.get(name, 0) > self._least.get(name, 0):
                 fewer = self._try(trial, {**purchase.counts, name: purchase.counts[name] - 1}, waiting)
                 if len(fewer.placed) < len(purchase.placed):
@@ -290,7 +319,10 @@ class _Planner:
                 room = _room(node, nested.pods_on(node.name))
                 for counts, pods in zip(most, alike.values(), strict=True):
                     counts[name] = _taken(nested, node, pods)
-                    needs_others = pods[0].spec.topology_spread_constraints or not counts[name]
+                    spec = pods[0].spec
+                    needs_others = (
+                        spec.topology_spread_constraints or spec.scheduling_group or not counts[name]
+                    )
                     if needs_others and any((pod.key, name) in proven for pod in pods):
                         counts[name] = len(pods)
             cost = float(group.price) if self._has_prices and group.price is not None else 1.0

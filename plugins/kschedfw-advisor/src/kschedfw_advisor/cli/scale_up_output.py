@@ -66,7 +66,7 @@ def _parts(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background)
         if answer.best.counts:
             yield _best(answer, groups)
         if len(groups) > 1:
-            if sum(bool(each.placed) for each in answer.alone.values()) > 1:
+            if answer.search is not None or sum(bool(each.placed) for each in answer.alone.values()) > 1:
                 yield block(
                     _searched(answer.search, "is cheaper" if _have_prices(groups) else "has fewer nodes")
                 )
