@@ -21,7 +21,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.metrics import BatchAttempt, BatchFlush, MetricsRecorder
+from kschedfw.framework.metrics import BatchAttempt, BatchFlush, MetricsRecorder, listens
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -96,14 +96,16 @@ class _KeptSearch:
 class Batch:
     """The kept search of a profile, and the turn of the pod that is being scheduled.
 
-    A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen. A pod that gets no
-    node, or that another profile schedules, has no `end`: cycles are numbered, and the gap shows.
+    A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen; or `begin` and
+    `pass_by`. A pod that gets no node, or that another profile schedules, has neither: cycles are numbered, and the
+    gap shows.
     """
 
     def __init__(self, framework: Framework, clock: Clock, metrics: MetricsRecorder) -> None:
         self._framework = framework
         self._clock = clock
         self._metrics = metrics
+        self._measures = listens(metrics)
         self._profile = framework.profile.scheduler_name
         names = dict.fromkeys(name for point in _SIGNED_POINTS for name in framework.plugins_at(point))
         self._plugins = [framework.plugins[name] for name in names]
@@ -183,6 +185,17 @@ class Batch:
         if hint is None or hint.node != node:
             self._keep(pod, feasible, scored)
         self._metrics.batch_stored(self._profile, self._clock.monotonic() - started)
+
+    def pass_by(self, state: CycleState, pod: Pod, selector: HostSelector, node: str, feasible: int) -> None:
+        """End the turn of a pod without a signature, whose node was found without a hint.
+
+        Nothing is kept. `take_hint` and `end` would only tell metrics why, which takes longer than the rest.
+        """
+        if self._measures:
+            self.take_hint(state, pod, selector)
+            self.end(pod, node, feasible)
+        else:
+            self._last_cycle, self._last_node, self._kept = self._cycle, node, None
 
     def _keep(self, pod: Pod, feasible: int, scored: Scored | None) -> None:
         if feasible > 1 and self.signature is not None and scored is not None:

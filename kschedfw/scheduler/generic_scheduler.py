@@ -204,8 +204,7 @@ class GenericScheduler:
             self._batch = self._batching.begin(framework, state, pod)
         if (placed := self._place_in_one_pass(framework, state, pod)) is not None:
             if self._batch is not None:
-                self._batch.take_hint(state, pod, self._selector)
-                self._batch.end(pod, placed.suggested_host, placed.feasible_nodes)
+                self._batch.pass_by(state, pod, self._selector, placed.suggested_host, placed.feasible_nodes)
             return placed
         feasible, evaluated = self._find(framework, state, pod, None)
         return self._choose(framework, state, pod, feasible, evaluated)
@@ -252,16 +251,17 @@ class GenericScheduler:
             or (self._batch is not None and self._batch.signature is not None)
         ):
             return None
-        table = self._snapshot.table
-        start = self._next_start_node_index % len(table)
-        best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, len(table)))
+        infos = self._snapshot.node_infos
+        count = len(infos)
+        start = self._next_start_node_index % count
+        best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, count))
         if best is None:
             return None
         # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
         # fill the first nodes of the order and never look at the last ones.
-        self._next_start_node_index = (self._next_start_node_index + best.looked_at) % len(table)
+        self._next_start_node_index = (self._next_start_node_index + best.looked_at) % count
         row = best.rows[pick_of(len(best.rows), self._random)]
-        return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)
+        return ScheduleResult(infos[row].node.metadata.name, best.looked_at, best.feasible)
 
     def _find(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None
