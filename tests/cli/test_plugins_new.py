@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import subprocess
 import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
+from kschedfw import Plugin, Registry
 from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.plugins_new import TEMPLATE
 from kschedfw.cli.plugins_new_names import ProjectNames
+from kschedfw.config import parse_configuration
 from tests.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,6 +31,17 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+def check_release(project: str, tag: str) -> tuple[int, str]:
+    """The exit code of the project's own check, and what it says."""
+    done = subprocess.run(
+        [sys.executable, f"{project}/.github/check_release.py", tag],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    return done.returncode, done.stderr
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *args: str, code: int = 2) -> str:
@@ -108,6 +124,49 @@ class TestProject:
         assert licence.startswith("MIT License\n\nCopyright (c) Zoë 'Z' O\"Hara\n")
         assert sorted(path.name for path in Path.cwd().iterdir()) == ["a"]
         assert capsys.readouterr().out.startswith("a/b has the plugin Row. Next:\n\n  cd a/b\n")
+
+    def test_a_release_needs_a_tag_a_version_and_a_changelog_that_agree(self) -> None:
+        assert app.run(["plugins", "new", "rack"]) == 0
+        assert check_release("rack", "v0.2.0") == (
+            1,
+            "pyproject.toml has version 0.1.0, so the tag must be v0.1.0, not v0.2.0\n",
+        )
+        assert check_release("rack", "v0.1.0") == (
+            1,
+            "CHANGELOG.md has no heading '## 0.1.0 (YYYY-MM-DD)'\n",
+        )
+        changelog = Path("rack/CHANGELOG.md")
+        text = changelog.read_text(encoding="utf-8")
+        assert "`Rack`: a filter and a score" in text
+        changelog.write_text(text.replace("## Unreleased", "## 0.1.0 (2027-01-31)"), encoding="utf-8")
+        assert check_release("rack", "v0.1.0") == (0, "")
+
+    def test_only_the_job_that_publishes_may_say_who_it_is_and_it_publishes_what_was_checked(self) -> None:
+        assert app.run(["plugins", "new", "rack"]) == 0
+        text = Path("rack/.github/workflows/release.yml").read_text(encoding="utf-8")
+        workflow = yaml.safe_load(text)
+        build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+        assert workflow["permissions"] == {"contents": "read"}
+        assert "permissions" not in build
+        assert publish["permissions"] == {"id-token": "write"}
+        assert (publish["needs"], publish["environment"]) == ("build", "pypi")
+        assert "secrets." not in text
+        runs = [step["run"] for step in build["steps"] if "run" in step]
+        assert runs[0] == 'python .github/check_release.py "$GITHUB_REF_NAME"'
+        checks = next(run for run in runs if "pytest" in run)
+        tested = yaml.safe_load(Path("rack/.github/workflows/test.yml").read_text(encoding="utf-8"))
+        assert checks.split(" && ") == [
+            step["run"] for step in tested["jobs"]["test"]["steps"][3:]
+        ]  # the same as for every change
+
+    def test_its_page_has_a_profile_that_loads(self) -> None:
+        assert app.run(["plugins", "new", "rack"]) == 0
+        page = Path("rack/docs/index.md").read_text(encoding="utf-8")
+        (profile,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        registry = Registry()
+        registry.register(type("Rack", (Plugin,), {"name": "Rack", "args_type": dict}))
+        (loaded,) = parse_configuration(profile, "docs/index.md", registry).profiles
+        assert loaded.args["Rack"] == {"maxPerNode": 2}
 
     def test_a_command_and_a_source_of_clusters_come_with_it(self) -> None:
         assert app.run(["plugins", "new", "rack", "--command", "rack-view"]) == 0
