@@ -1,4 +1,4 @@
-"""What a plugin sees (the modules here, `nodes`), what runs it (`runtime`), and `preemption`, which asks it “what if”.
+"""The plugins' interface (modules here, `nodes`), the engine that calls plugins (`runtime`), and preemption.
 
 Plugins import from `kschedfw`, which has the public names.
 """

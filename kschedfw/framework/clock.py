@@ -13,7 +13,7 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment, for durations; unlike `now` it is never adjusted."""
+        """Return seconds since an arbitrary moment, for durations. Unlike `now`, this is never adjusted."""
         ...
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:
@@ -47,6 +47,8 @@ class VirtualClock:
     @property
     def elapsed(self) -> float:
         """Seconds since the start, rounded to microseconds: a float of seconds since the epoch is no more precise."""
+        # Seconds since the epoch in a float leave about 0.2 µs: without rounding, sums differ in their last
+        # digits.
         return round(self._now - self.start, 6)
 
     def now(self) -> float:
@@ -60,12 +62,12 @@ class VirtualClock:
         self.advance_to(deadline)
 
     def advance_to(self, time: float) -> None:
-        """Advance to this time, in seconds; never goes back."""
+        """Advance to a time in seconds since the epoch. Do nothing if the clock is past it."""
         self._now = max(self._now, time)
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as Go prints it (`1m30s`, `500ms`), which is how kube-scheduler's messages show it."""
+    """Return a duration as Go prints it (`1m30s`, `500ms`), since kube-scheduler's messages show it that way."""
     nanoseconds = round(seconds * 1_000_000_000)
     if nanoseconds == 0:
         return "0s"

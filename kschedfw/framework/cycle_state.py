@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class StateKeyError(KschedfwError, KeyError):
-    """Nothing was written under this key in this cycle."""
+    """The error of reading a key under which nothing was written in this cycle."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -20,7 +20,7 @@ class StateKeyError(KschedfwError, KeyError):
 
 @runtime_checkable
 class Clonable(Protocol):
-    """State that hooks change after it was written (add/remove pod) must be able to copy itself."""
+    """State that can copy itself. State that hooks change after its write (add/remove pod) must be Clonable."""
 
     def clone(self) -> object: ...
 
@@ -49,14 +49,14 @@ def _not_a_key(key: object) -> TypeError:
 class CycleState:
     """Typed key/value store that lives from pre_filter to post_bind of one pod.
 
-    Writes happen in pre_filter, pre_score, reserve and permit, which run alone; `filter` and `score` run
-    concurrently and only read. `clone` copies values that are `Clonable` and shares all others, so what
-    is never changed after its write needs no `clone`.
+    Writes happen in pre_filter, pre_score, reserve and permit, which run alone; `filter` and `score` run concurrently
+    and only read. `clone` copies values that are `Clonable` and shares all others, so a value that is never changed
+    after its write needs no `clone`.
 
     `skip_filter_plugins`, `skip_score_plugins` and `skip_pre_bind_plugins` name the plugins whose pre_filter,
     pre_score or pre_bind_pre_flight answered SKIP, `parallel_pre_bind_plugins` those whose pre_bind may run beside
     others.
-    `record_plugin_metrics` has the durations of single plugins measured in this cycle, if anybody listens.
+    `record_plugin_metrics` tells whether the durations of single plugins are measured in this cycle.
     """
 
     __slots__ = (
@@ -73,17 +73,18 @@ class CycleState:
         self._data: dict[str, object] = {}
         self.record_plugin_metrics = False
         self.scheduling_cycle: int | None = None
-        """The number of the cycle, counted by pods taken from the queue; None for a pod that isn't from there."""
+        """The number of the cycle, which is the number of pods taken from the queue so far; None for a pod from
+        elsewhere."""
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
 
     def read(self, key: StateKey[T]) -> T:
-        """The value under the key.
+        """Return the value under the key.
 
         Raises:
-            StateKeyError: nothing was written under it.
+            StateKeyError: nothing was written under the key.
             TypeError: `key` is no StateKey.
         """
         try:
@@ -94,11 +95,11 @@ class CycleState:
             raise _not_a_key(key) from None
 
     def find(self, key: StateKey[T]) -> T | None:
-        """The value under the key; None if nothing was written under it."""
+        """Return the value under the key; None if nothing was written under it."""
         return self._data.get(key.name)  # type: ignore[return-value]  # as in `read`
 
     def write(self, key: StateKey[T], value: T) -> None:
-        """Keep the value under the key.
+        """Write the value under the key, in place of an earlier one.
 
         Raises:
             TypeError: `key` is no StateKey.
@@ -109,23 +110,23 @@ class CycleState:
             raise _not_a_key(key) from None
 
     def delete(self, key: StateKey[T]) -> None:
-        """Forget the key; no error where there is nothing."""
+        """Delete the key, if it was written."""
         self._data.pop(key.name, None)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is written."""
+        """Whether the state has no key."""
         return not self._data
 
     def take(self, other: CycleState) -> None:
-        """Write everything that was written in another state."""
+        """Copy everything that was written in another state into this one."""
         self._data.update(other._data)
 
     def __contains__(self, key: StateKey[T]) -> bool:
         return key.name in self._data
 
     def clone(self) -> CycleState:
-        """A state whose changes don't show in this one."""
+        """Return a copy. Later writes to the copy don't show in this state."""
         copy = CycleState()
         # What isinstance(value, Clonable) asks, but a hundred times as fast.
         copy._data = {
@@ -144,9 +145,9 @@ _PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kschedfw.pods_to_activate")
 
 
 def activate_pods(state: CycleState, *pods: Pod) -> None:
-    """Move these pods from the backoff or unschedulable pods to the active ones if this pod's cycle succeeds.
+    """Move pods from the backoff or unschedulable pods to the active ones if the cycle of `state` succeeds.
 
-    For hooks from reserve to post_bind; a gang scheduler activates the other members this way (kube-scheduler
+    For hooks from reserve to post_bind. A gang scheduler activates the other members this way (kube-scheduler
     `PodsToActivate`).
     """
     if _PODS_TO_ACTIVATE not in state:
@@ -155,7 +156,7 @@ def activate_pods(state: CycleState, *pods: Pod) -> None:
 
 
 def take_pods_to_activate(state: CycleState) -> Sequence[Pod]:
-    """The pods of `activate_pods` since the last call."""
+    """Return the pods given to `activate_pods` since the last call."""
     if _PODS_TO_ACTIVATE not in state:
         return ()
     pods = tuple(state.read(_PODS_TO_ACTIVATE).values())

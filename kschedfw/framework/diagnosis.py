@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere (kube-scheduler `NodeToStatus`, `Diagnosis`, `FitError`)."""
+"""The reasons why a pod fits on no node (kube-scheduler `NodeToStatus`, `Diagnosis`, `FitError`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NodeCodes:
     statuses: Sequence[Status]
     count: int = attrs.field(kw_only=True)
     """The number of nodes with a status."""
-    # The table gets other layouts, while this is still asked why a pod didn't fit.
+    # Kept from now: the table may get another layout while this is still asked why a pod didn't fit.
     _node_infos: Sequence[NodeInfo] = attrs.field(init=False)
     _rows: Mapping[str, int] = attrs.field(init=False)
 
@@ -53,7 +53,7 @@ class NodeCodes:
 
     @classmethod
     def none(cls, table: NodeTable) -> NodeCodes:
-        """An instance without nodes."""
+        """Return an instance without nodes."""
         return cls(NodeSelection(table, _NO_ROWS), _NO_CODES, (), count=0)
 
     def get(self, node_name: str) -> Status | None:
@@ -63,12 +63,12 @@ class NodeCodes:
 
     @cached_property
     def distinct(self) -> Mapping[Status, int]:
-        """Each distinct status, and the number of nodes that have it."""
+        """The number of nodes of each distinct status."""
         counts = np.bincount(self.codes[self.codes != 0])
         return {self.statuses[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
 
     def with_code(self, code: Code) -> NodeSelection:
-        """The nodes whose status has this code, in the table's order."""
+        """Return the nodes whose status has this code, in the table's order."""
         if not any(status.code is code for status in self.distinct):
             return NodeSelection(self.nodes.table, np.empty(0, dtype=np.int64))
         has_it = np.fromiter((status.code is code for status in self.statuses), np.bool_, len(self.statuses))
@@ -76,7 +76,7 @@ class NodeCodes:
         return NodeSelection(self.nodes.table, np.flatnonzero(has_it[self._by_row]))
 
     def without(self, node_name: str) -> NodeCodes:
-        """A copy without this node's status."""
+        """Return a copy without this node's status."""
         codes = self.codes.copy()
         codes[self.nodes.rows == self._rows[node_name]] = 0
         return NodeCodes(self.nodes, codes, self.statuses)
@@ -121,7 +121,7 @@ class NodeToStatus:
         self.statuses[node_name] = status
 
     def nodes_with(self, code: Code, nodes: NodeSelection) -> NodeSelection:
-        """The nodes whose status has this code, in the order of `nodes`."""
+        """Return the nodes whose status has this code, in the order of `nodes`."""
         if (
             nodes.is_whole_table
             and not self.statuses
@@ -136,14 +136,14 @@ class NodeToStatus:
         return NodeSelection(nodes.table, np.array(rows, dtype=np.int64))
 
     def distinct(self) -> Mapping[Status, int]:
-        """Each distinct status, and the number of nodes that have it."""
+        """Return the number of nodes of each distinct status."""
         counts = Counter(self.statuses.values())
         if self.codes is not None:
             counts.update(self.codes.distinct)
         return counts
 
     def __iter__(self) -> Iterator[tuple[str, Status]]:
-        """The nodes that have a status of their own, with it."""
+        """Iterate over the nodes that have a status of their own, with that status."""
         if self.codes is not None:
             yield from self.codes
         yield from self.statuses.items()
@@ -154,14 +154,15 @@ class NodeToStatus:
 
 @attrs.define(eq=False)
 class Diagnosis:
-    """Why a pod doesn't fit, in the statuses of hooks and extenders.
+    """The statuses of hooks and extenders that explain why a pod doesn't fit.
 
-    `pre_filter_message` is set when pre_filter rejected the pod outright. `unschedulable_plugins` are those
-    that have refused the pod, and whose answer must change before it can fit; `pending_plugins` are those of them that
-    wait for something outside the cluster.
+    `pre_filter_message` is set when pre_filter rejected the pod outright. `unschedulable_plugins` are the
+    plugins that refused the pod: the answer of one of them must change before the pod can fit.
+    `pending_plugins` are the plugins among them that wait for something outside the cluster.
 
-    `nominated_node_name` is where preemption has made room for the pod; empty if it hasn't. `post_filter_failed` means
-    that preemption ended with an exception; the pod is tried again after its backoff.
+    `nominated_node_name` is the node on which preemption has made room for the pod; empty if there is none.
+    `post_filter_failed` means that preemption ended with an exception; the pod is tried again after its
+    backoff.
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
@@ -172,7 +173,7 @@ class Diagnosis:
     _unschedulable_plugins: set[str] = attrs.field(factory=set, init=False)
     _pending_plugins: set[str] = attrs.field(factory=set, init=False)
     _unread: list[NodeCodes] = attrs.field(factory=list, init=False)
-    """Codes whose plugins aren't added yet: nobody needs them as long as some node fits."""
+    """Codes whose plugins aren't added to the sets yet. The sets are only needed if no node fits."""
 
     @property
     def unschedulable_plugins(self) -> set[str]:
@@ -186,7 +187,7 @@ class Diagnosis:
 
     @property
     def retry_at(self) -> float | None:
-        """The earliest `retry_at` of the refusals, in seconds since the epoch; None if none has one."""
+        """The earliest `retry_at` of all refusals, in seconds since the epoch; None if no refusal has one."""
         said = self.node_to_status
         times = [status.retry_at for status in (said.absent, *said.statuses.values())]
         if said.codes is not None:
@@ -194,7 +195,7 @@ class Diagnosis:
         return min((time for time in times if time is not None), default=None)
 
     def add_plugin_status(self, status: Status) -> None:
-        """Record the plugin behind a refusal."""
+        """Record the plugin that gave a refusal."""
         if not status.plugin:
             return
         if status.is_rejected:
@@ -203,7 +204,7 @@ class Diagnosis:
             self._pending_plugins.add(status.plugin)
 
     def add_codes(self, codes: NodeCodes) -> None:
-        """Add the filters' statuses of many nodes, and the plugins behind them."""
+        """Add the filters' statuses of many nodes, and the plugins that gave them."""
         if codes.count:
             self.node_to_status.codes = codes
             self._unread.append(codes)
@@ -214,7 +215,7 @@ class Diagnosis:
                 self.add_plugin_status(status)
 
     def reasons(self, number_of_nodes: int) -> Mapping[str, int]:
-        """Reasons with their counts, for `number_of_nodes` nodes."""
+        """Return the number of nodes for each reason, given the number of nodes in the cluster."""
         counts: Counter[str] = Counter()
         for status, nodes in self.node_to_status.distinct().items():
             for reason in status.reasons:
@@ -226,14 +227,14 @@ class Diagnosis:
 
 
 class NoNodesAvailableError(KschedfwError):
-    """The cluster has no node."""
+    """The error of scheduling a pod in a cluster without nodes."""
 
     def __init__(self) -> None:
         super().__init__("no nodes available to schedule pods")
 
 
 class FitError(KschedfwError):
-    """The pod fits on no node; the text is the one kube-scheduler puts into the pod's condition."""
+    """The error of a pod that fits on no node. Its text is kube-scheduler's for the pod's condition."""
 
     def __init__(self, pod: Pod, number_of_nodes: int, diagnosis: Diagnosis) -> None:
         super().__init__(pod, number_of_nodes, diagnosis)
@@ -248,6 +249,7 @@ class FitError(KschedfwError):
             text += f" {self.diagnosis.pre_filter_message}."
         else:
             counts = self.diagnosis.reasons(self.number_of_nodes)
+            # As texts, as kube-scheduler sorts: "10 …" comes before "2 …".
             if reasons := sorted(f"{count} {reason}" for reason, count in counts.items()):
                 text += f" {', '.join(reasons)}."
         if self.diagnosis.post_filter_message:

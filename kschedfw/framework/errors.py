@@ -1,19 +1,19 @@
-"""What can go wrong between a profile and running plugins."""
+"""Errors of profiles and plugins."""
 
 from __future__ import annotations
 
 from kschedfw.api.errors import KschedfwError
 
 HOOK_FAILURES = (Exception, SystemExit)
-"""What costs one attempt of one pod where a hook raises it.
+"""Exceptions that fail only one attempt of one pod when a hook raises them.
 
-`sys.exit` in a plugin, or in a library that it calls, isn't meant for the whole process. KeyboardInterrupt is, and goes
-on, after what was reserved is given back.
+`sys.exit` in a plugin, or in a library that it calls, isn't meant for the whole process. KeyboardInterrupt is: it is
+raised again after the reservations are undone.
 """
 
 
 class PluginError(KschedfwError):
-    """A plugin can't be used; names the plugin and, where it came from an entry point, its distribution."""
+    """The error of an unusable plugin. Names the plugin and, if it came from an entry point, its distribution."""
 
     def __init__(self, plugin: str, message: str, distribution: str | None = None) -> None:
         super().__init__(plugin, message, distribution)
@@ -27,20 +27,20 @@ class PluginError(KschedfwError):
 
 
 class PluginNotFoundError(PluginError):
-    """No installed distribution and no registration offers a plugin of this name."""
+    """The error of a plugin's name that no installed distribution and no registration offers."""
 
 
 class PluginLoadError(PluginError):
-    """The plugin was found, but importing or making it failed, or what came of it is no plugin."""
+    """The error of a plugin that was found, but whose import or constructor failed or that is no Plugin."""
 
 
 class HookError(PluginError):
-    """A hookimpl doesn't fit the hookspecs: an unknown hook, or an argument that the hook hasn't got."""
+    """The error of a hookimpl that doesn't fit the hookspecs: the hook is unknown, or lacks one of the arguments."""
 
 
 class ProfileError(KschedfwError):
-    """A profile that can't work, whatever its plugins do."""
+    """The error of an invalid profile, whatever its plugins do."""
 
 
 class IncompleteClusterError(KschedfwError, TypeError):
-    """What was given as a cluster lacks methods; says which."""
+    """The error of an object that lacks methods of a cluster. Its text names them."""

@@ -48,10 +48,11 @@ EVENT_RESOURCES: Final[Mapping[type[Named], EventResource]] = {
 
 
 class ActionType(Flag):
-    """What happened to the object.
+    """The kinds of change of an object.
 
-    UPDATE_OTHER is a change that none of the named kinds covers, such as one of a pod's annotations, and any change of
-    an object that is neither pod nor node (kube-scheduler `updatePodOther`, which plugins there get by Update alone).
+    UPDATE_OTHER is a change that none of the other members covers, such as one of a pod's annotations, and any
+    change of an object that is neither pod nor node (kube-scheduler `updatePodOther`, which plugins there get
+    by Update alone).
     """
 
     ADD = auto()
@@ -85,7 +86,7 @@ class ActionType(Flag):
     ALL = ADD | DELETE | UPDATE
 
     def __str__(self) -> str:
-        """kube-scheduler's spelling, e.g. `UpdateNodeLabel`; several are joined by `|`."""
+        """Return kube-scheduler's spelling, e.g. `UpdateNodeLabel`; several are joined by `|`."""
         if self is ActionType.UPDATE_OTHER:
             return "Update"
         return (self.name or "").title().replace("_", "")
@@ -104,10 +105,11 @@ QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHin
 
 @attrs.frozen(cache_hash=True)
 class ClusterEvent:
-    """Something that happens in the cluster, or a plugin's subscription to it.
+    """An event in the cluster, or a plugin's subscription to such events.
 
-    As a subscription it may have a hint that looks closer; without one every such event is worth an attempt. Changes of
-    custom objects are ADD, DELETE and UPDATE; a hint reads them by its own class for the kind (`CustomResource.of`).
+    A subscription may have a hint, which decides for each event and pod whether the pod is tried again. Without
+    a hint every event of the subscription is worth an attempt. Changes of custom objects are ADD, DELETE and
+    UPDATE; a hint reads the objects by its own class for the kind (`CustomResource.of`).
     """
 
     resource: EventResource | CustomKind
@@ -116,7 +118,7 @@ class ClusterEvent:
     custom_label: str = ""
 
     def __attrs_post_init__(self) -> None:
-        """Raises TypeError where a field is of another type: the event would never match, and nobody would notice."""
+        """Raise TypeError where a field is of another type: such an event would silently never match."""
         if not isinstance(self.resource, EventResource | CustomKind):
             raise TypeError(f"resource: expected an EventResource or a CustomKind, found {self.resource!r}")
         if not isinstance(self.action, ActionType):
@@ -131,7 +133,7 @@ class ClusterEvent:
 
     @property
     def can_happen(self) -> bool:
-        """Whether there are events of this name, or events that this subscription covers."""
+        """Whether events of this name, or events that this subscription covers, exist."""
         if self.resource is EventResource.WILDCARD:
             return bool(self.action)
         updates = _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
@@ -139,14 +141,14 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it covers all events."""
+        """Whether this subscription covers all events."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def matches(self, event: ClusterEvent) -> bool:
         """Whether this subscription covers an event (kube-scheduler `MatchClusterEvents`).
 
-        Events are named as precisely as can be, so a subscription to UPDATE_NODE_LABEL isn't one to an UPDATE of
-        which no more is known.
+        The scheduler names events as precisely as it can. Hence a subscription to UPDATE_NODE_LABEL doesn't
+        cover an UPDATE whose changed part is unknown.
         """
         if self.is_wildcard:
             return True

@@ -1,4 +1,4 @@
-"""Preemptions that go on after the cycle in which they were decided (kube-scheduler `preemption.Executor`)."""
+"""Evictions that are carried out after the cycle that decided on them (kube-scheduler `preemption.Executor`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 
 class Evictions:
-    """Preemptions under way: who waits for them, and what is left to do. Thread-safe.
+    """The preemptions under way: their preemptors, and the tasks that are left. Thread-safe.
 
-    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the order is
-    always the same. A preemptor that comes back to the queue before that is held back by a gate.
+    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
+    order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,10 @@ class Evictions:
         self._tasks: deque[tuple[str, Callable[[], None]]] = deque()
 
     def start(self, preemptor: str, task: Callable[[], None]) -> None:
-        """Evict by `task`, after the cycle; `preemptor` is the uid of a pod, or the key of a group."""
+        """Queue `task`, which evicts victims after the cycle.
+
+        `preemptor` is the uid of a pod, or the key of a group.
+        """
         with self._lock:
             self._waiting.add(preemptor)
             self._tasks.append((preemptor, task))
@@ -30,12 +33,16 @@ class Evictions:
         return preemptor in self._waiting
 
     def carry_out(self) -> None:
-        """Evict all victims. A preemptor doesn't wait any more once its last task has begun, since the deletion of the
-        last victim has to bring it back.
+        """Run all tasks.
+
+        A preemptor stops waiting before its last task begins, since the deletion of the last victim has to
+        bring it back to the queue.
         """
         while self._tasks:
             with self._lock:
                 preemptor, task = self._tasks.popleft()
                 if all(other != preemptor for other, _ in self._tasks):
                     self._waiting.discard(preemptor)
+            # Outside of the lock: a task deletes pods, and the events of that may ask `is_under_way` or start
+            # tasks.
             task()

@@ -1,4 +1,4 @@
-"""What lies behind a filter's refusal: the numbers and the objects that made it, for explanations."""
+"""The evidence for a filter's refusal: the numbers and objects that caused it, for explanations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 
 EvidenceValue: TypeAlias = str | int | float | None
-"""What JSON can hold without being a container."""
+"""The values of JSON that are no containers."""
 
 
 @attrs.frozen
 class Evidence:
-    """One thing that keeps a pod off a node.
+    """One reason why a pod can't go on a node, in numbers.
 
-    `asked` is what the pod, or the node, asks for, in words that are the same for all nodes of which they hold: `cpu: 2
-    requested`. `found` is what this node has instead, `1920m free of 4 allocatable, 80m short`; it may be empty. `gap`
-    is how far the node is from passing, as a share of what is asked for (0.04: 4 % of it are missing), and None where
-    there is no nearer and no farther, as with a taint. `values` are the numbers and names in it, for programs.
+    `asked` is the requirement of the pod, or of the node, in words that are the same for all nodes with the
+    same requirement: `cpu: 2 requested`. `found` is what this node has instead, `1920m free of 4 allocatable,
+    80m short`; it may be empty. `gap` is the distance of the node from passing, as a share of the requirement
+    (0.04: 4 % of it are missing), and None where there is no distance, as with a taint. `values` are the
+    numbers and names in it, for programs.
     """
 
     asked: str
@@ -37,11 +38,11 @@ class Evidence:
 
 @runtime_checkable
 class GivesEvidence(Protocol):
-    """A filter plugin that can say what lies behind its refusals."""
+    """A filter plugin that can give evidence for its refusals."""
 
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:
-        """What lies behind the refusal of a node that `filter` refused just now, with the same arguments.
+        """Return the evidence for the refusal of a node that `filter` refused just now, with the same arguments.
 
-        It is asked for explanations only, never while pods are scheduled, and changes nothing.
+        Called for explanations only, never while pods are scheduled. Must not change anything.
         """
         ...

@@ -1,4 +1,4 @@
-"""What the scheduling algorithm needs of an extender, which is called after the filters and after the scores."""
+"""The interface of an extender, which the scheduling algorithm calls after the filters and after the scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 
 EXTENDER_NAME = "Extender"
-"""Stands for all extenders among the plugins that made a pod unschedulable."""
+"""The name that stands for all extenders among the plugins that made a pod unschedulable."""
 
 MAX_EXTENDER_PRIORITY = 10
 """The highest score that an extender gives a node."""
@@ -20,9 +20,9 @@ MAX_EXTENDER_PRIORITY = 10
 
 @attrs.frozen(eq=False)
 class ExtenderFilterResult:
-    """The nodes that pass an extender, and why the others don't, by node name.
+    """The nodes that pass an extender, and the reasons why other nodes don't, by node name.
 
-    What stands in `failed_and_unresolvable` is out of preemption's reach and wins over `failed`.
+    Preemption skips the nodes in `failed_and_unresolvable`. A node in both mappings counts as unresolvable.
     """
 
     feasible: Sequence[NodeInfo]
@@ -32,9 +32,9 @@ class ExtenderFilterResult:
 
 @attrs.frozen
 class Victims:
-    """The pods that must leave a node for another to fit, and how many of them a disruption budget forbids to evict.
+    """The pods that must leave a node so that another pod fits, in falling importance.
 
-    They come in falling importance: the first one has the highest priority.
+    `num_pdb_violations` is the number of them whose eviction violates a disruption budget.
     """
 
     pods: tuple[Pod, ...]
@@ -49,7 +49,7 @@ class Extender(Protocol):
 
     @property
     def weight(self) -> int:
-        """The factor of its priorities, which are 0–10."""
+        """The factor that this extender's priorities (0–10) are multiplied by."""
         ...
 
     @property
@@ -60,40 +60,41 @@ class Extender(Protocol):
 
     @property
     def is_binder(self) -> bool:
-        """Whether it binds pods in place of the bind plugins."""
+        """Whether the extender binds pods in place of the bind plugins."""
         ...
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether scheduling continues without it if it fails."""
+        """Whether scheduling continues without the extender if it fails."""
         ...
 
     @property
     def supports_preemption(self) -> bool:
-        """Whether it takes part in preemption. If not, it may still refuse the node in a later cycle."""
+        """Whether the extender takes part in preemption. If not, it may still refuse the node in a later cycle."""
         ...
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it is called for this pod."""
+        """Whether the extender is called for this pod."""
         ...
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
-        """The nodes that pass; raises on any failure."""
+        """Return the nodes that pass, and the others with reasons; raise on any failure."""
         ...
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
-        """A priority of 0–10 per node name; raises on any failure, which only loses its priorities."""
+        """Return a priority of 0–10 per node name. Raise on any failure, which only loses the priorities."""
         ...
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod; raises on any failure."""
+        """Bind the pod; raise on any failure."""
         ...
 
     def process_preemption(
         self, pod: Pod, victims_by_node: Mapping[str, Victims], snapshot: Snapshot
     ) -> Mapping[str, Victims]:
-        """Which of these nodes are left, each with its victims, more or fewer than before; raises on any failure.
+        """Return the nodes on which preemption remains possible, each with its victims; raise on any failure.
 
-        Victims may be any pods that are on the node in the snapshot.
+        There may be more or fewer victims than before. Victims may be any pods that are on the node in the
+        snapshot.
         """
         ...

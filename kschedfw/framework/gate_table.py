@@ -1,7 +1,7 @@
-"""kube-scheduler's feature gates: their state in each version, and what they change here.
+"""kube-scheduler's feature gates: their state in each version, and their effect here.
 
-The table has the gates that kube-scheduler asks. Installed distributions add theirs, such as those that change a
-Policy, by entry points of the group `kschedfw.feature_gates`.
+The table has the gates that kube-scheduler asks. Installed distributions add theirs, such as those that change
+a Policy, by entry points of the group `kschedfw.feature_gates`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class FeatureGate:
 
     @property
     def last(self) -> GateState:
-        """Its latest state."""
+        """The gate's latest state."""
         return self.states[max(self.states, key=_number)]
 
 

@@ -1,4 +1,4 @@
-"""Which feature gates are on."""
+"""The set of feature gates that are on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ABSENT: Final[Mapping[str, str]] = {
 
 
 class FeatureGateError(KschedfwError, ValueError):
-    """Gates can't be set so; `problems` has all reasons, in kube-scheduler's words."""
+    """The error of gates that can't be set. `problems` has all reasons, in kube-scheduler's words."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__(problems)
@@ -48,11 +48,11 @@ def _known_version(_gates: object, _field: object, version: str) -> None:
 
 @attrs.frozen
 class FeatureGates:
-    """Which gates are on: the values in `given`, and the defaults of a version of Kubernetes of all others.
+    """The values of all gates: those in `given`, else the defaults of a version of Kubernetes.
 
     Raises:
-        FeatureGateError: a gate is unknown or locked, or its other value isn't here; a value is no boolean; a gate is
-            on without one that it needs; or nothing is known of the version.
+        FeatureGateError: a gate is unknown or locked, its other value isn't implemented here, its value is no
+            boolean, it is on without a gate that it needs, or the version is unknown.
     """
 
     given: FrozenDict[str, bool] = attrs.field(default=EMPTY, converter=_values)
@@ -109,14 +109,14 @@ class FeatureGates:
 
     @property
     def features(self) -> Iterator[tuple[str, GateState, bool]]:
-        """The gates of the version with their state, and whether their behaviour is here."""
+        """The gates of the version, each with its state and whether its behaviour is implemented here."""
         for name, gate in FEATURE_GATES.items():
             if (state := gate.at(self.version)) is not None:
                 yield name, state, self.enabled(name) if gate.only is None else gate.only
 
     @property
     def notes(self) -> Iterator[str]:
-        """A warning about each default of another version than v1.36 whose behaviour isn't here."""
+        """A warning for each gate whose default in this version differs from v1.36 and isn't implemented here."""
         for name, state, is_here in self.features:
             reference = FEATURE_GATES[name].at(REFERENCE)
             if name not in self.given and state.default not in (is_here, reference and reference.default):

@@ -1,4 +1,4 @@
-"""What a plugin works with: the state of the cluster, the clock, the random generator, and threads."""
+"""The plugins' access to the cluster's state, the clock, the random generator, and threads."""
 
 from __future__ import annotations
 
@@ -39,19 +39,22 @@ class ClusterClient(Protocol):
     """The part of a cluster that plugins may read and write; `kschedfw.cluster.Cluster` is one."""
 
     def get(self, kind: type[ObjectT], key: str) -> ObjectT | None:
-        """The object by `namespace/name` (or `name` where cluster-scoped), or None."""
+        """Return the object by `namespace/name` (or `name` where cluster-scoped), or None."""
         ...
 
     def list(self, kind: type[ObjectT], namespace: str | None = None) -> Sequence[ObjectT]:
-        """All objects of a kind, of one namespace or of all."""
+        """Return all objects of a kind, of one namespace or of all."""
         ...
 
     def add(self, obj: ObjectT) -> ObjectT:
-        """Create the object and return it as stored; refused if there is one of its name."""
+        """Create the object and return it as stored; refused if the name is taken."""
         ...
 
     def update(self, obj: ObjectT) -> ObjectT:
-        """Replace the object and return it as stored; refused if it has changed since the state this was made from."""
+        """Replace the object and return it as stored.
+
+        Refused if the stored object has changed since `obj` was read.
+        """
         ...
 
     def bind(self, pod: Pod, node_name: str) -> None: ...
@@ -75,7 +78,7 @@ def record_event(
     message: str,
     related: Named | None = None,
 ) -> None:
-    """Record an event as `Cluster.record_event`; never raise: no event is worth an attempt."""
+    """Record an event by `cluster.record_event`. Log failures and never raise: no attempt should fail for an event."""
     try:
         # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
         others = () if related is None else (related,)
@@ -115,10 +118,10 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
 
 
 class PluginsRunner(Protocol):
-    """What plugins may ask the other plugins of their profile (kube-scheduler `fwk.PluginsRunner`).
+    """The plugins' calls to the other plugins of their profile (kube-scheduler `fwk.PluginsRunner`).
 
-    Call it in a scheduling cycle, with the state of that cycle or a `clone()` of it. A status other than success names
-    the plugin that gave it.
+    Call these in a scheduling cycle, with the state of that cycle or a `clone()` of it. A status other than
+    success names the plugin that gave it.
     """
 
     def run_pre_filter_add_pod(
@@ -134,7 +137,7 @@ class PluginsRunner(Protocol):
         ...
 
     def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """Success, or the first refusal in profile order."""
+        """Return success, or the first refusal in profile order."""
         ...
 
     def run_filter_plugins_with_nominated_pods(
@@ -142,22 +145,23 @@ class PluginsRunner(Protocol):
     ) -> Status:
         """Like `run_filter_plugins`, and the node must also pass with its nominated pods of equal or higher priority.
 
-        With `other_pods_only`, only the filters that read the pods of a node are asked: the node object has passed.
+        With `other_pods_only`, call only the filters that read the pods of a node, because the node object has
+        passed already.
         """
         ...
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
     ) -> KeptT | None:
-        """What was kept under `key` for pods like this one, or the result of `make`, which is kept from now on.
+        """Return the value kept under `key` for pods like this one. Call `make` and keep its result if there is none.
 
-        None if the filters' answers to this pod can't be kept.
+        Return None if the filters' answers to this pod can't be kept.
         """
         ...
 
 
 class PodActivator(Protocol):
-    """Moves queued pods to the active ones; the scheduling queue is one (kube-scheduler `fwk.PodActivator`)."""
+    """The scheduling queue, as far as plugins use it (kube-scheduler `fwk.PodActivator`)."""
 
     def activate(self, pods: Iterable[Pod]) -> None: ...
 
@@ -166,14 +170,15 @@ class PodActivator(Protocol):
 
 @attrs.define(eq=False)
 class Handle:
-    """Passed to every plugin's constructor (kube-scheduler `fwk.Handle`).
+    """The argument of every plugin's constructor (kube-scheduler `fwk.Handle`).
 
-    No plugin reads the wall clock or the global random generator; both come from here. `snapshot` is the
-    state of nodes and pods as of the current scheduling cycle; it must not be read outside of it.
-    `waiting_pods` and `pods_in_pre_bind` are those of all profiles of the scheduler.
-    `groups` has the members of groups, as the scheduler knows them now; in a group's own cycle MEMBER_STATES of the
-    cycle's state counts.
-    `framework` runs the profile's hooks, for plugins such as preemption that ask "what if".
+    No plugin reads the wall clock or the global random generator; both come from here.
+
+    `snapshot` is the state of nodes and pods as of the current scheduling cycle; it must not be read outside of
+    it. `waiting_pods` and `pods_in_pre_bind` are those of all profiles of the scheduler. `groups` has the
+    members of groups, as the scheduler knows them now; in a group's own cycle, MEMBER_STATES in the cycle's
+    state is to be read instead. `framework` runs the profile's hooks, for plugins such as preemption that ask
+    "what if".
     """
 
     profile_name: str
@@ -207,10 +212,10 @@ class Handle:
         return self._framework
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Move these pods to the active ones, whatever events they wait for and whether or not they back off.
+        """Move these pods to the active ones, even if they wait for other events or back off.
 
-        The gates of a gated pod are asked again. A pod in flight is tried again after its backoff, if it comes back.
-        Pods that aren't in the scheduling queue are ignored. Without a queue this does nothing.
+        The gates of a gated pod are asked again. A pod in flight is tried again after its backoff, if it comes
+        back. Pods that aren't in the scheduling queue are ignored. Without a queue this does nothing.
         """
         if self._activator is not None:
             self._activator.activate(pods)

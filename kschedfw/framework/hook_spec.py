@@ -1,4 +1,4 @@
-"""What the framework has to know of a hook; each hookspec declares it once."""
+"""The declaration of a hook's properties, once beside each hookspec."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class HookSpec:
 
     `point` is where a profile enables it; None for a hook that every plugin of a profile may have.
 
-    `measured` is its name in metrics and in error messages, kube-scheduler's; None for a hook that isn't measured.
+    `measured` is kube-scheduler's name of it in metrics and error messages; None for a hook that isn't measured.
 
-    `codes` are those that its status may have beside SUCCESS and ERROR; None for a hook that answers otherwise.
+    `codes` are the codes that its status may have beside SUCCESS and ERROR; None for a hook that returns no status.
 
-    `goes_with` is another hook, which a plugin with this one must have, too.
+    `goes_with` is the name of another hook that a plugin with this one must implement, too.
     """
 
     name: str
@@ -62,6 +62,6 @@ def hookspec(
 
 
 def declared_hooks(namespace: Mapping[str, object]) -> Mapping[str, HookSpec]:
-    """The hooks that functions of a module specify, by name, in the order of the source."""
+    """Return the hooks that functions of a module specify, by name, in the order of the source."""
     marked = (getattr(each, _ATTRIBUTE, None) for each in list(namespace.values()))
     return {each.name: each for each in marked if isinstance(each, HookSpec)}

@@ -1,7 +1,7 @@
 """The interface through which the scheduler reports metrics (kube-scheduler `pkg/scheduler/metrics`).
 
-Whoever wants to know implements `MetricsRecorder`; `kschedfw_kubernetes.prometheus_metrics` does for Prometheus. The
-default recorder is a no-op, and with it nothing is measured.
+Implement `MetricsRecorder` to receive them, as `kschedfw_kubernetes.prometheus_metrics` does for Prometheus.
+The default recorder is a no-op, and with it nothing is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLUGIN_METRICS_PERCENT: Final = 10
 
 
 class AttemptResult(StrEnum):
-    """How an attempt to schedule a pod ended."""
+    """The end of an attempt to schedule a pod."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -52,7 +52,7 @@ class MeasuredPoint(StrEnum):
 
 
 class CachedObject(StrEnum):
-    """What the cache counts."""
+    """The kinds of objects that the cache counts."""
 
     NODES = "nodes"
     PODS = "pods"
@@ -60,7 +60,7 @@ class CachedObject(StrEnum):
 
 
 class Operation(StrEnum):
-    """Work that is done by several workers at once."""
+    """Work that several workers do at once."""
 
     FILTER = "Filter"
     SCORE = "Score"
@@ -69,7 +69,7 @@ class Operation(StrEnum):
 
 
 class HintResult(StrEnum):
-    """What a plugin's hint function has answered."""
+    """The answer of a plugin's hint function."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"
@@ -77,7 +77,7 @@ class HintResult(StrEnum):
 
 
 class BatchAttempt(StrEnum):
-    """What became of the attempt to reuse the search of the pod before (OpportunisticBatching)."""
+    """The end of an attempt to reuse the search of the pod before (OpportunisticBatching)."""
 
     NO_HINT = "no_hint"
     HINT_USED = "hint_used"
@@ -85,14 +85,14 @@ class BatchAttempt(StrEnum):
 
 
 class BatchFlush(StrEnum):
-    """Why a search can't be reused (OpportunisticBatching); kube-scheduler's `pod_failed` never happens."""
+    """The reason why a search can't be reused (OpportunisticBatching); kube-scheduler's `pod_failed` never happens."""
 
     POD_SKIPPED = "pod_skipped"
-    """The pod of the cycle before got no node from this profile."""
+    """The pod of the preceding cycle got no node from this profile."""
     NODE_MISSING = "node_missing"
-    """The node of the pod before is gone."""
+    """The node of the preceding pod is gone."""
     NODE_NOT_FULL = "node_not_full"
-    """The pod would fit beside the pod before."""
+    """The pod would fit on the node of the preceding pod."""
     EMPTY_LIST = "empty_list"
     """A single node was feasible."""
     EXPIRED = "expired"
@@ -103,13 +103,13 @@ class BatchFlush(StrEnum):
 
 
 class DevicePreparation(StrEnum):
-    """How waiting for allocated devices to be prepared has ended."""
+    """The end of a wait for allocated devices to be prepared."""
 
     SUCCESS = "success"
     FAILURE = "failure"
     TIMEOUT = "timeout"
     ERROR = "error"
-    """By something other than a device: its claim is gone, or the pod was preempted."""
+    """No device is to blame: its claim is gone, or the pod was preempted."""
 
 
 class VolumeStage(StrEnum):
@@ -123,10 +123,10 @@ class VolumeStage(StrEnum):
 
 
 class MetricsRecorder(Protocol):
-    """Records what happens. Called from any thread, also under locks: must be fast, and never block or raise.
+    """A receiver of metrics. Called from any thread, also under locks: must be fast, and never block or raise.
 
-    Durations are in seconds on the clock's monotonic scale, `change` is a difference to what was told before, all
-    other numbers are absolute. Who wants to know a few things only derives from `NoMetrics`.
+    Durations are in seconds on the clock's monotonic scale, `change` is a difference to the last value, all
+    other numbers are absolute. Derive from `NoMetrics` to receive only a few of them.
     """
 
     # Attempts, told by the scheduler
@@ -156,11 +156,11 @@ class MetricsRecorder(Protocol):
         ...
 
     def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
-        """A pod was looked up a node of an earlier search, or there was none."""
+        """The node of an earlier search was looked up for a pod; `hinted` tells whether there was one."""
         ...
 
     def batch_stored(self, profile: str, seconds: float) -> None:
-        """The outcome of a pod's search was noted for later pods."""
+        """The result of a pod's search was stored for later pods."""
         ...
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
@@ -172,7 +172,7 @@ class MetricsRecorder(Protocol):
         ...
 
     def cache_size(self, kind: CachedObject, count: int) -> None:
-        """The number of objects in the cache."""
+        """The cache has `count` objects of the kind."""
         ...
 
     def workers(self, operation: Operation, change: int) -> None:
@@ -202,7 +202,7 @@ class MetricsRecorder(Protocol):
         ...
 
     def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
-        """A plugin has a metric of its own; return what records its values, or None where nobody wants to know.
+        """A plugin has defined a metric. Return the function that records its values, or None to drop them.
 
         Called when the plugin is made, once for each profile. Raises ValueError if another metric has the name.
         """
@@ -221,11 +221,11 @@ class MetricsRecorder(Protocol):
     # Devices, told by DynamicResources
 
     def claim_created(self, *, success: bool) -> None:
-        """A claim for a pod's extended resources was made, or couldn't be."""
+        """A claim for a pod's extended resources was made, or its creation failed."""
         ...
 
     def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
-        """A pod waited until the driver's devices were prepared, or in vain."""
+        """A pod's wait for the driver's devices has ended with `result`."""
         ...
 
     # Volumes, told by VolumeBinding
@@ -245,7 +245,7 @@ class MetricsRecorder(Protocol):
         ...
 
     def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
-        """The number of queued pods that the plugin, maybe among others, has rejected has changed by `change`."""
+        """The number of queued pods that this plugin (maybe among others) has rejected has changed by `change`."""
         ...
 
     def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
@@ -350,10 +350,11 @@ NO_METRICS: Final[MetricsRecorder] = NoMetrics()
 
 @attrs.define
 class PluginSeries:
-    """What a metric of a plugin's own has come to, for some values of its labels.
+    """The values of a plugin's own metric for one combination of labels.
 
-    `value` is the sum of a counter or a histogram, and the last number of a gauge. `count` is how many values there
-    were. `buckets` has, for each bound of a histogram's, how many values don't exceed it.
+    `value` is the sum of a counter or a histogram, and the last number of a gauge. `count` is the number of
+    recorded values. `buckets` has, for each bound of a histogram's buckets, the number of values that don't
+    exceed it.
     """
 
     metric: PluginMetric
@@ -384,7 +385,7 @@ class PluginSeries:
 
 
 class PluginTally(NoMetrics):
-    """Adds the metrics of plugins' own up, and measures nothing else."""
+    """A recorder that sums up the metrics of plugins' own, and ignores all others."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, tuple[str, ...]], PluginSeries] = {}
@@ -411,15 +412,15 @@ class PluginTally(NoMetrics):
 
 
 def listens(recorder: MetricsRecorder) -> bool:
-    """Whether the recorder wants to know of anything but plugins' own metrics."""
+    """Whether the recorder receives anything but plugins' own metrics."""
     return type(recorder) not in (NoMetrics, PluginTally)
 
 
 class PluginSampling:
     """Samples the cycles in which single plugins are measured: measuring a call costs more than most hooks.
 
-    Give it a random generator of its own. With the one that breaks ties, decisions would depend on whether there is a
-    recorder.
+    `random` must be a generator of its own. With the one that breaks ties, decisions would depend on whether there is
+    a recorder.
     """
 
     def __init__(self, random: Random, percent: int = PLUGIN_METRICS_PERCENT) -> None:
@@ -427,5 +428,5 @@ class PluginSampling:
         self._percent = percent
 
     def __call__(self) -> bool:
-        """Whether the cycle that begins now is in the sample; goes into `CycleState.record_plugin_metrics`."""
+        """Return whether the cycle that begins now is in the sample, for `CycleState.record_plugin_metrics`."""
         return self._random.randrange(100) < self._percent

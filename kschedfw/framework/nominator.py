@@ -1,4 +1,4 @@
-"""Which pending pods wait for room on which node (kube-scheduler `nominator`)."""
+"""The pending pods that are nominated to nodes (kube-scheduler `nominator`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_CHANGES = 16_384
 class Nominator:
     """Nominated pods by node, in the order of their nomination. Thread-safe.
 
-    A new nominator is empty: a framework that is made without one has no nominated pods.
+    A new nominator is empty.
 
     Preemption nominates here before it writes to the cluster, so this may be ahead of the pods' status. Pass
     `live_pod`, which returns the pod as the cluster has it now or None, to have nominations refused for pods that are
@@ -30,12 +30,13 @@ class Nominator:
         self._dropped = 0
 
     def add(self, pod_info: PodInfo, node_name: str | None = None) -> None:
-        """Nominate the pod to the node instead of the one that it is nominated to.
+        """Nominate the pod to a node, in place of its earlier nomination.
 
         None stands for the node that the pod's status names. With an empty name the pod loses its nomination.
         """
         if node_name is None:
             node_name = pod_info.pod.status.nominated_node_name
+        # Ask before taking the lock, as the docstring promises: `live_pod` may take locks of its own.
         if node_name and not self._may_be_nominated(pod_info.pod):
             node_name = ""
         with self._lock:
@@ -60,19 +61,20 @@ class Nominator:
         self.add(pod_info, node_name)
 
     def node_of(self, uid: str) -> str:
-        """The node that the pod is nominated to; empty if it isn't."""
+        """Return the name of the node that the pod is nominated to; empty if there is none."""
         with self._lock:
             return self._node_of.get(uid, "")
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
-        """The pods that are nominated to the node, the one nominated first in front."""
+        """Return the pods that are nominated to the node, the one nominated first in front."""
+        # No lock for the usual case, that nobody is nominated: the filters ask this once for each node.
         if not self._by_node:
             return ()
         with self._lock:
             return tuple(self._by_node.get(node_name, ()))
 
     def nominated_nodes(self) -> Collection[str]:
-        """The names of all nodes that pods are nominated to."""
+        """Return the names of all nodes that pods are nominated to."""
         if not self._by_node:
             return ()
         with self._lock:
@@ -80,23 +82,23 @@ class Nominator:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod is nominated at all."""
+        """Whether no pod is nominated."""
         return not self._by_node
 
     @property
     def version(self) -> int:
-        """Grows with every change of a nomination."""
+        """The number of changes of nominations so far."""
         with self._lock:
             return self._dropped + len(self._changed)
 
     def changed_since(self, version: int) -> Collection[str] | None:
-        """The names of nodes whose nominations have changed since `version`; None if the log doesn't go back so far."""
+        """Return the names of nodes whose nominations changed since `version`; None if the log begins later."""
         with self._lock:
             start = version - self._dropped
             return None if start < 0 else self._changed[start:]
 
     def nominated_pods(self) -> Sequence[PodInfo]:
-        """All nominated pods."""
+        """Return all nominated pods."""
         with self._lock:
             return tuple(info for infos in self._by_node.values() for info in infos)
 
@@ -110,7 +112,7 @@ class Nominator:
         uid = pod_info.pod.uid
         infos = self._by_node.get(node_name, ())
         if self._node_of.get(uid) == node_name and node_name:
-            # It keeps its turn.
+            # The pod keeps its turn among the node's nominated pods.
             self._by_node[node_name] = [pod_info if info.pod.uid == uid else info for info in infos]
             self._log(node_name)
             return

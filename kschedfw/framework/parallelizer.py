@@ -1,4 +1,4 @@
-"""Runs independent pieces of work on several threads. The results don't depend on the number of threads.
+"""Running independent pieces of work on several threads. The results don't depend on the number of threads.
 
 Chunk size and worker count: kube-scheduler `parallelize.Parallelizer`.
 """
@@ -21,13 +21,13 @@ DEFAULT_PARALLELISM = 16
 
 
 class ParallelismError(KschedfwError, ValueError):
-    """The parallelism isn't a positive number."""
+    """The error of a parallelism below 1."""
 
 
 def chunk_size(pieces: int, parallelism: int) -> int:
-    """The number of pieces that a worker takes at a time: max(1, min(√n, n/parallelism + 1)).
+    """Return the number of pieces that a worker takes at a time: max(1, min(√n, n/parallelism + 1)).
 
-    Unlike kube-scheduler's, chunks of few pieces are made small enough to give every worker one: there a
+    Unlike kube-scheduler's, chunks of few pieces are made small enough to give every worker one. There a
     cluster of 16 nodes keeps 8 of 16 workers busy, which matters only to hooks that block.
     """
     size = min(isqrt(pieces), pieces // parallelism + 1, max(1, pieces // parallelism))
@@ -35,7 +35,7 @@ def chunk_size(pieces: int, parallelism: int) -> int:
 
 
 class Parallelizer:
-    """Works on up to `parallelism` threads: the caller's, and a pool of the others that is made on first use.
+    """A pool of up to `parallelism` threads: the caller's, and others that are started on first use.
 
     Since the caller's thread always takes its part, work may itself use the parallelizer, to any depth.
 
@@ -51,12 +51,12 @@ class Parallelizer:
         self._pool_lock = threading.Lock()
 
     def map_until(self, pieces: int, work: Callable[[int], T], enough: Callable[[T], bool]) -> list[T]:
-        """Results of `work(0)`, `work(1)`, … up to the first one for which `enough` says True, that one included.
+        """Return the results of `work(0)`, `work(1)`, … up to and including the first that is `enough`.
 
         `enough` sees the results one at a time and in order of the pieces, so it may count. Later pieces may
-        have been worked on already when it stops, but their results are dropped and an exception of theirs
-        is not seen; the outcome is always that of a serial loop. An exception of `work` within that loop is
-        raised here, and no further chunk is begun.
+        have been worked on already when it stops; their results are dropped and their exceptions ignored. The
+        outcome is always that of a serial loop. An exception of `work` within that loop is raised here, and no
+        further chunk is begun.
         """
         if self.parallelism == 1 or pieces <= 1:
             results = []
@@ -70,12 +70,13 @@ class Parallelizer:
             self._threads().submit(run.take_chunks) for _ in range(min(self.parallelism, run.chunks) - 1)
         ]
         run.take_chunks()
-        # Nothing is left to take for helpers that haven't begun, and all threads may be waiting like this one.
+        # No chunk is left for helpers that haven't begun. Waiting for them could deadlock: with nested calls all
+        # threads may be waiting here.
         wait([helper for helper in helpers if not helper.cancel()])
         return run.results()
 
     def map(self, pieces: int, work: Callable[[int], T]) -> list[T]:
-        """`[work(0), …, work(pieces - 1)]`; raises what the first failing piece raised."""
+        """Return `[work(0), …, work(pieces - 1)]`; raise what the first failing piece raised."""
         return self.map_until(pieces, work, _never)
 
     def close(self) -> None:

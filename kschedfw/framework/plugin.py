@@ -1,4 +1,4 @@
-"""The base class of plugins, and how a method becomes a hook."""
+"""The base class of plugins, and markers of hooks."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ def per_signature(hook: FunctionT) -> FunctionT:
 
 
 class PlanPart(Enum):
-    """The ways in which a plugin may take part in the plan for pods of a shape; see `Plugin.plan_part`."""
+    """The ways in which a plugin takes part in the plan for pods of a shape; see `Plugin.plan_part`."""
 
     IDLE = "idle"
     """It refuses no node, and gives all nodes the same score."""
     NODES = "nodes"
-    """What its hooks answer depends on the shape and the node objects alone."""
+    """Its hooks' answers depend on the shape and the node objects alone."""
     SIGNATURE = "signature"
-    """What its hooks answer depends on `sign` as well: pods of the shape differ in it."""
+    """Its hooks' answers depend on `sign` as well, in which pods of one shape differ."""
     LEAST_ALLOCATED = "least-allocated"
     """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left."""
     BALANCED_ALLOCATION = "balanced-allocation"
     """It scores by how evenly CPU and memory are used."""
     POD = "pod"
-    """Other pods matter to it: its hooks are asked about every pod of the shape, by their batch forms.
+    """Its answers depend on other pods: its hooks are called for every pod of the shape, by their batch forms.
 
-    pre_filter and the filter are asked about all nodes, also those that other filters refuse, pre_score and the score
-    about the feasible ones.
+    pre_filter and the filter are called with all nodes, also those that other filters refuse, pre_score and the score
+    with the feasible nodes.
     """
 
 
@@ -100,55 +100,58 @@ class Plugin(Generic[ArgsT]):
     else:
 
         def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
-            """Everything of the pod that filter and score depend on; None where this pod's answers can't be reused.
+            """Return everything of the pod that filter and score depend on; None if its answers can't be reused.
 
             An override that doesn't look at the pod may leave the argument out, as with hooks.
             """
             return None
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
-        """Everything of the pod that filter and score depend on, where they look at the pod and single nodes alone.
+        """Return everything of the pod that filter and score depend on, if they see the pod and single nodes alone.
 
-        None for a pod that other pods or nodes matter to: its search isn't reused for others (OpportunisticBatching).
-        kube-scheduler's SignPod: a plugin that doesn't say is one that signs no pod, since decisions are others with
-        batching than without. In-tree plugins tell the same pods apart as kube-scheduler's, which isn't always `sign`.
+        Return None for a pod whose answers depend on other pods or nodes: its search isn't reused for others
+        (OpportunisticBatching). This is kube-scheduler's SignPod. The default signs no pod, since batching
+        changes decisions. In-tree plugins tell the same pods apart as kube-scheduler's do, which isn't always
+        what `sign` does.
         """
         return None
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # for plugins to override
-        """Say how all pods of this pod's shape fare (`Pod.shape`), or None where that isn't known.
+        """Return how this plugin treats all pods of this pod's shape (`Pod.shape`), or None where that isn't known.
 
-        Where all plugins of a profile give this promise, pods are placed without a call of their hooks up to score, but
-        for those whose part is POD. Later hooks find in the state what pre_filter and pre_score
-        wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing. A
-        subclass that overrides a hook overrides this, too, or has no plan.
+        Where all plugins of a profile give this promise, pods are placed without calls of the hooks up to
+        score, except for plugins whose part is POD. Later hooks find in the state what pre_filter and pre_score
+        wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing.
+        A subclass that overrides a hook must override this, too; otherwise the profile has no plan.
         """
         return None
 
-    # A state of its own, at the restore points of a WhatIf. No cycle is under way when these are called.
+    # The plugin's own state at the restore points of a WhatIf. No cycle is under way when these are called.
 
     def save_state(self) -> object:
-        """Return a token of what the plugin remembers, for `restore_state`; for plugins to override, both together.
+        """Return a token of the plugin's state for `restore_state`. Plugins override both together or neither.
 
-        A plugin needs it only for what doesn't come back by itself. When a transaction is undone, places that were
-        taken are unreserved, places that were given up are reserved and permitted again, objects go back with their
-        events, and waiting pods wait as before; then `restore_state` is called. What follows from the cluster or the
-        snapshot need not be in the token.
+        A plugin needs it only for state that doesn't come back by itself. When a transaction is undone, places
+        that were taken are unreserved, places that were given up are reserved and permitted again, objects go
+        back with their events, and waiting pods wait as before; then `restore_state` is called. State that
+        follows from the cluster or the snapshot need not be in the token.
 
-        Called at the beginning of each transaction and of each operation in it, so it must be fast. The token must stay
-        as it is whatever happens later: it has copies of what changes. It may be restored several times.
+        Called at the beginning of each transaction and of each operation in it, so it must be fast. The token
+        must not change with the plugin: it holds copies of everything that changes. It may be restored several
+        times.
         """
         return None
 
     def restore_state(self, token: Any) -> None:
-        """Go back to what the plugin remembered when `save_state` returned this token. Called last of all."""
+        """Restore the state that the plugin had when `save_state` returned this token. Called last of all."""
 
     def forget_attempts(self) -> None:
-        """Forget what failed attempts have left behind, such as that a pod or its group is left alone for a while.
+        """Forget the traces of failed attempts, such as that a pod or its group is left alone for a while.
 
-        Called before each question of a WhatIf, whose answers are those of a scheduler that has just started: the same
-        question has the same answer, and its clock stands still, so nothing expires. Reservations and waiting pods are
-        not to be forgotten. Never called in a scheduler that runs, where events and time do this.
+        Called before each question of a WhatIf. Its answers must be those of a scheduler that has just started:
+        the same question has the same answer, and its clock stands still, so nothing expires. Reservations and
+        waiting pods are not to be forgotten. Never called in a scheduler that runs, where events and time do
+        this.
         """
 
     def __repr__(self) -> str:

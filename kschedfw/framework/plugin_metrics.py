@@ -1,4 +1,4 @@
-"""Metrics of a plugin's own: counters, gauges and histograms, which `Handle` makes for it."""
+"""Metrics that a plugin defines itself: counters, gauges and histograms, made by `Handle`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ the values of its labels, the profile's name first."""
 
 @attrs.frozen
 class _Recorded:
-    """A metric of a plugin in one profile; `record` is None where nobody wants to know."""
+    """A metric of a plugin in one profile; `record` is None where its values are dropped."""
 
     definition: PluginMetric
     profile: str
@@ -81,7 +81,7 @@ class _Recorded:
 
 
 class Counter(_Recorded):
-    """Counts what happens; `Handle.counter` makes one. May be used from any thread."""
+    """A count of events; `Handle.counter` makes one. May be used from any thread."""
 
     def inc(self, *labels: str, by: float = 1.0) -> None:
         """Add to the count with these values of the labels.
@@ -107,7 +107,7 @@ class Gauge(_Recorded):
 
 
 class Histogram(_Recorded):
-    """How a quantity is distributed; `Handle.histogram` makes one. May be used from any thread."""
+    """The distribution of a quantity; `Handle.histogram` makes one. May be used from any thread."""
 
     def observe(self, value: float, *labels: str) -> None:
         """Add a value with these values of the labels.

@@ -1,4 +1,4 @@
-"""Which plugins run for a scheduler name, where, in what order, with what weight and arguments."""
+"""The plugins of a scheduler name: extension points, order, weights and arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw.framework.errors import ProfileError
 
 
 class ExtensionPoint(StrEnum):
-    """Where plugins can be enabled; names as in KubeSchedulerConfiguration."""
+    """The points at which plugins can be enabled; names as in KubeSchedulerConfiguration."""
 
     PRE_ENQUEUE = "preEnqueue"
     QUEUE_SORT = "queueSort"
@@ -66,17 +66,16 @@ def _points(
 class Profile:
     """A scheduling policy under a scheduler name.
 
-    `multi_point` plugins take part in every extension point whose hooks they have, in this order. `points` gives
-    the whole list for single extension points instead; what stands there replaces `multi_point` at that
-    point. `args` holds, per plugin, an instance of its `args_type` or a mapping as in a configuration file
-    (camelCase keys); those for plugins that aren't enabled are passed over, as in kube-scheduler.
-    `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's. With `run_all_filters` a node is
-    held against every filter, also behind the first that refuses it, and all reasons are told (a Policy's
-    alwaysCheckAllPredicates).
+    `multi_point` plugins take part in every extension point whose hooks they have, in this order. `points`
+    gives the whole list for single extension points, which replaces `multi_point` at that point. `args` holds,
+    per plugin, an instance of its `args_type` or a mapping as in a configuration file (camelCase keys);
+    arguments of plugins that aren't enabled are ignored, as in kube-scheduler. `percentage_of_nodes_to_score`
+    (0–100, 0 = adaptive) overrides the scheduler's. With `run_all_filters`, all filters are called for a node
+    even after one has refused it, and all their reasons are given (a Policy's alwaysCheckAllPredicates).
 
     Raises:
-        ProfileError: a plugin is listed twice at a point, an extension point doesn't exist, or the percentage is out of
-            range.
+        ProfileError: a plugin is listed twice at a point, an extension point doesn't exist, or the percentage
+            is out of range.
     """
 
     multi_point: tuple[EnabledPlugin, ...] = attrs.field(default=(), converter=_enabled)
@@ -104,11 +103,11 @@ class Profile:
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
-        """Every plugin that the profile mentions, in order of first mention."""
+        """The names of all plugins that the profile lists, in order of first mention."""
         mentioned = [*self.multi_point, *(plugin for plugins in self.points.values() for plugin in plugins)]
         return tuple(dict.fromkeys(plugin.name for plugin in mentioned))
 
     def weight(self, name: str, point: ExtensionPoint = ExtensionPoint.SCORE) -> int:
-        """The weight of a plugin that scores: where it is listed for the point, else in multi_point; at least 1."""
+        """Return the weight of a plugin at a point: the one listed for the point, else in multi_point; at least 1."""
         listed = (*self.points.get(point, ()), *self.multi_point)
         return next((plugin.weight for plugin in listed if plugin.name == name), 0) or 1

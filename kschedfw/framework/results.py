@@ -1,4 +1,4 @@
-"""What hooks return apart from a `Status`: results of single hooks, and the arrays of the batch forms."""
+"""The results of hooks other than a `Status`, and the arrays of the batch forms."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class PreFilterResult:
 
 
 def no_nodes_left(narrowing: Collection[str]) -> Status:
-    """The status of a pod for which the PreFilterResults of these plugins have no node in common."""
+    """Return the status of a pod for which the PreFilterResults of these plugins have no node in common."""
     if len(narrowing) == 1:
         return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)} simultaneously")
 
 
 def not_left_over(narrowing: Iterable[str]) -> Status:
-    """The status of nodes that the PreFilterResults of these plugins exclude."""
+    """Return the status of nodes that the PreFilterResults of these plugins exclude."""
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)}")
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Names sorted and in brackets, as Go prints a list: `[A B]`."""
+    """Return the names sorted and in brackets, as Go prints a list: `[A B]`."""
     return f"[{' '.join(sorted(names))}]"
 
 
@@ -56,7 +56,7 @@ class NominatingMode(Enum):
 
 @attrs.frozen
 class PostFilterResult:
-    """The node that a post_filter made room on; an empty name with OVERRIDE clears an earlier nomination."""
+    """The node on which a post_filter made room; an empty name with OVERRIDE clears an earlier nomination."""
 
     nominated_node_name: str = ""
     mode: NominatingMode = NominatingMode.NOOP
@@ -68,9 +68,10 @@ class PostFilterResult:
 
 @attrs.frozen
 class PreBindPreFlightResult:
-    """A pre_bind has work to do, or none with `skip`.
+    """The answer of pre_bind_pre_flight: pre_bind has work to do, or none with `skip`.
 
-    With `allow_parallel` it may run while its neighbours in profile order do; a skipped one joins those on its sides.
+    With `allow_parallel`, pre_bind may run while its neighbours in profile order do. A skipped one joins the
+    neighbours on its two sides.
     """
 
     allow_parallel: bool = False
@@ -87,8 +88,8 @@ class Verdicts:
     `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
     (`statuses[0]` is the success).
 
-    A plugin that gives one object again and again says that it is reusable: its codes never change, and what the
-    framework made of them is kept as long as the object is.
+    A plugin that returns the same object for many pods sets `is_reusable`. It promises that the codes never change,
+    and the framework keeps what it derived from them for the life of the object.
     """
 
     codes: npt.NDArray[np.integer]
@@ -97,16 +98,16 @@ class Verdicts:
 
     @classmethod
     def passing(cls, count: int) -> Verdicts:
-        """Verdicts that let all rows pass."""
+        """Return verdicts that let all rows pass."""
         return _passing(count)
 
     @classmethod
     def refuse(cls, refused: npt.NDArray[np.bool_], status: Status) -> Verdicts:
-        """Verdicts with one possible refusal: True refuses the row with `status`."""
+        """Return verdicts with one possible refusal: True refuses the row with `status`."""
         return cls(refused.astype(np.int8), (Status.success(), status))
 
     def of(self, index: int) -> Status | None:
-        """The refusal at an index of `codes`, None where it passed."""
+        """Return the refusal at an index of `codes`; None where the row passed."""
         code = int(self.codes[index])
         return self.statuses[code] if code else None
 

@@ -1,4 +1,4 @@
-"""What a plugin answers: a code, the reasons behind it, and who gave it.
+"""The answer of a plugin: a code, its reasons, and the plugin's name.
 
 Semantics: kube-scheduler `fwk.Code` and `fwk.Status`.
 """
@@ -15,7 +15,7 @@ from kschedfw.api.errors import KschedfwError
 
 
 class Code(IntEnum):
-    """The kinds of answer a hook may give. Which hook may give which is in that hook's docstring."""
+    """The kinds of answer of a hook. The hook's docstring lists the codes that it may give."""
 
     SUCCESS = 0
     ERROR = 1
@@ -32,7 +32,7 @@ class Code(IntEnum):
     """The pod doesn't fit until something outside the scheduler happens; it then comes back without backoff."""
 
     def __str__(self) -> str:
-        """kube-scheduler's spelling, e.g. `UnschedulableAndUnresolvable`."""
+        """Return kube-scheduler's spelling, e.g. `UnschedulableAndUnresolvable`."""
         return self.name.title().replace("_And_", "And").replace("_", "")
 
 
@@ -40,11 +40,11 @@ _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 
 
 
 class PluginFailure(Exception):  # it wraps what failed; it isn't raised by users
-    """Carries an error that a plugin reported as text, where an exception is needed."""
+    """The exception of an error that a plugin reported as text."""
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says: `KeyError: 'rack'`. Only kschedfw's own are made to be read without their type."""
+    """Return the text of an exception with its type, `KeyError: 'rack'`; without it for kschedfw's own exceptions."""
     text, name = str(error), type(error).__name__
     if isinstance(error, KschedfwError | PluginFailure):
         return text or name
@@ -68,8 +68,8 @@ class Status:
 
     `reasons` are texts for people, in the order in which they were found. `plugin` is filled in by the
     framework. `error` is the exception behind an ERROR, with its traceback. `timeout` (seconds) belongs to
-    WAIT alone. `retry_at`, which goes with a refusal, is when the pod is to be tried again if nothing has brought it
-    back before: seconds since the epoch, on the clock of the plugin's handle.
+    WAIT alone. `retry_at`, which goes with a refusal, is the time at which the pod is tried again unless an event has
+    brought it back before: seconds since the epoch, on the clock of the plugin's handle.
     """
 
     code: Code = Code.SUCCESS
@@ -80,7 +80,7 @@ class Status:
     retry_at: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        """Raises TypeError where `code` is no Code, such as the reason that belongs after it."""
+        """Raise TypeError where `code` is no Code, such as a reason given in its place."""
         if not isinstance(self.code, Code):
             raise TypeError(
                 f"code: expected a Code, found {self.code!r}; Status.unschedulable(…) takes reasons alone"
@@ -92,7 +92,7 @@ class Status:
 
     @staticmethod
     def unschedulable(*reasons: str, retry_at: float | None = None) -> Status:
-        """An UNSCHEDULABLE status.
+        """Return an UNSCHEDULABLE status.
 
         Raises ValueError where `retry_at` is no finite number, as all these constructors do.
         """
@@ -100,7 +100,7 @@ class Status:
 
     @staticmethod
     def unresolvable(*reasons: str, retry_at: float | None = None) -> Status:
-        """UNSCHEDULABLE_AND_UNRESOLVABLE: preemption on this node would not help."""
+        """Return an UNSCHEDULABLE_AND_UNRESOLVABLE status: preemption on this node would not help."""
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons, retry_at=_moment(retry_at))
 
     @staticmethod
@@ -113,7 +113,7 @@ class Status:
 
     @staticmethod
     def wait(timeout: float, *reasons: str) -> Status:
-        """Hold the pod at permit for at most `timeout` seconds (the framework caps it at 15 minutes).
+        """Return a WAIT status, which holds the pod at permit for at most `timeout` seconds (capped at 15 minutes).
 
         Raises:
             ValueError: `timeout` isn't above 0. A wait that ends at once is a refusal: `Status.unschedulable`.
@@ -122,7 +122,7 @@ class Status:
 
     @staticmethod
     def from_error(error: BaseException | str) -> Status:
-        """An ERROR; its reason is the exception's text, with its type unless it is one of kschedfw's own."""
+        """Return an ERROR status. Its reason is the exception's text, with the type unless it is kschedfw's own."""
         if isinstance(error, str):
             error = PluginFailure(error)
         return Status(Code.ERROR, (text_of(error),), error=error)
@@ -141,24 +141,24 @@ class Status:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the pod was refused (rather than accepted, skipped or failed)."""
+        """Whether the status refuses the pod (rather than accepts it, skips or fails)."""
         return self.code in _REJECTED
 
     @property
     def message(self) -> str:
-        """All reasons in one text."""
+        """All reasons, joined by commas."""
         return ", ".join(self.reasons)
 
     @property
     def _text(self) -> str:
-        """The message; a status without reasons at least says its code."""
+        """The message, or the code if there are no reasons."""
         return self.message or str(self.code)
 
     def with_plugin(self, plugin: str) -> Status:
         return Status(self.code, self.reasons, plugin, self.error, self.timeout, self.retry_at)
 
     def as_error(self) -> BaseException:
-        """The exception behind this status, made from its message where there is none."""
+        """Return the exception behind this status; make one from the message if there is none."""
         return self.error if self.error is not None else PluginFailure(self._text)
 
     def prefixed(self, prefix: str, plugin: str) -> Status:

@@ -1,7 +1,7 @@
-"""Pods between their place and their binding: those that permit plugins hold back, and those in pre_bind.
+"""Pods that have a node but aren't bound yet: those held by permit plugins, and those in pre_bind.
 
-Both are known to all profiles of a scheduler, so that a preemption finds its victims wherever they are. Semantics:
-kube-scheduler v1.36 `waitingPodsMap` and `podsInPreBindMap`.
+All profiles of a scheduler share both collections, so that a preemption finds its victims wherever they are.
+Semantics: kube-scheduler v1.36 `waitingPodsMap` and `podsInPreBindMap`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class WaitingPod:
     ) -> None:
         self.pod = pod
         self.reasons = tuple(reasons)
-        """What it waits for, as the plugins say."""
+        """The plugins' reasons for the wait."""
         self._clock = clock
         self._changed = threading.Condition()
         self.started = clock.monotonic()
-        """When the wait began, in seconds on the clock's monotonic scale."""
+        """The start of the wait, in seconds on the clock's monotonic scale."""
         self._status: Status | None = None
         self._when_settled: list[Callable[[], None]] = []
         now = clock.now()
@@ -56,7 +56,7 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float | None:
-        """When the first plugin's timeout passes; None once the wait has ended."""
+        """The first plugin's deadline, in seconds since the epoch; None once the wait has ended."""
         with self._changed:
             return min(self._deadlines.values(), default=None)
 
@@ -69,12 +69,12 @@ class WaitingPod:
         callback()
 
     def save(self) -> WaitState:
-        """How far the wait has come."""
+        """Return the state of the wait, for `restore`."""
         with self._changed:
             return WaitState(self._status, dict(self._deadlines), tuple(self._when_settled))
 
     def restore(self, state: WaitState) -> None:
-        """Go back to an earlier state, although the wait may have ended since; nobody is told."""
+        """Go back to an earlier state, even if the wait has ended since. No callback is called."""
         with self._changed:
             self._status = state.status
             self._deadlines = dict(state.deadlines)
@@ -89,13 +89,13 @@ class WaitingPod:
         self._call_back()
 
     def reject(self, plugin: str, message: str) -> bool:
-        """End the wait with a rejection; False if the pod was allowed before."""
+        """End the wait with a rejection; return False if the pod was allowed before."""
         return self._refuse(Status.unschedulable(message).with_plugin(plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """End the wait because somebody else needs the room; False if the pod was allowed before.
+        """End the wait because a preemption needs the room; return False if the pod was allowed before.
 
-        That is no verdict on the pod: it comes back after its backoff, as after an error.
+        A preemption is no verdict on the pod: the pod comes back after its backoff, as after an error.
         """
         return self._refuse(Status.from_error(message).with_plugin(plugin))
 
@@ -107,7 +107,7 @@ class WaitingPod:
         return refused
 
     def poll(self) -> Status | None:
-        """The status that the wait has ended with; None while the pod waits. Checks the timeouts, never blocks."""
+        """Return the status that ended the wait; None while the pod waits. Checks the timeouts, never blocks."""
         with self._changed:
             self._expire()
         self._call_back()
@@ -126,6 +126,8 @@ class WaitingPod:
 
     def _expire(self) -> None:
         now = self._clock.now()
+        # The earliest deadline first: its plugin is the one that the message names, and `_settle` keeps the
+        # first status.
         for plugin, deadline in sorted(self._deadlines.items(), key=lambda item: item[1]):
             if deadline <= now:
                 waited = format_duration(self._timeouts[plugin])
@@ -142,7 +144,7 @@ class WaitingPod:
             self._changed.notify_all()
 
     def _call_back(self) -> None:
-        """Call the callbacks, without the lock since they may do anything."""
+        """Call the callbacks outside of the lock, since they may do anything."""
         with self._changed:
             if self._status is None:
                 return
@@ -179,7 +181,7 @@ class PodsByUid(Generic[HeldT]):
             return self._pods.get(uid)
 
     def __iter__(self) -> Iterator[HeldT]:
-        """The pods at this moment, in the order in which they were added."""
+        """Iterate over the pods at this moment, in the order in which they were added."""
         with self._lock:
             return iter(tuple(self._pods.values()))
 
@@ -196,16 +198,16 @@ class WaitingPods(PodsByUid[WaitingPod]):
     """All waiting pods of a scheduler. Thread-safe."""
 
     def reject(self, uid: str) -> bool:
-        """Reject a pod because it is deleted; False if it doesn't wait."""
+        """Reject a pod because it is deleted; return False if it doesn't wait."""
         waiting = self.get(uid)
         return waiting is not None and waiting.reject("", "removed")
 
     def save(self) -> Waits:
-        """Who waits, and how far each wait has come."""
+        """Return all waiting pods with the states of their waits."""
         return tuple((waiting, waiting.save()) for waiting in self)
 
     def restore(self, waits: Waits) -> None:
-        """Restore exactly the waits that were under way when `save` returned this."""
+        """Restore exactly the waits that were under way when `save` returned `waits`."""
         for waiting, state in waits:
             waiting.restore(state)
         with self._lock:
@@ -215,12 +217,12 @@ class WaitingPods(PodsByUid[WaitingPod]):
 class PodInPreBind:
     """A pod whose binding cycle has begun, and which isn't being bound yet. Thread-safe.
 
-    Who needs its room cancels it: it isn't bound, gives back what it reserved, and comes back to the queue. A pre_bind
-    that takes long looks at `cancelled` from time to time, and ends early.
+    A preemption that needs its room cancels it: the pod isn't bound, its reservations are undone, and it comes
+    back to the queue. A pre_bind that takes long should read `cancelled` from time to time, and end early.
     """
 
     def __init__(self, pod: Pod, on_cancelled: Callable[[str], None] | None = None) -> None:
-        """`on_cancelled` is called with the first message, on the thread that cancels."""
+        """Make a pod in pre_bind. `on_cancelled` is called with the first message, on the thread that cancels."""
         self.pod = pod
         self._on_cancelled = on_cancelled
         self._lock = threading.Lock()
@@ -229,11 +231,11 @@ class PodInPreBind:
 
     @property
     def cancelled(self) -> str | None:
-        """Why the binding is cancelled; None if it isn't."""
+        """The reason for the cancellation; None if the binding isn't cancelled."""
         return self._cancelled
 
     def cancel(self, message: str) -> bool:
-        """Cancel the binding; False if it is too late. The first message is kept."""
+        """Cancel the binding; return False if it is too late. The first message is kept."""
         with self._lock:
             if self._finished:
                 return False
@@ -245,7 +247,7 @@ class PodInPreBind:
         return True
 
     def finish(self) -> str | None:
-        """Make it too late to cancel. Returns the message if the binding is cancelled already."""
+        """Make it too late to cancel. Return the message if the binding is cancelled already."""
         with self._lock:
             if self._cancelled is None:
                 self._finished = True

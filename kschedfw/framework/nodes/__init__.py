@@ -1,1 +1,1 @@
-"""The state that plugins read: nodes, their pods, and columns of both."""
+"""The cluster's state that plugins read: nodes, their pods, and columns of both."""

@@ -1,4 +1,4 @@
-"""The arrays that hold something by node."""
+"""Types of arrays by node, and moves of their rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
 
 LARGEST_EXACT: Final = 2**53 // 400
-"""Of amounts up to this one, 100 times an amount divided in float64 is never rounded up to the next integer."""
+"""The largest amount a for which 100·a/b in float64 is never rounded up to the next integer."""
 
 
 def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) -> npt.NDArray[ScalarT]:
-    """The columns (last axis: rows) with each row in its new place: row i was row `moved_from[i]`, -1 for a new one.
+    """Return the columns (last axis: rows) with moved rows: row i was row `moved_from[i]`, -1 for a new one.
 
     New rows have `fill`. The array is a new one.
     """

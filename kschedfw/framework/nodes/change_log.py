@@ -1,4 +1,4 @@
-"""Which rows of a table have changed, for readers that each remember how far they have read."""
+"""A log of a table's changed rows, for readers that each remember how far they have read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FEWEST_KEPT = 1024
 
 
 class ChangeLog:
-    """Rows in the order in which they changed; one that changed twice is there twice.
+    """Rows in the order in which they changed, with repetitions.
 
-    A reader keeps the `version` up to which it has read, and asks `since` that version. Old entries are dropped, so
-    that a reader who comes back after long has to look at every row.
+    A reader keeps the `version` up to which it has read, and calls `since` with it. Old entries are dropped: a
+    reader that comes back after long has to look at every row.
     """
 
     __slots__ = ("_dropped", "_rows", "version")
@@ -31,19 +31,19 @@ class ChangeLog:
         self.version += 1
 
     def since(self, version: int) -> Sequence[int] | None:
-        """Rows changed after `version` that still exist; None if the log no longer goes back that far."""
+        """Return the rows changed after `version` that still exist; None if the log begins later."""
         if version == self.version:
             return []
         start = version - self._dropped
         return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
 
     def trim(self, size: int) -> None:
-        """Drop entries that are too old to be worth following, in a table of `size` rows."""
+        """Drop entries that are too old to be useful, in a table of `size` rows."""
         if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
             self._keep(max(size, _FEWEST_KEPT))
 
     def move_rows(self, moved_to: IntArray) -> None:
-        """Follow rows to their new places: row i is now row `moved_to[i]`, -1 if it is gone. Few entries are kept."""
+        """Rename the rows in the log: row i is now row `moved_to[i]`, -1 if it is gone. Few entries are kept."""
         self._keep(_FEWEST_KEPT)
         if len(moved_to):
             rows = np.array(self._rows, dtype=np.int64)

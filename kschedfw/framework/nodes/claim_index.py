@@ -1,4 +1,4 @@
-"""Which persistent volume claims the pods on the nodes use (kube-scheduler `StorageInfoLister`)."""
+"""The persistent volume claims that the pods on the nodes use (kube-scheduler `StorageInfoLister`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedfw.framework.nodes.table import NodeTable
 
 
 class ClaimIndex:
-    """Counts the uses of each claim; follows the table. Claims of generic ephemeral volumes are left out."""
+    """Counts of the uses of each claim, kept in step with the table. Omits claims of generic ephemeral volumes."""
 
     def __init__(self, table: NodeTable) -> None:
         self._uses = Counter(claim for info in table.node_infos for claim in _claims(info))
@@ -36,7 +36,7 @@ class ClaimIndex:
             self._uses.subtract(_claims(info))
         for info in added:
             self._uses.update(_claims(info))
-        self._uses += Counter()  # drops those that nobody uses any more
+        self._uses += Counter()  # drops the counts of 0
 
 
 def _claims(info: NodeInfo) -> Iterator[str]:

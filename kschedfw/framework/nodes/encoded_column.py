@@ -22,16 +22,16 @@ _FEWEST_VALUES = 64
 class EncodedColumn(Generic[ValueT]):
     """One property of all n nodes, dictionary-encoded: what depends on it alone is worked out once per value.
 
-    `codes` has shape (n,) and dtype int32. `values[code]` is a node's value for each of them. A node without a value
-    (`of` gives None for it) has the code -1, and as soon as there is one, `values` ends with None. So an array with an
+    `codes` has shape (n,) and dtype int32; `values[code]` is a node's value. A node without a value (`of` returns
+    None for it) has the code -1, and as soon as there is such a node, `values` ends with None. So an array with an
     entry per entry of `values` may be indexed by `codes`, whatever nodes lack:
 
         labels = nodes.label("rack")
         full = np.array([rack in self.full_racks for rack in labels.values], dtype=np.bool_)
         refused = full[labels.codes[rows]]
 
-    `size` is the number of values that aren't None; they have the codes 0 … size−1. Some of them may have been left by
-    all nodes. `epoch` goes up when values were renumbered; new ones leave it, and all codes as they are.
+    `size` is the number of values that aren't None; they have the codes 0 … size−1. Values that no node has any more
+    may remain. `epoch` rises when values are renumbered; a new value changes neither `epoch` nor other codes.
     """
 
     def __init__(self, of: Callable[[NodeInfo], ValueT], node_infos: Sequence[NodeInfo]) -> None:
@@ -44,18 +44,19 @@ class EncodedColumn(Generic[ValueT]):
         return self._values
 
     def code_of(self, value: ValueT) -> int:
-        """The code of a value; -1 if no node has it, and for None."""
+        """Return the code of a value; -1 if no node has it, and for None."""
         return self._index.get(value, NO_VALUE)
 
     def update(self, row: int, info: NodeInfo, node_infos: Sequence[NodeInfo]) -> None:
-        """Take the new state of a node; `node_infos` are all of them."""
+        """Encode the new state of a node; `node_infos` are all nodes."""
         self._codes[row] = self._code(self._of(info))
+        # Values are never removed singly. Once most of them are unused, all nodes are encoded again.
         if self.size > 2 * len(node_infos) + _FEWEST_VALUES:
             self.epoch += 1
             self._encode(node_infos)
 
     def move_rows(self, moved_from: IntArray, node_infos: Sequence[NodeInfo]) -> None:
-        """Follow rows to their new places: row i was row `moved_from[i]`, -1 for one that is new."""
+        """Move rows to their new places: row i was row `moved_from[i]`, -1 for a new one."""
         self._set_codes(moved(self._codes, moved_from, NO_VALUE))
         for row in np.flatnonzero(moved_from < 0).tolist():
             self.update(row, node_infos[row], node_infos)

@@ -1,4 +1,4 @@
-"""A node with the pods on it and the sums that filters and scores read (kube-scheduler `NodeInfo`)."""
+"""A node with its pods, and the sums that filters and scores read (kube-scheduler `NodeInfo`)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _generations = itertools.count(1)
 
 @attrs.frozen
 class ImageStateSummary:
-    """An image on a node: size in bytes, and on how many nodes of the cluster it is."""
+    """An image on a node: its size in bytes, and the number of nodes of the cluster that have it."""
 
     size: int
     num_nodes: int
 
 
 class HostPortInfo:
-    """The host ports taken on a node, by address: a value, of which `plus` and `minus` make others."""
+    """The host ports taken on a node, by address. Immutable: `plus` and `minus` return changed copies."""
 
     __slots__ = ("_taken",)
 
@@ -43,13 +43,13 @@ class HostPortInfo:
         return cls().plus(ports)
 
     def taken(self) -> frozenset[HostPort]:
-        """All taken (address, protocol, port) triples in one set."""
+        """Return all taken (address, protocol, port) triples in one set."""
         return frozenset(
             (ip, protocol, port) for ip, ports in self._taken.items() for protocol, port in ports
         )
 
     def plus(self, ports: Iterable[HostPort]) -> HostPortInfo:
-        """A copy in which these ports are taken, too. Ports of 0 or below are ignored."""
+        """Return a copy in which these ports are taken, too. Ports of 0 or below are ignored."""
         taken = dict(self._taken)
         for ip, protocol, port in ports:
             if port > 0:
@@ -58,7 +58,7 @@ class HostPortInfo:
         return HostPortInfo(taken)
 
     def minus(self, ports: Iterable[HostPort]) -> HostPortInfo:
-        """A copy in which these ports are free."""
+        """Return a copy in which these ports are free."""
         taken = dict(self._taken)
         for ip, protocol, port in ports:
             ip = ip or ANY_IP
@@ -68,7 +68,7 @@ class HostPortInfo:
         return HostPortInfo(taken)
 
     def conflicts(self, ip: str, protocol: str, port: int) -> bool:
-        """Whether the port is taken on this address; 0.0.0.0 meets every address."""
+        """Whether the port is taken on this address; 0.0.0.0 stands for every address."""
         if port <= 0 or not self._taken:
             return False
         ip = ip or ANY_IP
@@ -89,7 +89,7 @@ _NOTHING = Resource()
 class NodeInfo:
     """A node and its pods, with sums over them. Its parts are immutable values, which are replaced and never changed.
 
-    Those of a snapshot are read-only; hooks that want to change one take a `clone`.
+    NodeInfos of a snapshot are read-only; a hook that needs to change one makes a `clone`.
     """
 
     node: Node
@@ -97,12 +97,12 @@ class NodeInfo:
     pods_with_affinity: tuple[PodInfo, ...] = ()
     pods_with_required_anti_affinity: tuple[PodInfo, ...] = ()
     pods_with_volumes: tuple[PodInfo, ...] = ()
-    """Pods whose volumes others may want, too, or that count against a limit of the node."""
+    """The pods whose volumes matter to other pods, or count against a limit of the node."""
     used_ports: HostPortInfo = _NO_PORTS
     requested: Resource = _NOTHING
     """Sum of the requests of all pods on the node."""
     non_zero_requested: Resource = _NOTHING
-    """The same with 100m CPU and 200 MiB for containers that request none; scores read this."""
+    """The sum of requests with 100m CPU and 200 MiB for containers that request none; scores read this."""
     allocatable: Resource = _NOTHING
     image_states: FrozenDict[str, ImageStateSummary] = EMPTY
     generation: int = 0
@@ -119,7 +119,7 @@ class NodeInfo:
         return self.node.metadata.name
 
     def set_node(self, node: Node) -> None:
-        """Take the node's new state."""
+        """Set the node's new state."""
         self.node = node
         self.allocatable = node_allocatable(node)
         self.generation = next(_generations)
@@ -129,7 +129,7 @@ class NodeInfo:
         self._count(info)
 
     def remove_pod(self, pod: Pod) -> bool:
-        """Take the pod (by uid) off the node; False where it isn't on it."""
+        """Remove the pod (by uid) from the node; return False if it isn't there."""
         uid = pod.uid
         for info in self.pods:
             if info.pod.uid == uid:
@@ -142,6 +142,8 @@ class NodeInfo:
         """Replace a pod of this node by its new state."""
         position = self.pods.index(old)
         self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
+        # The generation rises all the same: snapshots find changed nodes by it, and the pod object is
+        # another.
         if _count_the_same(old, new):
             self.generation = next(_generations)
             return
@@ -183,7 +185,7 @@ class NodeInfo:
         self.generation = next(_generations)
 
     def take_over(self, other: NodeInfo) -> None:
-        """Become equal to another NodeInfo of this node, in everything but the images' states."""
+        """Copy everything of another NodeInfo of this node except the images' states."""
         self.node, self.allocatable = other.node, other.allocatable
         self.pods = other.pods
         self.pods_with_affinity = other.pods_with_affinity
@@ -194,12 +196,12 @@ class NodeInfo:
         self.generation = next(_generations)
 
     def seal(self) -> None:
-        """Refuse every further change; `clone` gives one that may be changed."""
+        """Make every further change raise; a `clone` can be changed."""
         if type(self) is NodeInfo:
             self.__class__ = _SealedNodeInfo
 
     def clone(self) -> NodeInfo:
-        """A copy that may be changed; it shares the immutable parts with the original."""
+        """Return a copy that may be changed. It shares the immutable parts."""
         return NodeInfo(
             self.node,
             self.pods,

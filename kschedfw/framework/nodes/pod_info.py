@@ -1,4 +1,4 @@
-"""A pod with what scheduling derives from it once (kube-scheduler `PodInfo`, `QueuedPodInfo`)."""
+"""A pod with values that scheduling derives from it once (kube-scheduler `PodInfo`, `QueuedPodInfo`)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ class AffinityTerm:
 
     @classmethod
     def of(cls, term: PodAffinityTerm, namespace: str) -> AffinityTerm:
-        """The term of a pod in this namespace."""
+        """Return the compiled term of a pod in this namespace."""
         namespaces = frozenset(term.namespaces)
+        # No namespaces and no selector means the pod's own; an empty selector (not None) means all
+        # namespaces.
         if not namespaces and term.namespace_selector is None:
             namespaces = frozenset({namespace})
         return cls(
@@ -63,7 +65,7 @@ def preferred_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[WeightedAff
 def _compiled(
     affinity: PodAffinity, namespace: str
 ) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
-    """The required and the preferred terms."""
+    """Return the required and the preferred terms, compiled."""
     required = tuple(AffinityTerm.of(term, namespace) for term in affinity.required)
     preferred = tuple(
         WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, namespace), weighted.weight)
@@ -83,8 +85,8 @@ class PodInfo:
     preferred_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     is_unlisted: bool = False
-    """Whether, in a trial, its node isn't among those known to have pods with affinity: then its terms matter only to
-    pods that are scored and have preferred terms of their own.
+    """Whether, in a trial, its node is missing from the list of nodes with affinity. If so, its terms only matter to
+    the scores of pods that have preferred terms of their own.
     """
 
     @classmethod
@@ -102,10 +104,10 @@ class PodInfo:
         )
 
     def on_trial(self, *, listed: bool, listed_anti_affinity: bool) -> PodInfo:
-        """The pod as kube-scheduler sees it on a node where it is only assumed in a trial.
+        """Return the pod as kube-scheduler sees it on a node where it is only assumed in a trial.
 
-        Its lists of nodes with pods that have affinity, and required anti-affinity, aren't kept up to date in a trial;
-        the arguments say whether they have the node.
+        kube-scheduler doesn't update its lists of nodes with pods that have affinity, and required
+        anti-affinity, in a trial; the arguments say whether these lists have the node.
         """
         if (listed or not self.has_affinity) and (
             listed_anti_affinity or not self.required_anti_affinity_terms
@@ -127,21 +129,23 @@ class PodInfo:
 
 @attrs.define(eq=False)
 class QueuedPodInfo:
-    """A pod on its way through the scheduling queue, and how it fared so far. Times are seconds on the queue's clock.
+    """A pod in the scheduling queue, with the history of its attempts. Times are seconds on the queue's clock.
 
-    * `timestamp`: when it last entered the queue; `sequence` orders those that entered at the same time.
-    * `initial_attempt_timestamp`: when it first became active, None before that; `initial_attempt_sequence` orders
-      those that became active at the same time. Pods that one event has woken have the same number.
+    * `timestamp`: when it last entered the queue; `sequence` orders pods that entered at the same time.
+    * `initial_attempt_timestamp`: when it first became active, None before that; `initial_attempt_sequence`
+      orders pods that became active at the same time. Pods woken by one event have the same number.
     * `attempts`: how often it was popped. `unschedulable_count` of these attempts ended with a refusal;
-      `consecutive_errors_count` is how many in a row ended with an error, up to now. Backoff depends on these two.
-    * `unschedulable_plugins`, `pending_plugins`: who refused it in the last attempt, or keeps it gated. Both empty
-      means that the attempt ended with an error. The scheduler sets them before it gives the pod back.
+      `consecutive_errors_count` is the number of latest attempts in a row that ended with an error. Backoff
+      depends on these two.
+    * `unschedulable_plugins`, `pending_plugins`: the plugins that refused it in the last attempt, or keep it
+      gated. Both empty means that the attempt ended with an error. The scheduler sets them before it gives the
+      pod back.
     * `gating_plugin`: the plugin whose pre_enqueue holds it back; empty if none does.
-    * `retry_at`: when, at the latest, a plugin that refused it or keeps it gated wants it tried again; None if none
-      said.
-    * `backoff_expiration`: the end of its backoff, once somebody asked.
-    * `flush_timestamp`: when it was last retried for no other reason than that it had waited long;
-      `was_flushed_from_unschedulable`: whether that is why the current attempt takes place.
+    * `retry_at`: the latest time for its next attempt, as a plugin asked that refused it or keeps it gated;
+      None if none asked.
+    * `backoff_expiration`: the end of its backoff; None until it is computed.
+    * `flush_timestamp`: when it was last retried only because it had waited long;
+      `was_flushed_from_unschedulable`: whether the current attempt is such a retry.
     """
 
     pod_info: PodInfo
@@ -164,21 +168,21 @@ class QueuedPodInfo:
 
     @property
     def gated(self) -> bool:
-        """Whether a pre_enqueue plugin holds it back."""
+        """Whether a pre_enqueue plugin holds the pod back."""
         return bool(self.gating_plugin)
 
     @property
     def rejector_plugins(self) -> set[str]:
-        """The plugins one of which must change its mind before another attempt makes sense."""
+        """The plugins that refused the pod. One of their answers must change before another attempt makes sense."""
         return self.unschedulable_plugins | self.pending_plugins
 
     def update(self, pod: Pod) -> None:
-        """Take a newer version of the pod."""
+        """Replace the pod by a newer version."""
         self.pod_info = PodInfo.of(pod)
         self.pod = pod
 
     def clear_rejector_plugins(self) -> None:
-        """Forget who refused it, as a new attempt begins."""
+        """Forget the plugins that refused the pod, because a new attempt begins."""
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
         self.gating_plugin = ""

@@ -1,6 +1,7 @@
-"""Lists and arrays that are handed to plugins and that only their owner may change.
+"""Lists and arrays for plugins to read, which only their owner may change.
 
-Numbers and lists are read in the innermost loops of a cycle, so nothing here stands between them and their reader.
+Numbers and lists are read in the innermost loops of a cycle, so no wrapper stands between them and their
+reader.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 class ReadOnlyList(list[ItemT]):
-    """A list whose own methods refuse to change it; its owner goes past them (`list.append(items, item)`).
+    """A list whose own methods refuse to change it; its owner calls `list`'s (`list.append(items, item)`).
 
-    It follows what its owner does, as a view would. It stays a real `list`, since a view in pure Python takes several
-    times as long to read.
+    Changes of the owner show in it, as in a view. It stays a real `list`, since a view in pure Python takes
+    several times as long to read.
     """
 
     __slots__ = ()
@@ -47,7 +48,7 @@ class ReadOnlyList(list[ItemT]):
 
 
 def read_only_view(array: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
-    """A view of `array` that raises ValueError when written to. Writes of the owner to `array` show in it."""
+    """Return a view of `array` that raises ValueError when written to. Writes of the owner to `array` show in it."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Reads(Enum):
-    """The scope of what a plugin's filter or score reads, and so which changes can change its answer."""
+    """The scope of the data that a plugin's filter or score reads. Only changes within it can change its answer."""
 
     NODE = "node"
     """The node object alone: labels, taints, spec, allocatable, images."""

@@ -1,4 +1,4 @@
-"""Some of a table's nodes, in an order."""
+"""An ordered selection of a table's nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw.framework.nodes.table import NodeTable
 
 
 class NodeSelection(Sequence[NodeInfo]):
-    """Nodes of a table, given by their rows; it reads as a sequence of NodeInfos, which are looked up on demand.
+    """Nodes of a table, given by their rows. Reads as a sequence of NodeInfos, which are looked up on demand.
 
     `rows` has shape (k,), int64: each row at most once, in visiting order. The array is read-only.
     """
@@ -24,12 +24,12 @@ class NodeSelection(Sequence[NodeInfo]):
         rows.setflags(write=False)  # plugins see it
         self.table = table
         self.start: int | None = None
-        """The row that comes first, if the selection has all nodes of the table; else None."""
+        """The first row, if the selection has all nodes of the table from there on and round the end; else None."""
         self._rows: IntArray | None = rows
 
     @classmethod
     def whole(cls, table: NodeTable, start: int = 0) -> NodeSelection:
-        """All nodes, in visiting order from row `start` on and round the end."""
+        """Return a selection of all nodes, in visiting order from row `start` on and round the end."""
         selection = cls(table, table.all_rows)
         selection.start = start
         if start:
@@ -38,7 +38,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @classmethod
     def of(cls, table: NodeTable, node_infos: Sequence[NodeInfo]) -> NodeSelection | None:
-        """A selection of these NodeInfos; None if one of them isn't in the table, or is there in another state."""
+        """Return a selection of these NodeInfos; None if the table lacks one of them, or has another state of it."""
         if isinstance(node_infos, NodeSelection):
             return node_infos if node_infos.table is table else None
         rows = [table.rows.get(info.name, -1) for info in node_infos]
@@ -49,7 +49,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @classmethod
     def named(cls, table: NodeTable, names: Iterable[str]) -> NodeSelection:
-        """A selection by node names; each must be in the table, and be given once.
+        """Return a selection by node names; each must be in the table, and be given once.
 
         Raises:
             KeyError: the table has no such node.
@@ -71,7 +71,7 @@ class NodeSelection(Sequence[NodeInfo]):
         return self._rows
 
     def part(self, begin: int, end: int) -> NodeSelection:
-        """The nodes from position `begin` up to `end`, 0 ≤ begin ≤ end ≤ k."""
+        """Return the nodes from position `begin` up to `end`, 0 ≤ begin ≤ end ≤ k."""
         if self.start is None:
             return NodeSelection(self.table, self.rows[begin:end])
         count, first = len(self.table), self.start + begin
@@ -87,7 +87,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @property
     def is_whole_table(self) -> bool:
-        """Return whether the selection has all nodes, in the table's order."""
+        """Whether the selection has all nodes, in the table's order."""
         return self.start == 0
 
     @property

@@ -21,7 +21,7 @@ from kschedfw.framework.nodes.topology import TopologyIndex
 
 
 class NodeNotFoundError(KschedfwError, KeyError):
-    """The snapshot has no node of this name."""
+    """The error of asking a snapshot for a node that it doesn't have."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -31,7 +31,7 @@ class Snapshot:
     """NodeInfos in the order in which they are visited, and by name.
 
     One snapshot lives as long as its scheduler; the cache brings it up to date at the start of each cycle,
-    and nothing changes it during one. NodeInfos that it takes are read-only from then on.
+    and nothing changes it during one. NodeInfos that it is given become read-only.
     """
 
     def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
@@ -48,7 +48,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> Snapshot:
-        """A snapshot of these nodes with the bound ones among these pods; pods on unknown nodes are left out."""
+        """Return a snapshot of these nodes and the pods bound to them; pods on unknown nodes are omitted."""
         node_infos = {node.name: NodeInfo.of(node) for node in nodes}
         for pod in pods:
             if (info := node_infos.get(pod.node_name)) is not None:
@@ -58,7 +58,7 @@ class Snapshot:
         return snapshot
 
     def replace(self, node_infos: Iterable[NodeInfo]) -> None:
-        """Take these NodeInfos, in this order, for the next cycle."""
+        """Set the NodeInfos, in this order, for the next cycle."""
         infos = {info.name: info for info in node_infos}
         self.rearrange(
             list(infos), {name: info for name, info in infos.items() if self.find(name) is not info}
@@ -67,7 +67,7 @@ class Snapshot:
     def rearrange(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
         """Set this order of nodes. Nodes named in `changed` are new or have a new state; all others keep theirs.
 
-        It costs a comparison of the names, and beyond that what has moved.
+        The cost is a comparison of the names, plus the rows that have moved.
         """
         old_rows = self._rows
         if self._names != names:
@@ -75,7 +75,7 @@ class Snapshot:
         self.update(info for name, info in changed.items() if name in old_rows)
 
     def _move(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
-        """Give nodes other rows, but for the first and the last ones, which keep their order."""
+        """Move nodes to other rows. A common prefix and suffix of the old and the new order are left as they are."""
         old, old_names = self._node_infos, self._names
         first = _common(old_names, names)
         last = _common(old_names[first:][::-1], names[first:][::-1])
@@ -87,7 +87,7 @@ class Snapshot:
         ]
         for info in moved:
             info.seal()
-        rows = FrozenDict(self._rows)  # and not changed any more once it is complete
+        rows = FrozenDict(self._rows)  # a new one, since readers may still hold the old one
         for name in old_names[first:old_end]:
             dict.__delitem__(rows, name)
         beyond = len(names) if old_end != end else end
@@ -102,10 +102,10 @@ class Snapshot:
             self._table.move(infos, rows, np.concatenate(parts))
 
     def update(self, changed: Iterable[NodeInfo]) -> None:
-        """Take the new state of some of the nodes, each in its old place.
+        """Set the new state of some of the nodes, without changing the order.
 
         Raises:
-            NodeNotFoundError: one of them isn't there.
+            NodeNotFoundError: a node isn't in the snapshot.
         """
         for info in changed:
             row = self._row(info.node.metadata.name)
@@ -144,7 +144,7 @@ class Snapshot:
         return node_name in self._rows
 
     def get(self, node_name: str) -> NodeInfo:
-        """The node's NodeInfo.
+        """Return the node's NodeInfo.
 
         Raises:
             NodeNotFoundError: there is none.
@@ -152,13 +152,13 @@ class Snapshot:
         return self._node_infos[self._row(node_name)]
 
     def find(self, node_name: str) -> NodeInfo | None:
-        """The node's NodeInfo; None if there is none."""
+        """Return the node's NodeInfo; None if there is none."""
         row = self._rows.get(node_name)
         return None if row is None else self._node_infos[row]
 
     @property
     def table(self) -> NodeTable:
-        """The same nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
+        """The nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
         if self._table is None:
             self._table = NodeTable.of(self._node_infos)
         return self._table
@@ -178,7 +178,7 @@ class Snapshot:
         return self._claims
 
     def update_image_states(self) -> None:
-        """Bring up to date what nodes know of their images: on how many nodes of the snapshot each is."""
+        """Update the nodes' image states: the number of nodes of the snapshot that have each image."""
         self.update(list(with_image_states(self._node_infos)))
 
     @property
@@ -200,7 +200,7 @@ class Snapshot:
 
 
 def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
-    """Copies of those nodes whose image states are out of date, with the number of nodes that have each image."""
+    """Yield copies of the nodes whose image states are out of date, with the number of nodes that have each image."""
     spread: Counter[str] = Counter()
     for info in node_infos:
         spread.update({name for image in info.node.status.images for name in image.names})
@@ -217,8 +217,8 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:
-    """The length of the longest common prefix of two lists of names."""
-    same, different = 0, min(len(before), len(after))  # so many are, and no more than so many
+    """Return the length of the longest common prefix of two lists of names."""
+    same, different = 0, min(len(before), len(after))  # bounds of the result
     while same < different:
         middle = (same + different + 1) // 2
         if before[same:middle] == after[same:middle]:

@@ -1,4 +1,4 @@
-"""The nodes of a snapshot in columns, for hooks that answer for all of them at once."""
+"""The nodes of a snapshot in columns, for hooks that answer for all nodes at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 _FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
 _MOST_MOVES = 8
-"""So many layouts a reader may lag behind without losing what it knows of the nodes that stayed."""
+"""The number of layouts that a reader may lag behind and still keep its values of the nodes that stayed."""
 _MAX_INT64 = (1 << 63) - 1
 
 
@@ -43,14 +43,14 @@ class TableVersion:
 
 
 class TableListener(Protocol):
-    """Keeps something of its own in step with a table, such as an index."""
+    """A reader of a table's changes, such as an index that is kept in step with it."""
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:
-        """The node or its pods are different now."""
+        """The node in this row, or its pods, have changed."""
         ...
 
     def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:
-        """Row i was row `moved_from[i]`, -1 if it is new. Nothing else has changed.
+        """Rows have moved: row i was row `moved_from[i]`, -1 if it is new. Nothing else has changed.
 
         `gone` are the nodes that have no row any more, `added` those of the new rows, in their order.
         """
@@ -92,18 +92,18 @@ class NodeTable:
         self._non_zero_floats: FloatArray = np.zeros(self._non_zero.shape)
         self._largest: list[int] = [0] * len(_FIRST_RESOURCES)
         self._least_free: list[int] = [_MAX_INT64] * len(_FIRST_RESOURCES)
-        """A lower bound of what any node has free, by column."""
+        """A lower bound of the free amount on every node, by column."""
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
         self._listeners: list[TableListener] = []
         self._pod_listeners: list[TableListener] = []
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
-        """Answers to `changed_since`: many ask from the same version on."""
+        """Cached results of `changed_since`: many columns ask with the same versions."""
         self._moves: deque[tuple[int, IntArray]] = deque(maxlen=_MOST_MOVES)
-        """The latest moves: how many rows there were, and where each row was."""
+        """The latest moves: the number of rows before, and each row's earlier place."""
         self._moved_since: dict[int, IntArray] = {}
-        """Answers to `moved_since`."""
+        """Cached results of `moved_since`."""
         rows = _by_position(info.name for info in node_infos)
         self._place(node_infos, rows, np.full(len(node_infos), -1, dtype=np.int64))
 
@@ -116,17 +116,17 @@ class NodeTable:
 
     @cached_property
     def all_rows(self) -> IntArray:
-        """0 … n−1, shape (n,), int64. A slice of it stands for nodes that follow each other; see `take`."""
+        """The rows 0 … n−1, shape (n,), int64. A slice of it stands for consecutive nodes; see `take`."""
         rows: IntArray = np.arange(len(self.node_infos), dtype=np.int64)
         rows.setflags(write=False)
         return rows
 
     def is_all(self, rows: IntArray) -> bool:
-        """Return whether `rows` is `all_rows` itself; an array that is only equal to it doesn't count."""
+        """Whether `rows` is `all_rows` itself; an equal array doesn't count."""
         return rows is self.all_rows
 
     def take(self, column: npt.NDArray[ScalarT], rows: IntArray) -> npt.NDArray[ScalarT]:
-        """The entries of a column of shape (n,) in these rows, shape (k,); not to be changed.
+        """Return the entries of a column of shape (n,) in these rows, shape (k,); not to be changed.
 
         Nothing is copied where `rows` is `all_rows` or a slice of it, as in most calls of a batch hook.
         """
@@ -138,7 +138,7 @@ class NodeTable:
         return column.take(rows)
 
     def is_range(self, rows: IntArray) -> bool:
-        """Return whether `rows` is a slice of `all_rows`: consecutive rows."""
+        """Whether `rows` is a slice of `all_rows`: consecutive rows."""
         everything = self.all_rows
         return rows.base is everything and rows.strides == everything.strides and len(rows) > 0
 
@@ -148,18 +148,18 @@ class NodeTable:
         return tuple(info.name for info in self.node_infos)
 
     def largest(self, resource: str) -> int:
-        """An upper bound of the resource's amounts, allocatable or requested; 2⁶³−1 if any was ever below 0.
+        """Return an upper bound of the resource's amounts, allocatable or requested; 2⁶³−1 if any was ever below 0.
 
-        Who knows that amounts are small can use arithmetic that is exact only for those.
+        For callers whose arithmetic is exact only for small amounts.
         """
         column = self.columns.get(resource)
         return 0 if column is None else self._largest[column]
 
     def all_have_free(self, column: int, amount: int) -> bool:
-        """Return whether every node has this much free of the resource in a column of `free`."""
+        """Whether every node has this much free of the resource in a column of `free`."""
         if self._least_free[column] >= amount:
             return True
-        # The bound falls with every pod that is placed, and doesn't rise when pods go: so look again.
+        # The bound falls with every pod that is placed and doesn't rise when pods go, so it may be too low by now.
         free = self._free[column]
         if not len(free):
             return True
@@ -171,7 +171,7 @@ class NodeTable:
         return TableVersion(self.layout, self.node_changes.version, self.pod_changes.version)
 
     def changed_since(self, nodes: int, pods: int) -> Sequence[int] | None:
-        """The rows, each once, that were changed since these versions of the two logs; None if that isn't known."""
+        """Return the rows, each once, changed since these versions of the two logs; None if a log begins later."""
         try:
             return self._changed_since[nodes, pods]
         except KeyError:
@@ -183,21 +183,21 @@ class NodeTable:
     # Encoded columns
 
     def label(self, key: str) -> EncodedColumn[str | None]:
-        """The column of a node label; a node without it has the code -1, for which `values` ends with None."""
+        """Return the column of a node label. A node without it has the code -1, for which `values` ends with None."""
         return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
 
     @property
     def taints(self) -> EncodedColumn[tuple[Taint, ...]]:
-        """The nodes' tuples of taints."""
+        """The column of the nodes' tuples of taints."""
         return self.encoded("taints", lambda info: info.node.spec.taints)
 
     def encoded(
         self, name: Hashable, of: Callable[[NodeInfo], ValueT], reads: Reads = Reads.NODE
     ) -> EncodedColumn[ValueT]:
-        """The column of any property of a node (or, with `reads` PODS, of its pods, too), made on first use.
+        """Return the column of any property of a node, made on first use; with `reads` PODS, of its pods, too.
 
-        None stands for a node that hasn't got the property.
-        `name` tells columns apart, so for one name `of` must always be the same function.
+        `of` returns None for a node without the property. `name` identifies the column, so for one name `of`
+        must always be the same function.
         """
         known = self._encoded.get(name)
         if known is None:
@@ -209,13 +209,13 @@ class NodeTable:
     # Keeping in step
 
     def listen(self, listener: TableListener, reads: Reads = Reads.PODS) -> None:
-        """Tell the listener of every change from now on; with `reads` NODE, not of rows where only pods changed."""
+        """Register a listener for every change from now on; with `reads` NODE, omit rows where only pods changed."""
         self._listeners.append(listener)
         if reads is not Reads.NODE:
             self._pod_listeners.append(listener)
 
     def update(self, row: int, info: NodeInfo) -> None:
-        """Take the new state of the node in a row."""
+        """Set the new state of the node in a row."""
         self._changed_since.clear()
         old = self._node_infos[row]
         list.__setitem__(self._node_infos, row, info)
@@ -235,10 +235,10 @@ class NodeTable:
             listener.row_changed(row, old, info)
 
     def replace(self, node_infos: Sequence[NodeInfo]) -> None:
-        """Take other nodes, or the same ones in another order or state."""
+        """Set other nodes, or the same ones in another order or state."""
         rows = FrozenDict(zip([info.name for info in node_infos], range(len(node_infos)), strict=True))
         sources = np.fromiter(map(self.rows.get, rows, repeat(-1)), dtype=np.int64, count=len(rows))
-        # First to their places as they were, so that a change of state is the same thing here as anywhere else.
+        # Move the old states first, so that each change of state goes through `update` like any other.
         moved_infos = [
             new if source < 0 else self.node_infos[source]
             for new, source in zip(node_infos, sources.tolist(), strict=True)
@@ -249,7 +249,7 @@ class NodeTable:
                 self.update(row, info)
 
     def move(self, node_infos: Sequence[NodeInfo], rows: Mapping[str, int], moved_from: IntArray) -> None:
-        """Give the nodes other rows: row i was row `moved_from[i]`, -1 for a new node. `rows` has them by name."""
+        """Move the nodes to other rows: row i was row `moved_from[i]`, -1 for a new node. `rows` has them by name."""
         self._changed_since.clear()
         old = self.node_infos
         moved_to = np.full(len(old), -1, dtype=np.int64)
@@ -269,9 +269,9 @@ class NodeTable:
             listener.rows_moved(moved_from, gone, added)
 
     def moved_since(self, layout: int) -> IntArray | None:
-        """Where each row was in an earlier layout (-1: nowhere); `all_rows` if all are where they were.
+        """Return each row's place in an earlier layout (-1: none); `all_rows` if no row has moved.
 
-        None if that isn't known any more.
+        Return None if the layout is too old.
         """
         if layout == self.layout:
             return self.all_rows
@@ -301,7 +301,7 @@ class NodeTable:
         self._unschedulable = moved(self._unschedulable, moved_from)
         self._show()
         added = (moved_from < 0).nonzero()[0].tolist()
-        # All at once, since there may be as many resources as nodes.
+        # All columns at once: each call copies the arrays, and there may be as many resources as nodes.
         self._make_columns(
             name
             for row in added
@@ -340,7 +340,7 @@ class NodeTable:
         if len(self.resources) > len(_FIRST_RESOURCES) or _MAX_INT64 in self._largest:
             self._subtract_free(row)
             return
-        # No amount is below 0, so no difference wraps around: Python's integers will do, in half the time.
+        # No amount is below 0, so no difference wraps around. Python's integers take half the time of NumPy's.
         free, least = self._free, self._least_free
         free[0, row] = cpu = there.milli_cpu - taken.milli_cpu
         free[1, row] = memory = there.memory - taken.memory
@@ -352,13 +352,13 @@ class NodeTable:
         least[_PODS_COLUMN] = min(least[_PODS_COLUMN], left)
 
     def _subtract_free(self, row: int) -> None:
-        """Work out what is free in a row, in int64's arithmetic."""
+        """Compute the free amounts in a row, in int64's arithmetic, which wraps around as Go's."""
         free = self._free[:, row]
         np.subtract(self._allocatable[:, row], self._requested[:, row], out=free)
         self._least_free = list(map(min, self._least_free, free.tolist()))
 
     def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
-        """Fill a row in; all its resources have a column."""
+        """Write a row; all its resources must have a column."""
         cpu, memory, storage = amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage
         columns[0, row] = cpu
         columns[1, row] = memory
@@ -376,14 +376,14 @@ class NodeTable:
                     largest[column] = amount if amount >= 0 else _MAX_INT64
 
     def _note_sizes(self, *amounts: int) -> None:
-        """Note the sizes of amounts of the first resources, in their order."""
+        """Raise the upper bounds to the amounts of the first resources, in their order."""
         for column, amount in enumerate(amounts):
             if not 0 <= amount <= self._largest[column]:
-                # Below 0 is what has wrapped around, and as bad as too large.
+                # An amount below 0 has wrapped around, and allows no exact arithmetic.
                 self._largest[column] = amount if amount >= 0 else _MAX_INT64
 
     def _make_columns(self, resources: Iterable[str]) -> None:
-        """Make a column for each of the resources of which this is the first node."""
+        """Add a column for each resource that no node had before."""
         new = [name for name in dict.fromkeys(resources) if name not in self.columns]
         if not new:
             return

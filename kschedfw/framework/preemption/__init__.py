@@ -1,7 +1,7 @@
-"""Makes room for a pod by evicting less important ones: the machinery behind DefaultPreemption, for other plugins, too.
+"""Preemption: making room for a pod by evicting less important ones. For DefaultPreemption and other plugins.
 
-A plugin makes a `PreemptionEvaluator` with its own `PreemptionRules` and calls `preempt` from its post_filter hook.
-`plan` says what would be done, and why, without doing it.
+A plugin makes a `PreemptionEvaluator` with its own `PreemptionRules` and calls `preempt` from its post_filter
+hook. `plan` returns the decision and its reasons without carrying it out.
 """
 
 from kschedfw.framework.extender import Victims

@@ -20,7 +20,7 @@ class _Budget:
     disrupted: Mapping[str, str]
 
     def covers(self, pod: Pod) -> bool:
-        # A pod that the API server has let go already was taken from the budget there.
+        # The eviction of a disrupted pod was already subtracted from the budget by the API server.
         return (
             pod.namespace == self.namespace
             and self.selector.matches(pod.labels)
@@ -30,7 +30,7 @@ class _Budget:
 
 @attrs.frozen
 class DisruptionBudgets:
-    """The PodDisruptionBudgets of a cluster with their selectors compiled, once for all nodes that are looked at.
+    """The PodDisruptionBudgets of a cluster with their selectors compiled, once for all nodes of a dry run.
 
     A budget whose selector is absent or empty covers no pod, and a pod without labels is covered by none.
     """
@@ -51,15 +51,15 @@ class DisruptionBudgets:
         return cls(tuple(budget for budget in compiled if not budget.selector.everything))
 
     def violated(self, units: Sequence[Sequence[Pod]]) -> list[bool]:
-        """For each unit, whether evicting it after those before it violates a budget.
+        """Return for each unit whether evicting it after the units before it violates a budget.
 
-        The pods of a unit are looked at up to the first that violates one; the others take nothing from the budgets.
+        The pods of a unit are subtracted up to the first that violates a budget; the unit's other pods aren't.
         """
         left = [budget.allowed for budget in self._budgets]
         return [any(self._takes_too_much(pod, left) for pod in unit) for unit in units]
 
     def _takes_too_much(self, pod: Pod, left: list[int]) -> bool:
-        """Take a pod's eviction from what is left of every budget that covers it; whether one falls below 0."""
+        """Subtract a pod's eviction from every budget that covers it. Return whether one falls below 0."""
         violates = False
         for index, budget in enumerate(self._budgets):
             if pod.labels and budget.covers(pod):
@@ -68,9 +68,9 @@ class DisruptionBudgets:
         return violates
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Pods whose eviction, one after the other in this order, violates a budget, and the others; orders are kept.
+        """Split pods into those whose eviction, in this order, violates a budget, and the others; orders are kept.
 
-        A pod uses up every budget that covers it, whether or not one of them is violated.
+        A pod is subtracted from every budget that covers it, even if one of them is violated.
         """
         left = [budget.allowed for budget in self._budgets]
         violating: list[PodInfo] = []

@@ -15,12 +15,13 @@ from kschedfw.framework.extender import Victims
 from kschedfw.framework.nodes.arrays import IntArray
 
 _PRIORITY_OFFSET = 1 << 31
-"""Makes every priority positive, so that a sum grows with each victim, also with those of negative priority."""
+"""The offset that makes every priority positive, so that a sum grows with each victim, even one of negative
+priority."""
 
 
 @attrs.frozen
 class Candidate:
-    """A node, and the pods that must leave it for the pod to fit there."""
+    """A node, and the pods that must leave it so that the preemptor fits."""
 
     node_name: str
     victims: Victims
@@ -48,7 +49,7 @@ class Candidates(Sequence[Candidate]):
         self._harm = harm
 
     def least_harmful(self) -> Candidates:
-        """The candidates that are best by `LEAST_HARM`, in their order."""
+        """Return the candidates that are best by `LEAST_HARM`, in their order."""
         best = np.arange(len(self))
         for scores in self._harm:
             if len(best) <= 1:
@@ -72,15 +73,15 @@ class Candidates(Sequence[Candidate]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as mutable sequences have it: these are compared, not looked up
+    __hash__ = None  # type: ignore[assignment]  # candidates are compared, never looked up
 
 
 ScoreFunction = Callable[[Candidate], float]
-"""One criterion for choosing among candidates: the highest value wins."""
+"""A criterion for choosing among candidates: the highest value wins."""
 
 
 def start_time(pod: Pod) -> float:
-    """The pod's start time, in seconds since the epoch; infinity for a pod that hasn't started."""
+    """Return the pod's start time, in seconds since the epoch; infinity for a pod that hasn't started."""
     started = pod.status.start_time
     return math.inf if started is None else started.timestamp()
 
@@ -90,7 +91,7 @@ def fewest_pdb_violations(candidate: Candidate) -> float:
 
 
 def lowest_highest_priority(candidate: Candidate) -> float:
-    """Prefers the node whose most important victim has the lowest priority."""
+    """Return the negative priority of the most important victim."""
     return -candidate.victims.pods[0].priority
 
 
@@ -103,7 +104,7 @@ def fewest_victims(candidate: Candidate) -> float:
 
 
 def latest_start(candidate: Candidate) -> float:
-    """Prefers the node where the longest running among the victims of highest priority has run the shortest."""
+    """Return the earliest start among the victims of highest priority: the shortest run is best."""
     pods = candidate.victims.pods
     highest = max(pod.priority for pod in pods)
     return min(start_time(pod) for pod in pods if pod.priority == highest)
@@ -122,9 +123,9 @@ LEAST_HARM: tuple[ScoreFunction, ...] = (
 def best_candidates(
     candidates: Sequence[Candidate], score_functions: Sequence[ScoreFunction] = LEAST_HARM
 ) -> Sequence[Candidate]:
-    """The candidates that are best by the first criterion; ties are broken by the second, and so on.
+    """Return the candidates that are best by the first criterion; ties are broken by the second, and so on.
 
-    What is left is equally good by all of them and in its original order; by convention the first is taken.
+    The result is tied by all criteria and in its original order; by convention the first candidate is taken.
     """
     if score_functions is LEAST_HARM and isinstance(candidates, Candidates):
         return candidates.least_harmful()

@@ -1,4 +1,4 @@
-"""Simulates preemption node by node, without effects (kube-scheduler `DryRunPreemption`)."""
+"""The dry run of preemption, node by node, without effects (kube-scheduler `DryRunPreemption`)."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 _NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 _MARGIN = 64
-"""Twice as many nodes as wanted, and so many more, are looked at before all others are."""
+"""The search first looks at twice the wanted number of nodes plus this margin, and only then at all others."""
 
 
 def no_candidates() -> NodeToStatus:
-    """A status for all nodes: preemption doesn't help."""
+    """Return a status for all nodes: preemption doesn't help."""
     return NodeToStatus(absent=_NOT_HELPFUL)
 
 
 @attrs.define(eq=False)
 class DryRun:
-    """The outcome of a dry run: the candidates, those without violated budgets first, and why other nodes are none.
+    """The result of a dry run: the candidates, those without violated budgets first, and the reasons of other nodes.
 
-    Nodes that weren't tried, because there were enough candidates or because preemption can't help, have no status
-    of their own. `errors` are the statuses of nodes where a plugin failed.
+    Nodes that weren't tried, because there were enough candidates or because preemption can't help, have no
+    status of their own. `errors` are the statuses of nodes where a plugin failed.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -62,13 +62,14 @@ def dry_run(
 ) -> DryRun:
     """Try the nodes from `offset` on, round the end, until there are `wanted` candidates, one of them harmless.
 
-    Only nodes without an outcome are tried; on the parallelizer's threads, each on its own copy of state and node. The
-    result is that of a serial run over all of them. Exceptions of the rules come through. With `priorities`, no pod
-    can be a victim but those of lower priority.
+    Only nodes without a known outcome are tried, on the parallelizer's threads, each on its own copy of state
+    and node. The result is that of a serial run over all of them. Exceptions of the rules are raised. With
+    `priorities`, only pods of lower priority can be victims.
     """
     table = nodes.table
     outcomes = Outcomes(table) if outcomes is None else outcomes
     rows = np.concatenate((nodes.rows[offset:], nodes.rows[:offset]))
+    # A node without a pod of lower priority has no victims; that is known without a copy of the node.
     if priorities is not None:
         unknown = outcomes.missing(rows)
         if len(unknown):
@@ -97,10 +98,10 @@ def dry_run(
 
 
 class _Search:
-    """Goes through the nodes in order until there are enough candidates.
+    """The walk through the nodes in order until there are enough candidates.
 
-    Nodes with a known outcome count in their place in the order, so that a node isn't tried if those before it are
-    enough. If so many are known that less than half of the nodes are needed, the others aren't looked at.
+    Nodes with a known outcome count in their place in the order, so that a node isn't tried if the nodes before
+    it are enough. If the known outcomes of the first nodes are enough, the others aren't looked at.
     """
 
     def __init__(self, rows: IntArray, wanted: int, outcomes: Outcomes) -> None:
@@ -121,7 +122,7 @@ class _Search:
         harmless = helps & ~self._outcomes.is_violating[self._rows]
         self._codes, self._helps, self._is_harmless = codes, helps, harmless
         self._sum_helps, self._sum_harmless = np.cumsum(helps), np.cumsum(harmless)
-        # From the first harmless candidate on, and from as many as are wanted on, there are enough.
+        # There are enough at the first harmless candidate or at the wanted number, whichever comes later.
         self.end, self._is_settled = len(codes), False
         if self._wanted > 0 and len(codes) and self._sum_harmless[-1]:
             enough = max(
@@ -131,7 +132,7 @@ class _Search:
         self.to_try: IntArray = np.flatnonzero(codes[: self.end] == UNKNOWN_CODE)
 
     def is_enough_after(self, code: int) -> bool:
-        """Whether there are enough candidates before the next untried node, given the code of one more outcome."""
+        """Count one more outcome. Return whether there are enough candidates before the next untried node."""
         row = int(self._rows[self.to_try[self._tried]])
         if code == PASS:
             self._helped += 1

@@ -1,4 +1,4 @@
-"""The preemption algorithm from a pod that fits nowhere to a nominated node (kube-scheduler `preemption.Evaluator`)."""
+"""The preemption algorithm, from a pod without a node to a nominated node (kube-scheduler `preemption.Evaluator`)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from kschedfw.framework.status import Code, PluginFailure, Status
 
 @attrs.frozen(eq=False)
 class PreemptionPlan:
-    """The outcome of looking for room, and everything that led to it. Nothing has been done yet.
+    """The decision of a preemption with its reasons, not yet carried out.
 
-    * SUCCESS: `chosen` is there, and `result` nominates its node.
-    * UNSCHEDULABLE: no room can be made. A `result` then takes back the pod's earlier nomination; without one that
-      stays as it is, since the pod still waits for victims, or an extender was against all candidates.
+    * SUCCESS: `chosen` is set, and `result` nominates its node.
+    * UNSCHEDULABLE: no room can be made. With a `result`, the pod's earlier nomination is cleared. Without one
+      it stays, since the pod still waits for victims, or an extender rejected all candidates.
     * ERROR: a plugin or an extender failed.
 
-    `candidates` are those of the dry run; `tied` those out of them, as extenders left them, that are equally good by
-    every criterion; `rejected` has the reasons of nodes that were tried and are no candidates.
+    `candidates` are those of the dry run. `tied` are the candidates left by extenders that are equally good by
+    every criterion. `rejected` has the reasons of nodes that were tried and are no candidates.
     """
 
     status: Status
@@ -49,19 +49,19 @@ class PreemptionPlan:
 
     @property
     def chosen(self) -> Candidate | None:
-        """The node and victims that preemption would take: the first of those that are tied."""
+        """The node and victims that preemption would take: the first of `tied`."""
         return self.tied[0] if self.tied else None
 
 
 PREEMPTION_PLAN: StateKey[PreemptionPlan] = StateKey("preemption.plan")
-"""The plan that was carried out, or came to nothing, in this cycle; for explanations."""
+"""The plan of this cycle's preemption, carried out or not; for explanations."""
 
 
 class PreemptionEvaluator:
-    """Finds the node where evicting pods does least harm, and evicts them; used by post_filter plugins.
+    """The search for the node where evictions do least harm, and the evictions; used by post_filter plugins.
 
-    `plugin_name` is who rejects victims that wait at permit. All calls belong into a scheduling cycle, since the
-    handle's snapshot is read.
+    `plugin_name` is named in the rejection of victims that wait at permit. All calls belong into a scheduling
+    cycle, since the handle's snapshot is read.
     """
 
     def __init__(self, plugin_name: str, handle: Handle, rules: PreemptionRules) -> None:
@@ -72,7 +72,7 @@ class PreemptionEvaluator:
     def preempt(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        """Make room for the pod: `plan`, then evict the victims. The answer is that of a post_filter hook.
+        """Make room for the pod: `plan`, then evict the victims. Return the answer of a post_filter hook.
 
         The pod is looked up in the cluster first, since its nomination may have changed since it was queued.
         """
@@ -95,11 +95,10 @@ class PreemptionEvaluator:
         return plan.result, plan.status
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
-        """The preemption that `preempt` would carry out, given why each node refused the pod.
+        """Return the preemption that `preempt` would carry out, given each node's refusal of the pod.
 
-        Changes nothing but the random generator.
-
-        Exceptions of the rules and of the cluster come through; the framework makes an ERROR of them.
+        Changes nothing but the state of the random generator. Exceptions of the rules and of the cluster are
+        raised; the framework makes an ERROR of them.
         """
         nominated_node_status = node_to_status.get(pod.status.nominated_node_name)
         if objection := self._rules.objection(pod, nominated_node_status):
@@ -129,7 +128,7 @@ class PreemptionEvaluator:
 
     def _find_candidates(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> DryRun:
         table = self._handle.snapshot.table
-        # Other refusals than UNSCHEDULABLE won't change with the pods on the node.
+        # A refusal other than UNSCHEDULABLE doesn't change when pods leave the node.
         nodes = node_to_status.nodes_with(Code.UNSCHEDULABLE, NodeSelection.whole(table))
         if not len(nodes):
             return DryRun()
@@ -171,7 +170,10 @@ class PreemptionEvaluator:
 
 
 def _joined(errors: Sequence[Status]) -> Status:
-    """Several errors as one, in the words of Kubernetes' aggregated errors: equal texts once, several in brackets."""
+    """Return several errors as one, in the format of Kubernetes' aggregated errors.
+
+    Equal texts are given once, several texts in brackets.
+    """
     texts = list(dict.fromkeys(status.message for status in errors))
     failure = PluginFailure(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     failure.__cause__ = errors[0].as_error()
@@ -182,7 +184,7 @@ logger = logging.getLogger(__name__)
 
 
 class NoVictimsError(KschedfwError):
-    """An extender named a node for preemption but nobody to evict there."""
+    """The error of an extender that named a node for preemption but no victims."""
 
     def __init__(self, node_name: str) -> None:
         super().__init__(node_name)
@@ -195,14 +197,14 @@ class NoVictimsError(KschedfwError):
 def ask_extenders(
     extenders: Iterable[Extender], pod: Pod, candidates: Sequence[Candidate], snapshot: Snapshot
 ) -> Sequence[Candidate]:
-    """The candidates that all extenders accept, with the victims that they chose.
+    """Return the candidates that all extenders accept, with the victims that they chose.
 
-    Extenders are asked one after the other, each about what the one before left, until nothing is. One that is
-    ignorable is passed over when it fails, and so are nodes for which it names no victims.
+    Extenders are called one after the other, each with the candidates left by the one before, until none is
+    left. If an ignorable extender fails, or names no victims for a node, it or the node is skipped.
 
     Raises:
         NoVictimsError: an extender that isn't ignorable left a node without victims.
-        Exception: whatever an extender that isn't ignorable failed with.
+        Exception: the failure of an extender that isn't ignorable.
     """
     asked = [each for each in extenders if each.supports_preemption and each.is_interested(pod)]
     if not asked:

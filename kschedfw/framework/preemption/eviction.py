@@ -1,10 +1,10 @@
-"""Carries out a preemption: evicts the victims, and clears nominations of lower priority to the same node.
+"""The evictions of a preemption, and the removal of nominations of lower priority to the same node.
 
-kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is done.
-Here it is done before post_filter returns, in the order of the victims, as with the gate
-SchedulerAsyncPreemption off: what happened is known when the pod goes back to the queue, and nothing depends on
-threads. Where pods are scheduled in groups (GenericWorkload), it is done after the cycle (`evict_later`): what a member
-evicts must not make room for the next one.
+kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is
+done. Here it is done before post_filter returns, in the order of the victims, as with the gate
+SchedulerAsyncPreemption off: the result is known when the pod goes back to the queue, and nothing depends on
+threads. Where pods are scheduled in groups (GenericWorkload), it is done after the cycle (`evict_later`):
+evictions for one member must not make room for the next one.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
 
 @attrs.frozen
 class Preemptor:
-    """Who needs the room: a pod or a group, in the words of events and conditions.
+    """The pod or group that needs the room, in the words of events and conditions.
 
-    `where` is the node; "cluster" for a group, whose victims are on many. `priority` is that below which nominations to
-    the node are cleared.
+    `where` is the node; "cluster" for a group, whose victims are on many. Nominations to the node below
+    `priority` are cleared.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Preemptor:
 def evict(handle: Handle, plugin_name: str, victims: Iterable[Pod], preemptor: Preemptor) -> None:
     """Evict the victims, then clear nominations of lower priority to the preemptor's node.
 
-    Victims that are terminating already are skipped. Whatever the cluster raises comes through.
+    Victims that are terminating already are skipped. Exceptions of the cluster are raised.
     """
     for victim in victims:
         if not victim.is_terminating:
@@ -80,7 +80,7 @@ def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, po
     try:
         evict(handle, plugin_name, candidate.victims.pods, Preemptor.pod(pod, candidate.node_name))
     except Exception as error:
-        # A cluster may raise anything; it must cost only this attempt.
+        # A cluster may raise anything; only this attempt should fail.
         return Status.from_error(error)
     return Status.success()
 
@@ -88,7 +88,7 @@ def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, po
 def evict_later(
     handle: Handle, plugin_name: str, victims: Sequence[Pod], preemptor: Preemptor, members: Sequence[Pod]
 ) -> None:
-    """Evict the victims after the cycle; until then the preemptor, by its uid, is under way in `handle.evictions`.
+    """Queue the evictions for the end of the cycle; until then the preemptor's uid is in `handle.evictions`.
 
     If an eviction fails, the `members` that wait for it are tried again.
     """
@@ -111,7 +111,7 @@ def _evict(handle: Handle, plugin_name: str, victim: Pod, preemptor: Preemptor) 
 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
-    """Send a victim that waits at permit, or is in pre_bind, back to the queue; False if it is too late for that."""
+    """Send a victim that waits at permit, or is in pre_bind, back to the queue; return False if it is too late."""
     waiting = handle.waiting_pods.get(victim.uid)
     if waiting is not None and waiting.preempt(plugin_name, "preempted"):
         return True
@@ -120,7 +120,7 @@ def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
 
 
 def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
-    """Set the victim's DisruptionTarget condition and delete it; False if it is deleted already."""
+    """Set the victim's DisruptionTarget condition and delete it; return False if it is already gone."""
     condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -128,6 +128,7 @@ def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
         message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
     )
     try:
+        # The condition first, as in kube-scheduler: after the deletion there may be no object left to patch.
         handle.cluster.patch_pod_status(victim, condition=condition)
         handle.cluster.delete(victim)
     except Exception:
@@ -146,7 +147,7 @@ def _clear_lower_nominations(handle: Handle, preemptor: Preemptor) -> None:
         try:
             handle.cluster.patch_pod_status(info.pod, nominated_node_name="")
         except Exception:
-            # Not worth failing for: at worst the pod waits longer than it needs to.
+            # Not worth failing for: at worst the nominated pod waits longer than it needs to.
             logger.warning(
                 "can't take back the nomination of pod %s to node %s",
                 info.pod.key,

@@ -1,4 +1,4 @@
-"""Outcomes of dry runs by node, so that only changed nodes are tried again."""
+"""Outcomes of dry runs by node, kept so that only changed nodes are tried again."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MOST_STATUSES = 1024
 class Outcomes(Column):
     """The outcome of a dry run on each of n nodes, as a code of `statuses`: PASS where preemption helps.
 
-    For nodes with PASS, `victims` (object, shape (n,)) has the `Victims`, `is_violating` (bool, shape (n,)) says
-    whether their eviction violates a disruption budget, and `harm` (float64, shape (criteria, n)) has the values of the
-    criteria of `LEAST_HARM`.
+    For nodes with PASS, `victims` (object, shape (n,)) has the `Victims`, `is_violating` (bool, shape (n,)) tells
+    whether their eviction violates a disruption budget, and `harm` (float64, shape (criteria, n)) has the values of
+    the criteria of `LEAST_HARM`.
     """
 
     __slots__ = ("_borrowed", "_budgets", "_nominations", "harm", "is_violating", "statuses", "victims")
@@ -44,7 +44,7 @@ class Outcomes(Column):
     def follow_all(
         self, table: NodeTable, budgets: DisruptionBudgets, nominator: Nominator, pod: Pod
     ) -> None:
-        """Drop outcomes that may have changed since the last call, or that may differ for this pod."""
+        """Forget outcomes that may have changed since the last call, or that may differ for this pod."""
         if self.follow(table) is None:
             # The values were moved with their nodes to other rows; the other arrays weren't.
             self._make_room(table)
@@ -57,7 +57,8 @@ class Outcomes(Column):
             self._budgets = budgets
         elif self.statuses.timed:
             self.values[self.statuses.fleeting(self.values)] = UNKNOWN_CODE
-        # On the node that it is nominated to, a pod has more room than other pods have.
+        # On its nominated node a pod has more room than other pods, so that outcome is tried again for this pod and
+        # the next.
         own = nominator.node_of(pod.uid)
         for name in (*(changed or ()), self._borrowed, own):
             if (row := table.rows.get(name)) is not None:
@@ -65,7 +66,7 @@ class Outcomes(Column):
         self._borrowed = own
 
     def add(self, row: int, node_name: str, outcome: Victims | Status) -> int:
-        """Keep the outcome of a node. Returns its code."""
+        """Store the outcome of a node. Return its code."""
         if isinstance(outcome, Status):
             code = self.statuses.code_of(outcome)
             self.values[row] = UNKNOWN_CODE if code == ERROR else code
@@ -78,7 +79,7 @@ class Outcomes(Column):
         return PASS
 
     def candidates(self, table: NodeTable, rows: IntArray) -> Candidates:
-        """The candidates in these rows (int64, shape (k,)), all of which must have PASS."""
+        """Return the candidates in these rows (int64, shape (k,)), all of which must have PASS."""
         return Candidates(table.names, rows, self.victims[rows], self.harm[:, rows])
 
     def _make_room(self, table: NodeTable) -> None:
@@ -96,7 +97,7 @@ class LowestPriorities(Column):
         super().__init__(table, Reads.PODS, np.int64, UNKNOWN_SCORE)
 
     def without_lower(self, priority: int, table: NodeTable, rows: IntArray) -> IntArray:
-        """The rows whose nodes have no pod of lower priority than this: int64, shape (m,), m ≤ k."""
+        """Return the rows whose nodes have no pod of lower priority than this: int64, shape (m,), m ≤ k."""
         self.follow(table)
         missing = self.missing(rows)
         infos = table.node_infos

@@ -21,14 +21,14 @@ DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE = 100
 
 
 class PreemptionRules:
-    """Who may preempt whom, how hard to look for nodes, and which node to prefer; as DefaultPreemption has it.
+    """The decisions of a preemption that may differ by plugin: victims, search effort, and preferred node.
 
-    Another preemption plugin overrides what it sees differently (kube-scheduler `preemption.Interface`,
-    `IsEligiblePod`, `MoreImportantPod`). The methods are called in the scheduling cycle; `may_preempt`,
-    `more_important`, `potential_victims` and `select_victims` from several threads at once.
+    The methods here are DefaultPreemption's; another preemption plugin overrides some of them (kube-scheduler
+    `preemption.Interface`, `IsEligiblePod`, `MoreImportantPod`). They are called in the scheduling cycle;
+    `may_preempt`, `more_important`, `potential_victims` and `select_victims` from several threads at once.
 
-    The dry run goes on until there are candidates for `min_candidate_nodes_percentage` (0–100) of the nodes where
-    preemption may help, but at least `min_candidate_nodes_absolute`.
+    The dry run goes on until there are candidates for `min_candidate_nodes_percentage` (0–100) of the nodes
+    where preemption may help, but at least `min_candidate_nodes_absolute`.
     """
 
     def __init__(
@@ -44,16 +44,14 @@ class PreemptionRules:
 
     @property
     def are_default(self) -> bool:
-        """Return whether victims are selected by DefaultPreemption's own rules, so that outcomes of dry runs can be
-        reused.
-        """
+        """Whether victims are selected by DefaultPreemption's own rules, so that dry runs' outcomes can be reused."""
         return all(
             getattr(type(self), name) is getattr(PreemptionRules, name)
             for name in ("may_preempt", "more_important", "potential_victims", "select_victims")
         )
 
     def objection(self, pod: Pod, nominated_node_status: Status) -> str:
-        """Why the pod may not preempt now; empty if it may.
+        """Return the reason why the pod may not preempt now; empty if it may.
 
         While victims of an earlier preemption still terminate on its nominated node, the pod has to wait for
         them, unless the filters have ruled that node out by now (`nominated_node_status`).
@@ -77,21 +75,21 @@ class PreemptionRules:
         return victim.pod.priority < pod.priority
 
     def more_important(self, first: Pod, second: Pod) -> bool:
-        """Return whether `first` is more important: it has the higher priority or, if equal, has run longer.
+        """Whether `first` is more important: it has the higher priority or, if equal, has run longer.
 
-        Must be a strict weak order. Victims are listed by it, and score functions rely on a first one that has the
-        highest priority.
+        Must be a strict weak order. Victims are sorted by it, and score functions rely on the first one having
+        the highest priority.
         """
         if first.priority != second.priority:
             return first.priority > second.priority
         return start_time(first) < start_time(second)
 
     def potential_victims(self, pod: Pod, node_info: NodeInfo) -> Sequence[PodInfo]:
-        """The pods on the node that may be evicted for this one."""
+        """Return the pods on the node that may be evicted for this pod."""
         return [info for info in node_info.pods if self.may_preempt(pod, info, node_info)]
 
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
-        """The index of the first node to try, which is random, and the number of candidates that are enough."""
+        """Return the index of the first node to try, which is random, and the number of candidates that are enough."""
         wanted = max(num_nodes * self._percentage // 100, self._absolute)
         # The random start is kube-scheduler's: a dry run stops at enough candidates, and would otherwise evict from the
         # first nodes again and again.
@@ -105,7 +103,7 @@ class PreemptionRules:
         potential: Sequence[PodInfo],
         budgets: DisruptionBudgets,
     ) -> Victims | Status:
-        """The pods to evict out of the potential victims (at least one), or why that doesn't help.
+        """Return the pods to evict (at least one of the potential victims), or why evicting them doesn't help.
 
         `state` and `node_info` are copies that may be changed.
         """
@@ -113,5 +111,5 @@ class PreemptionRules:
         return select_victims(framework, state, pod, node_info, potential, budgets, self.more_important)
 
     def score_functions(self) -> Sequence[ScoreFunction]:
-        """The criteria for choosing among several candidates, the decisive one first."""
+        """Return the criteria for choosing among several candidates, the decisive one first."""
         return LEAST_HARM

@@ -1,4 +1,4 @@
-"""Selects the victims on one node: as few and as unimportant pods as possible."""
+"""The choice of victims on one node: as few and as unimportant pods as possible."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.status import Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
-"""Whether the first pod is more important than the second; a strict weak order."""
+"""A function that tells whether the first pod is more important than the second; a strict weak order."""
 
 
 class _TrialError(KschedfwError):
-    """A plugin failed to update its state for a removed or added pod; has its status."""
+    """The failure of a plugin to update its state for a removed or added pod."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -31,7 +31,7 @@ class _TrialError(KschedfwError):
 
 @attrs.frozen
 class _Trial:
-    """A copy of a node and of the cycle state, from which pods are removed and to which they are added again."""
+    """A copy of a node and of the cycle state, in which pods are removed and added again."""
 
     framework: PluginsRunner
     state: CycleState
@@ -60,6 +60,8 @@ class _Trial:
         evicted = []
         for info in infos:
             self.put_back(info)
+            # The node object passed in the first verdict and doesn't change, so only filters that read pods
+            # are asked.
             if not self.verdict(other_pods_only=True).is_success:
                 self.remove(info)
                 evicted.append(info)
@@ -75,11 +77,11 @@ def select_victims(
     budgets: DisruptionBudgets,
     more_important: MoreImportant,
 ) -> Victims | Status:
-    """The potential victims that must leave the node for the pod to fit, or why it doesn't fit without all of them.
+    """Return the potential victims that must leave the node, or why the pod doesn't fit even without all of them.
 
-    With all of them gone, the pod must pass the filters, nominated pods included. Then each is spared with which it
-    still does: first those whose eviction violates a disruption budget, then the others, in either group the more
-    important ones first. `state` and `node_info` are changed on the way, so they have to be copies.
+    With all of them gone, the pod must pass the filters, nominated pods included. Then each victim is put back
+    if the pod still passes: first those whose eviction violates a disruption budget, then the others, in either
+    group the more important ones first. `state` and `node_info` are changed, so they have to be copies.
 
     Semantics: kube-scheduler DefaultPreemption `SelectVictimsOnNode`.
     """
@@ -101,7 +103,7 @@ def select_victims(
 
 
 def _sorted(infos: Sequence[PodInfo], more_important: MoreImportant) -> list[PodInfo]:
-    """Sorted by importance, the most important first. The sort is stable."""
+    """Return the pods sorted by importance, the most important first. The sort is stable."""
 
     def compare(first: PodInfo, second: PodInfo) -> int:
         return more_important(second.pod, first.pod) - more_important(first.pod, second.pod)

@@ -1,1 +1,1 @@
-"""What runs the plugins of a profile."""
+"""The engine that calls the plugins of a profile."""

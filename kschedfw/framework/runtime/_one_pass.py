@@ -1,8 +1,9 @@
 """The compiled pass over the columns of a node table (extra `fast`), and the scores of CPU and memory of a node.
 
-The scores are the numbers of the scalar forms for amounts up to `LARGEST_EXACT`. The loops over a chunk have few arrays
-each, without branches and from index 0 on: only then four nodes are worked on at a time, in a third of the time. All
-numbers are float64, exact for whatever a total can be. The compiled code is kept on disk, if there is a place for it.
+The scores are the numbers of the scalar forms for amounts up to `LARGEST_EXACT`. The loops over a chunk have
+few arrays each, without branches and from index 0 on: only then does the compiler work on four nodes at a time,
+in a third of the time. All numbers are float64, which holds every possible total exactly. The compiled code is
+kept on disk, if there is a writable place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SmallCodes = npt.NDArray[np.int8]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _CHUNK: Final = 1024
-"""So many nodes are scored at once: with sampling, few more than are wanted."""
+"""The number of nodes that are scored at once. With sampling, at most this many more than wanted are scored."""
 
 
 def compiled(function: FunctionT, *, fastmath: Set[str] | bool = False) -> FunctionT:
@@ -38,7 +39,7 @@ def compiled(function: FunctionT, *, fastmath: Set[str] | bool = False) -> Funct
 def least_allocated(
     allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
 ) -> float:
-    """Score what is left of two resources; one of which the node has nothing doesn't count."""
+    """Score the free shares of two resources. A resource that the node hasn't got doesn't count."""
     there, there_2 = allocatable > 0, allocatable_2 > 0
     share = np.floor(max(allocatable - used - request, 0.0) * 100.0 / allocatable) if there else 0.0
     share_2 = (
@@ -51,7 +52,7 @@ def least_allocated(
 def balanced_allocation(
     allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
 ) -> float:
-    """Score how evenly two resources are used; a single one is in balance with itself."""
+    """Score how evenly two resources are used. A node with only one of them is in balance."""
     both = 0.5 if (allocatable > 0) & (allocatable_2 > 0) else 0.0
     there = allocatable if allocatable > 0 else 1.0
     there_2 = allocatable_2 if allocatable_2 > 0 else 1.0
@@ -124,7 +125,7 @@ def _passing(totals: FloatArray) -> int:
 
 @compiled
 def _position(totals: FloatArray, nth: int) -> int:
-    """Find the position of the node that passes after so many others have."""
+    """Return the position of the passing node with number `nth`, from 0."""
     for k in range(len(totals)):
         if totals[k] >= 0:
             if nth == 0:
@@ -133,7 +134,7 @@ def _position(totals: FloatArray, nth: int) -> int:
     return len(totals)
 
 
-@partial(compiled, fastmath={"nnan", "nsz"})  # else it takes one number after the other; none is NaN
+@partial(compiled, fastmath={"nnan", "nsz"})  # without these flags the loop isn't vectorised; no total is NaN
 def _highest(totals: FloatArray) -> float:
     highest = -1.0
     for k in range(len(totals)):
@@ -156,12 +157,12 @@ def totals_of(
     most: int,
     totals: FloatArray,
 ) -> tuple[int, int]:
-    """Count the feasible nodes, up to `most`, from row `start` on, and the nodes that were looked at.
+    """Return the number of feasible nodes, at most `most`, from row `start` on, and of nodes looked at.
 
-    The latter have their total in `totals`, below 0 where they aren't feasible. A node is feasible if it has the
-    `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't below 0. Its total is that part and the
-    two scores of resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
-    the others. Amounts by node have a row for each resource, as in the table.
+    Writes the totals of the latter to `totals`, below 0 where a node isn't feasible. A node is feasible if it
+    has the `wanted` CPU, memory, storage and pods free, and its entry in `scores` isn't below 0. Its total is
+    that entry and the two scores of resources, each times its weight: least allocated with the `scored`
+    amounts, balanced allocation with `amounts`. Amounts by node have a row for each resource, as in the table.
     """
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
@@ -217,7 +218,7 @@ def totals_at(
     weights: tuple[int, int],
     found: FloatArray,
 ) -> None:
-    """Work the totals of these rows out, as `totals_of` does for all; they are in `found`, in the order of `rows`."""
+    """Write the totals of these rows, in the order of `rows`, to `found`, computed as by `totals_of`."""
     for k in range(len(rows)):
         row = rows[k]
         there, there_2 = allocatable[0, row], allocatable[1, row]
@@ -236,14 +237,17 @@ def totals_at(
 
 @compiled
 def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray) -> None:
-    """Put the scores into `found`, and what a refusal gives (`by`) where `refused` isn't 0."""
+    """Write the scores to `found`, and the score of a refusal (`by`) where `refused` isn't 0."""
     for k in range(len(found)):
         found[k] = by if refused[k] != 0 else scores[k]
 
 
 @compiled
 def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int) -> IntArray:
-    """Return the rows of the feasible nodes, that many, of those looked at from row `start` on, in visiting order."""
+    """Return the rows of the feasible nodes among those looked at from row `start` on, in visiting order.
+
+    `feasible` is their number.
+    """
     count = len(totals)
     first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
     rows = np.empty(feasible + 1, np.int64)  # one more, as each row is written before it is known to count
@@ -264,9 +268,9 @@ def add_at(totals: FloatArray, rows: IntArray, scores: IntArray) -> None:
 
 @compiled
 def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray) -> int:
-    """Count the nodes with the highest total of so many from row `start` on and round the end.
+    """Return the number of nodes with the highest total among those looked at from row `start` on, round the end.
 
-    Their rows are in `best`, in visiting order.
+    Writes their rows to `best`, in visiting order.
     """
     count = len(totals)
     first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
@@ -274,7 +278,8 @@ def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray) -> i
     tied = 0
     for begin, end in ((start, first), (0, last)):
         for k in range(begin, end):
-            # Without a branch, since nobody can foretell which nodes are the best.
+            # Without a branch: the processor can't predict which nodes are the best, and a wrong guess costs more
+            # than a write.
             best[tied] = k
             tied += totals[k] == highest
     return tied

@@ -1,4 +1,4 @@
-"""Plugin arguments: from a configuration's mapping to the plugin's attrs class, or one clear error."""
+"""Conversion of plugin arguments from a configuration's mapping to the plugin's attrs class."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kschedfw.api.strict import structure_strictly
 
 @runtime_checkable
 class Validated(Protocol):
-    """Arguments with rules beyond their types say here which they break."""
+    """Arguments with rules beyond their types. `validate` yields the rules that they break."""
 
     def validate(self) -> Iterator[FieldError]: ...
 
 
 class ArgsError(KschedfwError, ValueError):
-    """The arguments of a plugin are wrong; names the plugin and every bad field."""
+    """The error of invalid plugin arguments. Names the plugin and every bad field."""
 
     def __init__(self, plugin: str, errors: tuple[FieldError, ...]) -> None:
         super().__init__(plugin, errors)
@@ -30,10 +30,10 @@ class ArgsError(KschedfwError, ValueError):
 
 
 def plugin_args(plugin: str, args_type: type[object] | None, given: object) -> object:
-    """The arguments a plugin is made with.
+    """Return the arguments that a plugin is made with.
 
-    `given` is None (all defaults), an instance of `args_type`, or a mapping as it stands in a configuration:
-    camelCase keys, each of them known; `apiVersion` and `kind` are passed over.
+    `given` is None (all defaults), an instance of `args_type`, or a mapping from a configuration: camelCase
+    keys, each of them known; `apiVersion` and `kind` are ignored.
 
     Raises:
         ArgsError: a field is unknown, has the wrong type or breaks a rule; names all of them.

@@ -1,4 +1,4 @@
-"""Runs the hooks from reserve to post_bind of a profile.
+"""The hooks from reserve to post_bind of a profile.
 
 Semantics: kube-scheduler v1.36 `RunReservePluginsReserve` … `RunPostBindPlugins`.
 """
@@ -25,7 +25,7 @@ _ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 class BindingHooks:
     """The hooks that reserve, permit and bind, of the plugins of a profile.
 
-    `parallelizer` runs together the pre_binds that allow it. It should be nobody else's, since they may block.
+    `parallelizer` runs pre_binds that allow it side by side. It must not be shared with filters: pre_binds may block.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class BindingHooks:
         return first_failure("reserve", self._reserve, state, pod, node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Gives the failures."""
+        """Call all plugins in reverse order. Return the failures."""
         return call_all("unreserve", self._unreserve, state, pod, node_name)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
+        """Return success, a refusal, or WAIT, in which case the pod has been added to the waiting pods."""
         waits = self._permit(state, pod, node_name)
         if isinstance(waits, Status):
             return waits
@@ -60,7 +60,7 @@ class BindingHooks:
         return Status(Code.WAIT, (f'{_ASKED_TO_WAIT} "{pod.name}"',))
 
     def ask_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The answer of `permit`, with the plugins' reasons to wait; the pod doesn't begin to wait."""
+        """Return the answer of `permit`, with the plugins' reasons to wait, without making the pod wait."""
         waits = self._permit(state, pod, node_name)
         if isinstance(waits, Status):
             return waits
@@ -68,19 +68,21 @@ class BindingHooks:
         return Status(Code.WAIT, (*reasons, _ASKED_TO_WAIT))
 
     def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Status] | Status:
-        """The answers of plugins that ask to wait, if no plugin objects; else the status."""
+        """Return the WAIT statuses by plugin, or a single status: success, or the first refusal or error."""
         waits: dict[str, Status] = {}
         for name, hook in self._permits:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
                 continue
+            # A refusal ends the loop, even after a plugin that asked to wait, as in kube-scheduler's
+            # RunPermitPlugins.
             if not status.is_wait:
                 return named(status, "permit", name)
             waits[name] = status
         return waits or _SUCCESS
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The answer of the first plugin that doesn't skip; SKIP if all do or there is none."""
+        """Return the answer of the first plugin that doesn't skip; SKIP if all do or there is none."""
         for name, hook in self._binds:
             status = call("bind", name, hook, state, pod, node_name)
             if status.is_skip:
@@ -89,11 +91,11 @@ class BindingHooks:
         return Status.skip()
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Gives the failures."""
+        """Call all plugins. Return the failures."""
         return call_all("post_bind", self._post_binds, state, pod, node_name)
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Success if a pre_bind has work to do, SKIP if none has; else an ERROR.
+        """Return success if a pre_bind has work to do, SKIP if none has, an ERROR if a plugin fails.
 
         Sets `state.skip_pre_bind_plugins` and `state.parallel_pre_bind_plugins`.
         """
@@ -115,9 +117,9 @@ class BindingHooks:
         return _SUCCESS if len(skipped) < len(self._pre_binds) else Status.skip()
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Success, or the first failure in profile order.
+        """Return success, or the first failure in profile order.
 
-        Plugins in a row that allow it run together; all of them end before this returns.
+        Neighbours that allow it run side by side; all of them end before this returns.
         """
         for group in self._groups(state):
 
@@ -132,9 +134,9 @@ class BindingHooks:
         return _SUCCESS
 
     def _groups(self, state: CycleState) -> Iterator[Sequence[tuple[str, Hook]]]:
-        """The plugins that have work to do, and together those in a row that allow it.
+        """Yield the plugins that have work to do, in groups of neighbours that may run side by side.
 
-        A skipped plugin counts in its row: kube-scheduler joins its neighbours only if it allows that, too.
+        A skipped plugin that doesn't allow it separates its neighbours, as in kube-scheduler.
         """
         together: list[tuple[str, Hook]] = []
         for name, hook in self._pre_binds:
@@ -161,7 +163,7 @@ def _has_failed(status: Status) -> bool:
 
 
 def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, bool]:
-    """The plugin's answer, and whether its pre_bind may run beside others."""
+    """Return the plugin's answer, and whether its pre_bind may run beside others."""
     try:
         answer = hook(state, pod, node_name)
     except HOOK_FAILURES as error:

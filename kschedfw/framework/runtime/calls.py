@@ -1,4 +1,4 @@
-"""Calls hooks that answer with a status, and makes a status of whatever they return or raise."""
+"""Calls of hooks that answer with a status. Whatever they return or raise becomes a Status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUCCESS = Status.success()
 
 
 def checked(answer: object, plugin: str, hook: str) -> Status:
-    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
+    """Return the answer of a hook as a Status; an ERROR if the answer is neither None nor a Status."""
     if answer is None:
         return _SUCCESS
     if isinstance(answer, Status):
@@ -31,14 +31,14 @@ def call(hook: str, plugin: str, function: Hook, *arguments: object) -> Status:
 
 
 def named(status: Status, hook: str, plugin: str) -> Status:
-    """A failed hook's status with its plugin: a refusal stays one, anything else becomes an ERROR."""
+    """Return the status of a failed hook with its plugin: a refusal stays one, anything else becomes an ERROR."""
     if status.is_rejected:
         return status.with_plugin(plugin)
     return status.prefixed(f'running {HOOKS[hook].measured} plugin "{plugin}"', plugin)
 
 
 def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Status:
-    """Call the plugins in order until one answers anything but success; that answer with its plugin, or success."""
+    """Call the plugins in order until one answers anything but success. Return that answer, or success."""
     for plugin, function in functions:
         status = call(hook, plugin, function, *arguments)
         if status is not _SUCCESS:  # the only status of success that `call` returns
@@ -47,7 +47,7 @@ def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: 
 
 
 def call_all(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Sequence[Status]:
-    """Call every plugin in order; gives the exceptions as ERRORs."""
+    """Call every plugin in order. Return their exceptions as ERRORs."""
     failures = []
     for plugin, function in functions:
         try:

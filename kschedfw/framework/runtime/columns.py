@@ -1,4 +1,4 @@
-"""Answers by row of a node table, each forgotten when its node changes in a way that may change the answer."""
+"""Answers by row of a node table. An answer is forgotten when its node changes in a way that may change it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.status_codes import PASS
 
 FEW_ROWS: Final = 4
-"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
+"""Up to this number of rows, the scalar form is called even where there is a batch form: calling NumPy costs more."""
 
 UNKNOWN_CODE: Final = -1
 UNKNOWN_SCORE: Final = -(1 << 63)
-"""The least int64. A plugin may really give this score; then it is asked each time."""
+"""The least int64. If a plugin really gives this score, it is asked each time."""
 
 
 class Column:
-    """An answer per row, `values` of shape (n,); `unknown` where there is none, or none that still holds.
+    """One answer per row in `values`, shape (n,); `unknown` where no answer is known to hold.
 
     `changes` counts how often values were forgotten.
     """
@@ -40,7 +40,7 @@ class Column:
         self.mark_current(table)
 
     def stale(self, table: NodeTable) -> Sequence[int] | None:
-        """The rows, each once, whose values may not hold since `mark_current`; None for all."""
+        """Return the rows, each once, whose values may not hold since `mark_current`; None for all."""
         if self._layout != table.layout and table.moved_since(self._layout) is not table.all_rows:
             return None
         if self._nodes == table.node_changes.version and (
@@ -50,16 +50,16 @@ class Column:
         return self._changed(table)
 
     def only_pods_changed(self, table: NodeTable) -> bool:
-        """Whether the node objects are as they were at `mark_current`."""
+        """Whether the node objects are the same as at `mark_current`."""
         return self._nodes == table.node_changes.version
 
     def mark_current(self, table: NodeTable) -> None:
-        """All values hold for the table as it is now."""
+        """Declare all values valid for the table in its present state."""
         self._layout = table.layout
         self._nodes, self._pods = table.node_changes.version, table.pod_changes.version
 
     def follow(self, table: NodeTable) -> Sequence[int] | None:
-        """Forget the values of rows that have changed; returns those rows, None for all."""
+        """Forget the values of rows that have changed. Return those rows; None for all."""
         if (
             self._nodes == table.node_changes.version
             and self._layout == table.layout
@@ -79,7 +79,7 @@ class Column:
         return rows
 
     def missing(self, rows: IntArray) -> IntArray:
-        """Those of the rows, shape (k,), that have no value."""
+        """Return the rows, shape (k,), that have no value."""
         missing: IntArray = rows[self.values[rows] == self.unknown]
         return missing
 
@@ -92,7 +92,7 @@ class Column:
         )
 
     def _move(self, table: NodeTable) -> None:
-        """Forget all values but those of nodes that only have another row now."""
+        """Forget all values except those of unchanged nodes that moved to another row."""
         moved_from, changed = table.moved_since(self._layout), self._changed(table)
         if moved_from is None or changed is None:
             self.values = np.full(len(table), self.unknown, dtype=self.values.dtype)
@@ -104,8 +104,8 @@ class Column:
 class FirstRefusals(Column):
     """The code of the first refusal of several filters, by row; PASS where all let the pod pass.
 
-    `again` are rows whose codes must not be kept: a plugin failed there, or named a time. `nominations` is the version
-    of the nominator that the codes are in step with, if they depend on it.
+    `again` are rows whose codes must not be kept: a plugin failed there, or named a time. `nominations` is the
+    nominator's version for which the codes hold, if they depend on nominations.
     """
 
     __slots__ = ("_passing", "again", "is_complete", "nominations", "outcome")
@@ -118,10 +118,10 @@ class FirstRefusals(Column):
         self.is_complete = False
         """Whether every row has a code."""
         self.outcome: FilterOutcome | None = None
-        """The outcome for all nodes in order, as long as the codes stay the same."""
+        """The outcome for all nodes in order; None after a code has changed."""
 
     def passing(self, table: NodeTable) -> IntArray:
-        """The rows that pass, ascending. Every row must have a code."""
+        """Return the rows that pass, ascending. Every row must have a code."""
         if self._passing is None:
             passes = self.values == PASS
             self._passing = table.all_rows if passes.all() else passes.nonzero()[0]
@@ -134,25 +134,25 @@ class FirstRefusals(Column):
             self._passing = self.outcome = None
 
     def fill(self, rows: IntArray, codes: npt.NDArray[np.signedinteger[Any]]) -> None:
-        """Give codes to rows that had none."""
+        """Set the codes of rows that had none."""
         self.values[rows] = codes
         self._passing = self.outcome = None
         self.is_complete = not (self.values == UNKNOWN_CODE).any()
 
     def replace(self, codes: npt.NDArray[np.signedinteger[Any]]) -> None:
-        """Take these codes, shape (n,), for all rows; the array is this column's from now on."""
+        """Set the codes of all rows, shape (n,). The column takes over the array."""
         self.values = codes
         self._passing = self.outcome = None
         self.is_complete = True
 
     def forget(self, rows: Sequence[int]) -> None:
-        """These rows have no code from now on."""
+        """Forget the codes of these rows."""
         self.values[list(rows)] = UNKNOWN_CODE
         self._passing = self.outcome = None
         self.is_complete = False
 
     def forget_moved(self, table: NodeTable) -> None:
-        """Forget all values but those of nodes that only have another row now."""
+        """Forget all values except those of unchanged nodes that moved to another row."""
         self.values[list(self.again)] = UNKNOWN_CODE
         self.again.clear()
         self.follow(table)

@@ -1,4 +1,4 @@
-"""How a framework asks its plugins about nodes."""
+"""The ways in which a framework calls its plugins."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ class Evaluation(Enum):
     BATCH = "batch"
     """`filter_batch` and `score_batch` where plugins have them."""
     MEMO = "memo"
-    """And answers are kept where plugins promise that they hold (`reads`, `sign`)."""
+    """Like BATCH; answers are also kept where plugins promise that they hold (`reads`, `sign`)."""

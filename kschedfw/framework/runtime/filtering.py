@@ -1,4 +1,4 @@
-"""Runs the filters of a profile on single nodes, with and without their nominated pods."""
+"""Calls of a profile's filters for single nodes, with and without their nominated pods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SUCCESS = Status.success()
 
 @attrs.frozen(eq=False)
 class FilterPlugin:
-    """A plugin that filters: its hook, the batch form if it has one, and how often either is asked."""
+    """A filter plugin: its hook, its batch form if it has one, and a count of calls."""
 
     plugin: AnyPlugin
     name: str
@@ -36,7 +36,7 @@ class FilterPlugin:
     counts: PluginMemo
 
     def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """Success, a refusal, or an ERROR; the last two name the plugin."""
+        """Return success, a refusal, or an ERROR; the last two name the plugin."""
         self.counts.rows_asked += 1
         try:
             answer = self.hook(state, pod, node_info)
@@ -50,10 +50,10 @@ class FilterPlugin:
 
 @attrs.frozen(eq=False)
 class FilterOutcome:
-    """What filtering a selection of nodes came to, up to where the search ended.
+    """The result of filtering a selection of nodes, up to the end of the search.
 
-    `feasible` are nodes that passed, `refused` has the others, both in the selection's order. A search that met an
-    `error` ended there.
+    `feasible` are the nodes that passed, `refused` has the others, both in the selection's order. `error` is
+    the plugin failure that ended the search, if any.
     """
 
     feasible: NodeSelection
@@ -62,14 +62,14 @@ class FilterOutcome:
 
     @property
     def processed(self) -> int:
-        """How many nodes were looked at, but for one more that ended the search."""
+        """The number of nodes looked at, without the surplus or failed one that ended the search."""
         return len(self.feasible) + self.refused.count
 
 
 class Filters:
-    """The filters of a profile, and the hooks that follow pods as they come and go (`pre_filter_add_pod` …).
+    """The filters of a profile, and the hooks that update the state for added and removed pods.
 
-    With `run_all`, a refusal doesn't end the run over the filters, and all reasons are given.
+    With `run_all`, all filters are called even after a refusal, and all reasons are given.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Filters:
         self._add_pod = hooks["pre_filter_add_pod"]
         self._remove_pod = hooks["pre_filter_remove_pod"]
         self.pod_followers = frozenset(name for name, _ in (*self._add_pod, *self._remove_pod))
-        """The plugins with a hook that follows pods as they come and go."""
+        """The plugins with pre_filter_add_pod or pre_filter_remove_pod."""
         self._handle = handle
         self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
         self._reading_pods: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
 
     def active(self, state: CycleState) -> tuple[FilterPlugin, ...]:
-        """The filters that pre_filter didn't skip, in profile order."""
+        """Return the filters that pre_filter didn't skip, in profile order."""
         skipped = state.skip_filter_plugins
         active = self._active.get(skipped)
         if active is None:
@@ -105,7 +105,7 @@ class Filters:
         return active
 
     def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
-        """Those of the active filters whose answer may change with the pods on the node."""
+        """Return the active filters whose answer may change with the pods on the node."""
         skipped = state.skip_filter_plugins
         reading = self._reading_pods.get(skipped)
         if reading is None:
@@ -114,24 +114,25 @@ class Filters:
         return reading
 
     def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """The first refusal or error in profile order, with its plugin; else success.
+        """Return the first refusal or error in profile order, with its plugin; else success.
 
-        With `run_all` it is the first error, or else all refusals in one.
+        With `run_all`, return the first error, or else all refusals in one status.
         """
         if self.run_all:
             return merged(self.run_each(state, pod, node_info).values())
         return first_refusal(self.active(state), state, pod, node_info)
 
     def run_each(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Status]:
-        """Every filter's own verdict, also behind an earlier refusal."""
+        """Return every filter's own verdict by plugin, even after a refusal."""
         return {each.name: each.ask(state, pod, node_info) for each in self.active(state)}
 
     def run_with_nominated_pods(
         self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
-        """The first refusal, but the node must also pass as if its nominated pods were there.
+        """Return the first refusal of the node with and without its nominated pods; else success.
 
-        Both passes are needed: resources and anti-affinity may fail only with those pods, affinity only without.
+        Both passes are needed: resources and anti-affinity may fail only with those pods, affinity only
+        without.
         """
         status = self.refusal_with_nominated_pods(filters, state, pod, node_info)
         return status if not status.is_success else first_refusal(filters, state, pod, node_info)
@@ -139,7 +140,7 @@ class Filters:
     def refusal_with_nominated_pods(
         self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
-        """The first refusal of a node to which its nominated pods were added; success if it has none."""
+        """Return the first refusal of the node with its nominated pods added; success if it has none."""
         crowded = self.add_nominated_pods(state, pod, node_info)
         if isinstance(crowded, Status):
             return crowded
@@ -148,13 +149,15 @@ class Filters:
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> tuple[CycleState, NodeInfo] | Status | None:
-        """Copies of the state and the node, with the node's nominated pods added.
+        """Return copies of the state and the node, with the node's nominated pods added.
 
-        None if it has none. A failure of a plugin that was to follow them is returned as its status.
+        Return None if there are no such pods, and the failed status if a pre_filter_add_pod fails.
         """
         nominated = self._nominated_pods(pod, node_info.name)
         if not nominated:
             return None
+        # Copies, since other threads filter other nodes with the same state, and the snapshot's node stays as
+        # it is.
         state, node_info = state.clone(), node_info.clone()
         for pod_info in nominated:
             node_info.add_pod(pod_info)
@@ -164,7 +167,7 @@ class Filters:
         return state, node_info
 
     def _nominated_pods(self, pod: Pod, node_name: str) -> Sequence[PodInfo]:
-        """The pods nominated to the node that this one has to leave room for: of equal or higher priority."""
+        """Return the pods nominated to the node that `pod` has to leave room for: of equal or higher priority."""
         nominated = self._handle.nominator.nominated_pods_for_node(node_name)
         if not nominated:
             return ()
@@ -201,7 +204,7 @@ class Filters:
 def first_refusal(
     filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
 ) -> Status:
-    """What the first of these filters that doesn't let the pod pass says; else success."""
+    """Return the first status of these filters that is no success; else success."""
     for each in filters:
         status = each.ask(state, pod, node_info)
         if status is not _SUCCESS:
@@ -210,9 +213,9 @@ def first_refusal(
 
 
 def merged(verdicts: Iterable[Status]) -> Status:
-    """Several filters' verdicts on a node as one: the first error, or all reasons with the plugin of the first.
+    """Return several filters' verdicts on a node as one: the first error, or all reasons with the first plugin.
 
-    It is unresolvable as soon as one of them is, and asks for another attempt at the earliest time that one names.
+    The result is unresolvable if one of them is, and has the earliest `retry_at`.
     """
     refusals = []
     for status in verdicts:

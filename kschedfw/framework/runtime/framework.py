@@ -1,4 +1,4 @@
-"""Runs the hooks of one profile (kube-scheduler `frameworkImpl`)."""
+"""The engine of one profile, which calls its hooks (kube-scheduler `frameworkImpl`)."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ _SUCCESS, _SKIP = Status.success(), Status.skip()
 class Framework:
     """One profile's plugins, and a `run_*` method for each extension point.
 
-    Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one;
-    a scheduler shares its own, and its `waiting_pods` and `pods_in_pre_bind`. Statuses that come back carry the plugin
-    that gave them.
+    Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one; a
+    scheduler shares its own, and its `waiting_pods` and `pods_in_pre_bind`. Returned statuses name the plugin that
+    gave them.
 
-    A `metrics` recorder is told how long extension points take, and single plugins in those cycles whose state
-    says `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` draws for it.
+    A `metrics` recorder receives the durations of extension points, and those of single plugins in cycles whose state
+    has `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` decides for it.
 
-    `evaluation` chooses between ways to the same decisions, of which only the default is fast.
+    `evaluation` chooses between ways to the same decisions. Only the default is fast.
 
     Raises:
         PluginError: a plugin isn't found, can't be loaded or made, or its hooks don't fit the hookspecs.
         ArgsError: a plugin's arguments are wrong.
-        ProfileError: the profile enables what can't work together.
+        ProfileError: the profile enables plugins that can't work together.
         IncompleteClusterError: the cluster lacks a method of `ClusterClient`.
     """
 
@@ -137,7 +137,8 @@ class Framework:
         self._placing = PlacementHooks(self._hooks, profile)
         signing = [(self.plugins[name], each) for name, each in counts.items()]
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
-        # Calls are what a recorder counts: with one, every hook is called for every pod.
+        # A recorder counts calls of hooks. So with a recorder every hook is called for every pod, and no call is
+        # saved.
         self._prepares = self._memo is not None and meter is None
         self._planner: Planner | None = None
         if self._prepares and not run_all:
@@ -162,11 +163,11 @@ class Framework:
     # What there is
 
     def plugins_at(self, point: ExtensionPoint) -> tuple[str, ...]:
-        """The plugins that take part in an extension point, in order."""
+        """Return the names of the plugins that take part in an extension point, in order."""
         return self._hooks.at(point)
 
     def hooks_of(self, plugin: str) -> Mapping[str, Hook]:
-        """A plugin's hooks by name, those that the profile enables; each takes all its arguments by position."""
+        """Return the hooks of a plugin that the profile enables, by name. Each takes all its arguments by position."""
         return self._hooks.of(plugin)
 
     @property
@@ -178,7 +179,7 @@ class Framework:
         return bool(self._hooks["post_filter"])
 
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
-        """Per plugin that names any, the events that may make its rejected pods schedulable.
+        """Return the events that may make a plugin's rejected pods schedulable, by plugin that names any.
 
         Raises:
             PluginError: the hook fails, or names an event that never happens.
@@ -191,7 +192,7 @@ class Framework:
         """Whether `first` is scheduled before `second`, by the profile's queue sort plugin.
 
         Raises:
-            ProfileError: the profile has none.
+            ProfileError: the profile has no queue sort plugin.
         """
         if self._less is None:
             raise ProfileError(
@@ -199,12 +200,12 @@ class Framework:
             )
         try:
             return bool(self._less(first, second))
-        except SystemExit as error:  # no reason to leave a queue half sorted
+        except SystemExit as error:  # SystemExit would leave the queue half sorted
             raise PluginFailure(f"queue sort plugin ended by {error!r}") from error
 
     @measured(MeasuredPoint.PRE_ENQUEUE)
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
-        """Whether the pod may become active; the first plugin that objects decides."""
+        """Return whether the pod may become active; the first plugin that objects decides."""
         return first_failure("pre_enqueue", self._hooks["pre_enqueue"], pod)
 
     # Scheduling cycle
@@ -213,9 +214,11 @@ class Framework:
     def run_pre_filter_plugins(
         self, state: CycleState, pod: Pod
     ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
-        """Run all pre_filters; gives the nodes left over (None = all), the status, and the plugins that narrowed them.
+        """Run all pre_filters.
 
-        Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends it at once, UNSCHEDULABLE at
+        Return the remaining nodes (None = all), the status, and the plugins that excluded nodes.
+
+        Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends the run at once, UNSCHEDULABLE at
         the end, so that the state is complete for preemption.
         """
         pods = self._begin_cycle(state, pod)
@@ -226,10 +229,10 @@ class Framework:
         return run_pre_filters(preparation, state, pod, nodes)
 
     def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
-        """Find the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
+        """Return the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
 
-        None where this isn't possible, such as for the first pod of a shape, or no node passes: then the steps from
-        pre_filter to score tell. Extenders aren't asked.
+        Return None where this isn't possible, such as for the first pod of a shape, or if no node passes: then
+        the steps from pre_filter to score must be run. Extenders aren't asked.
         """
         if self._planner is None or not self.handle.nominator.is_empty:
             return None
@@ -238,17 +241,17 @@ class Framework:
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Bring the state up to date as if `to_add` were on the node; skipped plugins are left alone."""
+        """Update the state as if `to_add` were on the node, by all plugins that aren't skipped."""
         return self._filters.add_pod(state, pod, to_add, node_info)
 
     def run_pre_filter_remove_pod(
         self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Bring the state up to date as if `to_remove` were gone from the node."""
+        """Update the state as if `to_remove` were gone from the node, by all plugins that aren't skipped."""
         return self._filters.remove_pod(state, pod, to_remove, node_info)
 
     def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """Success, or the first refusal in profile order."""
+        """Return success, or the first refusal in profile order."""
         status = self._filters.run(state, pod, node_info)
         if self._meter is not None:
             self._meter.nodes_asked()
@@ -257,7 +260,7 @@ class Framework:
     def run_each_filter_plugin(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Mapping[str, Status]:
-        """What each filter that isn't skipped says of the node, whatever the others say; for explanations."""
+        """Return the verdict of each filter that isn't skipped, even after a refusal; for explanations."""
         statuses = self._filters.run_each(state, pod, node_info)
         if self._meter is not None:
             self._meter.nodes_asked()
@@ -266,9 +269,10 @@ class Framework:
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> tuple[CycleState, NodeInfo] | None:
-        """Copies of both, with the node's nominated pods of equal or higher priority added.
+        """Return copies of both, with the node's nominated pods of equal or higher priority added.
 
-        None if the node has none, and where a plugin fails to follow them, which refuses the node in any case.
+        Return None if there are no such pods. Return None, too, if a plugin's pre_filter_add_pod fails, which
+        refuses the node in any case.
         """
         crowded = self._filters.add_nominated_pods(state, pod, node_info)
         return None if isinstance(crowded, Status) else crowded
@@ -278,7 +282,8 @@ class Framework:
     ) -> Status:
         """Like run_filter_plugins, with and without the nominated pods of equal or higher priority.
 
-        With `other_pods_only`, the node itself has passed already: only what pods may have changed is asked for.
+        With `other_pods_only`, call only the filters that read the pods of a node, because the node object has
+        passed already.
         """
         filters = self._filters.reading_pods(state) if other_pods_only else self._filters.active(state)
         status = self._filters.run_with_nominated_pods(filters, state, pod, node_info)
@@ -291,7 +296,7 @@ class Framework:
     ) -> FilterOutcome:
         """Filter nodes of the snapshot, in order, until one more than `wanted` have passed (None: all).
 
-        Answers that were given before are used where they hold, and batch forms where plugins have them.
+        Earlier answers are reused where they hold, and batch forms called where plugins have them.
         """
         wanted = len(nodes) if wanted is None else wanted
         return self._search.find(state, pod, self._pods_of(state, pod), nodes, wanted)
@@ -299,10 +304,10 @@ class Framework:
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
     ) -> KeptT | None:
-        """A column for what follows from the filters' answers to pods like this one, from `key`, and from single nodes.
+        """Return a column of values derived from the filters' answers to pods like this one, `key`, and single nodes.
 
-        It is made by `make`, or kept from pods before; the caller brings it up to date. None where an answer may depend
-        on anything else, or isn't kept.
+        The column was kept from earlier pods, or is made by `make`; the caller brings it up to date. Return
+        None where an answer may depend on anything else, or isn't kept.
         """
         pods = self._pods_of(state, pod)
         plan = pods.filter_plan(
@@ -317,7 +322,7 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        """Ask each plugin to make room until one succeeds, or says that it's no use."""
+        """Call the plugins in order to make room for the pod, until one succeeds or answers that nothing helps."""
         result: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
@@ -332,6 +337,8 @@ class Framework:
                 return own_result, status.with_plugin(name)
             if not status.is_rejected:
                 return None, Status.from_error(status.as_error()).with_plugin(name)
+            # Remembered past this plugin: a nomination to clear is returned even if later plugins only
+            # refuse.
             if own_result is not None and own_result.mode is not NominatingMode.NOOP:
                 result = own_result
             reasons.extend(status.reasons)
@@ -340,7 +347,7 @@ class Framework:
 
     @measured(MeasuredPoint.PRE_SCORE)
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
-        """Prepare scoring of the feasible nodes; sets `state.skip_score_plugins`."""
+        """Prepare scoring of the feasible nodes. Sets `state.skip_score_plugins`."""
         pods = self._pods_of(state, pod)
         preparation = pods.pre_score
         if preparation is None:
@@ -351,7 +358,7 @@ class Framework:
     def run_score_plugins(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
-        """Score, normalise and weigh; the scores are None unless the status is success."""
+        """Score, normalise and weigh the nodes. The scores are None unless the status is success."""
         selection = NodeSelection.of(self.handle.snapshot.table, nodes)
         pods = self._pods_of(state, pod)
         return self._scoring.scores(state, pod, pods, nodes if selection is None else selection)
@@ -360,17 +367,17 @@ class Framework:
     def total_scores(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[Totals | None, Status]:
-        """The totals alone: much faster where plugins' answers are kept."""
+        """Return only the totals of `run_score_plugins`: much faster where plugins' answers are kept."""
         selection = NodeSelection.of(self.handle.snapshot.table, nodes)
         pods = self._pods_of(state, pod)
         return self._scoring.totals(state, pod, pods, nodes if selection is None else selection)
 
     def memo_report(self) -> Mapping[str, PluginMemo]:
-        """By plugin that filters or scores, how much was asked, and what of it could be kept."""
+        """Return the counts of questions and kept answers, by plugin that filters or scores."""
         return self._counts
 
     def _begin_cycle(self, state: CycleState, pod: Pod) -> PodClass:
-        """Look up what is known of pods like this one; the state has it from now on."""
+        """Look up the class of pods like this one, and write it to the state."""
         if self._memo is not None:
             return self._memo.begin_cycle(state, pod, self.handle.snapshot.table)
         pods = PodClass(StatusCodes())
@@ -386,22 +393,22 @@ class Framework:
 
     @measured(MeasuredPoint.RESERVE)
     def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let plugins take what the pod needs; on anything but success the caller unreserves."""
+        """Reserve the pod's needs in all plugins. On anything but success the caller must unreserve."""
         return self._binding.reserve(state, pod, node_name)
 
     @measured(MeasuredPoint.UNRESERVE)
     def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Undo reserve, in reverse order; every plugin is called, and failures are returned, not raised."""
+        """Undo reserve in reverse order. Call every plugin, and return the failures instead of raising them."""
         return self._binding.unreserve(state, pod, node_name)
 
     @measured(MeasuredPoint.PERMIT)
     def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
+        """Return success, a refusal, or WAIT, in which case the pod has been added to `waiting_pods`."""
         return self._binding.permit(state, pod, node_name)
 
     @measured(MeasuredPoint.PERMIT)
     def ask_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The answer of `run_permit_plugins`, with the plugins' reasons to wait; no pod begins to wait."""
+        """Return the answer of `run_permit_plugins`, with the plugins' reasons to wait; no pod begins to wait."""
         return self._binding.ask_permit(state, pod, node_name)
 
     # Groups
@@ -410,20 +417,20 @@ class Framework:
     def run_placement_generate_plugins(
         self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
     ) -> tuple[Sequence[GroupPlacement], Status]:
-        """The placements to try, none unless the status is success; the given one without such a plugin."""
+        """Return the placements to try; the given one without such a plugin, none unless the status is success."""
         return self._placing.generate(state, group, placement)
 
     @measured(MeasuredPoint.PLACEMENT_SCORE)
     def run_placement_score_plugins(
         self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]
     ) -> tuple[Sequence[PlacementScore], Status]:
-        """The weighted scores of each placement; none unless the status is success."""
+        """Return the weighted scores of each placement; none unless the status is success."""
         return self._placing.scores(state, group, placed)
 
     # Binding cycle
 
     def wait_on_permit(self, pod: Pod) -> Status:
-        """Block until a waiting pod is allowed, rejected or timed out; success at once where it doesn't wait.
+        """Block until a waiting pod is allowed, rejected or timed out; return success at once if it doesn't wait.
 
         A wait that a preemption ended is an ERROR.
         """
@@ -441,31 +448,32 @@ class Framework:
 
     @measured(MeasuredPoint.PRE_BIND_PRE_FLIGHT)
     def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Success if a plugin has something to do in pre_bind, SKIP if none has; an ERROR if one fails.
+        """Return success if a plugin has work to do in pre_bind, SKIP if none has, an ERROR if one fails.
 
-        Plugins that skip aren't called by `run_pre_bind_plugins` with the same state; without this call, all are.
+        `run_pre_bind_plugins` with the same state doesn't call the plugins that skip; without this call, it
+        calls all.
         """
         return self._binding.pre_flight(state, pod, node_name)
 
     @measured(MeasuredPoint.PRE_BIND)
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The first failure in profile order, or success; those that allow it run together."""
+        """Return the first failure in profile order, or success. Plugins that allow it run side by side."""
         return self._binding.pre_bind(state, pod, node_name)
 
     @measured(MeasuredPoint.BIND)
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
+        """Return the answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
         return self._binding.bind(state, pod, node_name)
 
     @measured(MeasuredPoint.POST_BIND)
     def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Tell everyone; every plugin is called, and failures are returned, not raised."""
+        """Call every plugin's post_bind, and return the failures instead of raising them."""
         return self._binding.post_bind(state, pod, node_name)
 
     # Restore points
 
     def save_states(self) -> Mapping[str, object]:
-        """What the plugins give for `save_state`, by plugin; those that don't override it are left out.
+        """Return the results of `save_state` by plugin, for plugins that override it.
 
         Raises:
             PluginError: a plugin fails; so do the other methods of this section.
@@ -477,13 +485,13 @@ class Framework:
         }
 
     def restore_states(self, tokens: Mapping[str, object]) -> None:
-        """Let the plugins go back to what they remembered when `save_states` gave these tokens."""
+        """Restore the states that the plugins had when `save_states` returned these tokens."""
         for name, token in tokens.items():
             plugin = self.plugins[name]
             _told(plugin, "restore_state", partial(plugin.restore_state, token))
 
     def forget_attempts(self) -> None:
-        """Let the plugins forget what failed attempts have left behind."""
+        """Let the plugins forget the traces of failed attempts."""
         for plugin in self.plugins.values():
             _told(plugin, "forget_attempts", plugin.forget_attempts)
 

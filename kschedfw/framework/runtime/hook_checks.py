@@ -1,7 +1,7 @@
-"""Checks the hooks of a plugin class against the hookspecs, and the methods that are asked by name like hooks.
+"""Checks of a plugin class's hooks, and of methods called by name like hooks, against their specifications.
 
-Of annotations only what is written is compared: an argument or a result without one may be anything, and so may one
-whose annotation can't be evaluated, such as a name that only the type checker imports.
+Annotations are compared only as far as they are known. An argument or a result without an annotation may be
+anything, and so may one whose annotation can't be evaluated, such as a name that only the type checker imports.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 
 _UNKNOWN = object()
-"""A type that is compatible with all others, since nothing is known of it."""
+"""An unknown type, which is compatible with all others."""
 
-_ALIKE = 0.5  # `node` is as like to `node_info` as 0.62
+_ALIKE = 0.5  # difflib rates `node` and `node_info` at 0.62
 
 
 @attrs.frozen
 class _Spec:
-    """The arguments and the result of a hook, or of a method that is asked like one.
+    """The arguments and the result of a hook, or of a method that is called by name like one.
 
-    `noun` is what errors call it. Names in annotations are those of the `namespace`.
+    `noun` is its name in errors. Names in annotations are resolved in `namespace`.
     """
 
     noun: str
@@ -46,7 +46,7 @@ class _Spec:
 
 @attrs.frozen
 class _Implementation:
-    """A method of a plugin that stands for a hook, or that is asked like one."""
+    """A plugin's method that implements a hook, or that is called by name like one."""
 
     name: str
     function: Callable[..., object]
@@ -63,7 +63,7 @@ class _Implementation:
 
 
 def _function_of(attribute: object) -> tuple[object, bool]:
-    """What a class has under a name, as a function, and whether this takes self."""
+    """Return a class attribute as a function, and whether the function takes self."""
     function = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
     return function, not isinstance(attribute, staticmethod)
 
@@ -76,12 +76,12 @@ def _members(plugin: type[AnyPlugin]) -> Mapping[str, object]:
 
 
 def implemented_hooks(plugin: type[AnyPlugin]) -> frozenset[str]:
-    """Return the names of the hooks that methods of a plugin class are marked as, whatever these are called."""
+    """Return the names of the hooks that methods of a plugin class implement, by their markers."""
     return frozenset(impl.name for impl in _Implementation.hooks_of(_members(plugin)))
 
 
 def hook_problems(plugin: type[AnyPlugin]) -> Iterator[str]:
-    """Everything about the hooks of a plugin class that doesn't fit the hookspecs, a sentence each."""
+    """Yield a sentence for each mismatch between the hooks of a plugin class and the hookspecs."""
     members = _members(plugin)
     implemented = set()
     for impl in _Implementation.hooks_of(members):
@@ -110,7 +110,7 @@ _UNUSED: Final = {
     "tryfirst": "is marked tryfirst; plugins are called in the profile's order",
     "trylast": "is marked trylast; plugins are called in the profile's order",
 }
-"""Options of pluggy's marker that nothing here would follow, and why."""
+"""Options of pluggy's marker that have no effect here, with the reason."""
 
 
 def _marker_problems(impl: _Implementation) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _marker_problems(impl: _Implementation) -> Iterator[str]:
 
 def _problems(impl: _Implementation, spec: _Spec, plugin: type[AnyPlugin]) -> Iterator[str]:
     if impl.options.get("wrapper") or impl.options.get("hookwrapper"):
-        return  # it is a generator, and nothing else about it would fit
+        return  # a wrapper is a generator, so further checks would only add noise
     if inspect.iscoroutinefunction(impl.function) or inspect.isasyncgenfunction(impl.function):
         yield f"its {spec.noun} is async, and nobody would await it; write def {impl.function.__name__}"
         return
@@ -150,7 +150,7 @@ def _argument_problems(
         return
     has_default = argument.default is not argument.empty
     if name not in allowed:
-        if not has_default:  # or it is left at that
+        if not has_default:  # with a default it may keep an argument of its own
             yield f"its {spec.noun} has no argument {name!r}{_may_take(name, allowed)}"
         return
     if has_default:  # pluggy never passes these
@@ -187,7 +187,7 @@ _ASKED: Final[Mapping[str, tuple[Callable[..., object], types.ModuleType]]] = {
 }
 
 ASKED_METHODS: Final[Mapping[str, tuple[str, ...]]] = {name: _spec(name).arguments for name in _ASKED}
-"""The arguments of methods that aren't hooks and, like hooks, take any subset of their arguments, by name."""
+"""The arguments of methods that aren't hooks but, like hooks, take any subset of their arguments, by name."""
 
 
 @cache
@@ -208,7 +208,7 @@ def _evaluated(annotation: object, impl: _Implementation, plugin: type[AnyPlugin
 
 
 def _covers(wide: object, narrow: object) -> bool:
-    """Whether a value of the narrow type may be taken for one of the wide type; if in doubt, it may."""
+    """Return whether a value of the narrow type may be passed as the wide type; True if in doubt."""
     alternatives = _alternatives(wide)
     return all(any(_takes(each, one) for each in alternatives) for one in _alternatives(narrow))
 
@@ -222,14 +222,14 @@ def _alternatives(hint: object) -> Sequence[object]:
 
 
 def _takes(wide: object, narrow: object) -> bool:
-    """The same for types that are no unions."""
+    """Return what `_covers` returns, for types that are no unions."""
     one, other = get_origin(wide) or wide, get_origin(narrow) or narrow
     if wide is Any or narrow is Any or not (isinstance(one, type) and isinstance(other, type)):
         return True
     if other is object or _is_protocol(one) or _is_protocol(other):
-        return True  # who writes `object` doesn't say
+        return True  # `object` says nothing about the type
     if one is int and issubclass(other, np.integer):
-        return True  # as scores, they are taken for what they are
+        return True  # NumPy's integers are valid scores
     if not issubclass(other, one):
         return False
     ours, theirs = get_args(wide), get_args(narrow)

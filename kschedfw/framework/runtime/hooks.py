@@ -1,7 +1,7 @@
-"""Turns the hooks of a profile's plugins into plain callables.
+"""Conversion of the hooks of a profile's plugins to plain callables.
 
-A call through pluggy costs many times a bound method's and a cycle makes thousands. So pluggy finds and validates the
-hookimpls, in the registry; what runs are the bound methods, in profile order.
+A call through pluggy costs many times a bound method's and a cycle makes thousands. So pluggy finds and
+validates the hookimpls, in the registry; what runs are the bound methods, in profile order.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Hook = Callable[..., Any]
 
 
 def hooks_of(plugin: type[AnyPlugin]) -> tuple[str, ...]:
-    """The hooks that a plugin class implements, in the order of the hookspecs."""
+    """Return the hooks that a plugin class implements, in the order of the hookspecs."""
     implemented = implemented_hooks(plugin)
     return tuple(hook for hook in HOOKS if hook in implemented)
 
 
 def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
-    """The extension points that a plugin has hooks for."""
+    """Return the extension points that a plugin has hooks for."""
     points = (HOOKS[hook].point for hook in hooks_of(plugin))
     return frozenset(point for point in points if point is not None)
 
@@ -42,7 +42,7 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
 def asked_method(plugin: AnyPlugin, name: str) -> Hook:
     """Return a plugin's `sign` or `evidence` as a callable that takes all of its arguments by position."""
     method: Hook = getattr(plugin, name)
-    # The class's function, since bound methods are made anew each time.
+    # The class's function is the cache key of `_taken`, since a bound method is a new object at each access.
     taken = _taken(getattr(type(plugin), name, method), name)
     arguments = ASKED_METHODS[name]
     return method if taken == arguments else _adapter(arguments, taken)(method)
@@ -60,10 +60,10 @@ def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
 
 
 class HookTable:
-    """The hooks of a profile: per hook name, (plugin name, callable) in profile order.
+    """The hooks of a profile: (plugin name, callable) in profile order, by hook name.
 
-    Each callable takes all arguments of its hookspec by position. With `wrap`, the table has what
-    `wrap(spec, plugin name, callable)` returns in its place.
+    Each callable takes all arguments of its hookspec by position. With `wrap`, the table has `wrap(spec, plugin
+    name, callable)` in its place.
 
     Raises:
         HookError: a hook was put on a plugin's instance instead of its class.
@@ -108,13 +108,13 @@ class HookTable:
         return self._by_hook[hook]
 
     def of(self, plugin: str) -> Mapping[str, Hook]:
-        """A plugin's hooks by name, those that the profile enables."""
+        """Return the hooks of a plugin that the profile enables, by name."""
         return {
             hook: found[plugin] for hook, each in self._by_hook.items() if plugin in (found := dict(each))
         }
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
-        """The plugins that take part in the point, in order."""
+        """Return the plugins that take part in the point, in order."""
         return tuple(dict.fromkeys(name for hook in _hooks_at(point) for name, _ in self[hook]))
 
     def _at(self, profile: Profile, point: ExtensionPoint) -> Sequence[str]:
@@ -130,7 +130,7 @@ class HookTable:
 
 
 def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:
-    """What each plugin that has the hook answers to `events_to_register`.
+    """Return the answers to `events_to_register`, by plugin that has the hook.
 
     Raises:
         PluginError: the hook fails, or names an event that never happens.
@@ -165,7 +165,7 @@ def _refuse_own_hooks(plugin: AnyPlugin) -> None:
 
 
 def _bound(hook: str, impl: pluggy.HookImpl, plugin: AnyPlugin) -> Hook:
-    """A hookimpl of the plugin's class as a callable that takes all arguments of its hookspec by position."""
+    """Return a hookimpl of the plugin's class as a callable that takes all arguments of its hookspec by position."""
     function: Hook = impl.function
     if isinstance(function, MethodType) and function.__self__ is impl.plugin:
         function = MethodType(function.__func__, plugin)
@@ -173,7 +173,7 @@ def _bound(hook: str, impl: pluggy.HookImpl, plugin: AnyPlugin) -> Hook:
     return function if taken == arguments else _adapter(arguments, taken)(function)
 
 
-@cache  # there are only so many hooks and arguments
+@cache  # unbounded, since hooks and their arguments are few
 def _adapter(arguments: tuple[str, ...], taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
     # Built as source since this runs once per node and plugin: picking arguments at run time from *args costs
     # several times the call itself. Both lists come from hookspecs, never from outside.

@@ -1,6 +1,6 @@
-"""The totals of all nodes, kept from one pod to the next that requests the same: only changed nodes are looked at.
+"""The totals of all nodes, kept between pods with the same requests, so that only changed nodes are computed.
 
-What a placement changes is one node. So a pod like one of the few before costs about the same, however many nodes there
+A placement changes one node. So a pod like one of the last few costs about the same, however many nodes there
 are.
 """
 
@@ -22,17 +22,17 @@ from kschedfw.framework.runtime.totals import BestRows
 Amounts: TypeAlias = tuple[int, int]
 
 _MOST_KEPT: Final = 8
-"""8 bytes a node each, and a list of the best nodes."""
+"""The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
 _MOST_CHANGED: Final = 64
-"""Where more nodes have changed, a pass over all nodes is about as fast."""
+"""If more nodes have changed, a pass over all nodes is about as fast."""
 
 _ANY_AMOUNT: Final = -(1 << 63)
-"""Every node has this much free: what a pod asks for that requests nothing of a resource."""
+"""The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 _ANY_AMOUNTS: Final = (_ANY_AMOUNT,) * 4
 
 
 class Pass(Protocol):
-    """The compiled pass: the module `_one_pass`, which says what the arguments are."""
+    """The compiled pass: the module `_one_pass`, which documents the arguments."""
 
     @staticmethod
     def totals_of(
@@ -82,7 +82,7 @@ class Pass(Protocol):
 
 @attrs.frozen(eq=False)
 class PassInput:
-    """What the pass is asked about a pod of a plan."""
+    """The arguments of the pass for a pod of a plan."""
 
     plan: ShapePlan
     wanted: tuple[int, int, int, int]
@@ -109,7 +109,7 @@ class PassInput:
     def totals(
         self, compiled: Pass, table: NodeTable, scores: FloatArray, start: int, most: int, totals: FloatArray
     ) -> tuple[int, int]:
-        """How many of the nodes are feasible and how many were looked at, whose totals are in `totals`."""
+        """Write the totals to `totals`. Return the numbers of feasible nodes and of nodes looked at."""
         return compiled.totals_of(
             scores,
             table.free.T,
@@ -126,7 +126,7 @@ class PassInput:
         )
 
     def totals_at(self, compiled: Pass, table: NodeTable, rows: Sequence[int]) -> FloatArray:
-        """The totals of a few nodes, shape (k,)."""
+        """Return the totals of a few nodes, shape (k,)."""
         found: FloatArray = np.empty(len(rows))
         compiled.totals_at(
             np.array(rows, dtype=np.int64),
@@ -160,7 +160,7 @@ class KeptTotals:
         return self._asked.plan is plan and self._requests is requests
 
     def follow(self, compiled: Pass, table: NodeTable) -> None:
-        """Take note of the pods that have come and gone."""
+        """Update the totals of nodes whose pods have changed."""
         if self._pods == table.pod_changes.version:
             return
         changed = table.changed_since(self._nodes, self._pods)
@@ -171,6 +171,7 @@ class KeptTotals:
         after = self._asked.totals_at(compiled, table, changed).tolist()
         for row, total in zip(changed, after, strict=True):
             before = float(self.totals[row])
+            # An unchanged total leaves the lists of the best nodes as they are.
             if total == before:
                 continue
             self.totals[row] = total
@@ -180,7 +181,7 @@ class KeptTotals:
 
     @property
     def best(self) -> Sequence[int]:
-        """The rows with the highest total, ascending; as long as nothing changes."""
+        """The rows with the highest total, ascending. Valid until the next change."""
         if self._best is None:
             self._best = BestRows(self.totals)
         return self._best.rows
@@ -194,7 +195,7 @@ class KeptTotals:
 
 
 class KeptTotalsOfPods:
-    """The totals of the latest plans and requests that came twice in a row, or are kept already."""
+    """The kept totals of the latest plans and requests. They are kept from the second pod in a row on."""
 
     def __init__(self) -> None:
         self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
@@ -204,7 +205,8 @@ class KeptTotalsOfPods:
     def of(
         self, plan: ShapePlan, requests: PodRequests, compiled: Pass, table: NodeTable
     ) -> KeptTotals | None:
-        """The totals as they are now; None where the requests haven't come lately."""
+        """Return the current totals; None where the requests haven't come lately."""
+        # By identity, since pods with equal requests share one object.
         comes_again, self._last = requests is self._last, requests
         kept = self._kept.get(id(requests))
         if kept is not None and kept.answers(plan, requests):

@@ -1,7 +1,8 @@
-"""Measures a framework's extension points and plugins for a recorder.
+"""Measurement of a framework's extension points and plugins for a recorder.
 
-Extension points are methods of the framework marked `@measured`. Hooks are wrapped when the hook table is compiled. A
-framework without a recorder has no `Meter`: its hooks aren't wrapped, and a marked method tests one attribute.
+Extension points are methods of the framework marked `@measured`. Hooks are wrapped when the hook table is
+compiled. A framework without a recorder has no `Meter`: its hooks aren't wrapped, and a marked method tests one
+attribute.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ class Meter:
     def for_recorder(
         cls, recorder: MetricsRecorder, clock: Clock, profile: str, sampling: PluginSampling | None
     ) -> Meter | None:
-        """A meter, or None for the no-op recorder."""
+        """Return a meter, or None for the no-op recorder."""
         return cls(recorder, clock, profile, sampling) if listens(recorder) else None
 
     def measured_hook(self, spec: HookSpec, plugin: str, hook: Hook) -> Hook:
-        """The hook of a plugin, measured if its specification says so."""
+        """Return the hook of a plugin, measured if its specification asks for it."""
         point = spec.measured
         if point is None:
             return hook
@@ -83,14 +84,14 @@ class Meter:
         return _sampled(hook, timed)
 
     def run_point(self, point: MeasuredPoint, run: Callable[..., T], *arguments: object) -> T:
-        """Call `run`, which runs the plugins of a point for a pod, and record how long it took and what came of it."""
+        """Call `run`, which runs the plugins of a point for a pod. Record its duration and its code."""
         started = self.now()
         answer = run(*arguments)
         self._record(point, _outcome(answer), started)
         return answer
 
     def nodes_asked(self) -> None:
-        """Record how often filters were asked about nodes outside of a measured point."""
+        """Record the calls of filters that were made outside of a measured point."""
         self._evaluations.report()
 
     @contextmanager
@@ -175,7 +176,7 @@ class _Evaluations:
         self._lock = threading.Lock()
 
     def counter(self, plugin: str, point: MeasuredPoint) -> Callable[[int], None]:
-        """A function that adds to the count of a plugin's evaluations; may be called from several threads."""
+        """Return a function that adds to the count of a plugin's evaluations; may be called from several threads."""
         # An append is atomic, with or without a global interpreter lock; adding to a number isn't.
         return self._counts.setdefault((plugin, point), []).append
 
@@ -183,13 +184,15 @@ class _Evaluations:
         """Pass the counts on to the recorder."""
         with self._lock:
             for (plugin, point), counts in self._counts.items():
+                # The length first: another thread may append meanwhile, and only the counted entries are
+                # removed.
                 if length := len(counts):
                     self._recorder.plugin_evaluations(plugin, point, self._profile, sum(counts[:length]))
                     del counts[:length]
 
 
 def _sampled(hook: Hook, timed: Hook) -> Hook:
-    """Calls the timed form in sampled cycles, else the hook itself; for hooks whose first argument is the state."""
+    """Return a hook that calls the timed form in sampled cycles; for hooks whose first argument is the state."""
 
     def sampled(state: CycleState, *arguments: Any) -> Any:
         return (timed if state.record_plugin_metrics else hook)(state, *arguments)
@@ -198,7 +201,7 @@ def _sampled(hook: Hook, timed: Hook) -> Hook:
 
 
 def _outcome(answer: object) -> Code:
-    """The code in what a method of the framework returned: a status, a tuple with one, or a list of failures."""
+    """Return the code in a framework method's result: a status, a tuple with one, or a list of failures."""
     if isinstance(answer, Status):
         return answer.code
     if isinstance(answer, tuple):
@@ -207,7 +210,7 @@ def _outcome(answer: object) -> Code:
 
 
 def _code(answer: object) -> Code:
-    """The code of what a hook returned."""
+    """Return the code of a hook's result."""
     match answer:
         case Status():
             return answer.code

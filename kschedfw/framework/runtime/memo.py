@@ -1,15 +1,15 @@
-"""Keeps plugins' answers, so that only nodes that have changed are asked about again.
+"""The memo of plugins' answers, so that plugins are only asked about changed nodes.
 
-A plugin says what it reads (`Plugin.reads`) and on what of a pod its answers depend (`Plugin.sign`). So its answers
-are kept per signature, in a column with a row per node, and the node table's change logs say which rows are asked about
-again. This is kube-scheduler's equivalence cache (1.9) and its pod signatures (1.36; KEP-5598) in one. It is finer than
-either, as it works plugin by plugin: pods that differ in their requests still share what is known of taints and
-affinity.
+A plugin declares what it reads (`Plugin.reads`) and what of a pod its answers depend on (`Plugin.sign`). So its
+answers are kept per signature, in a column with a row per node, and the node table's change logs tell which
+rows must be asked about again. This is kube-scheduler's equivalence cache (1.9) and its pod signatures (1.36;
+KEP-5598) in one. It is finer than either, as it works plugin by plugin: pods that differ in their requests
+still share what is known of taints and affinity.
 
-A signature gets a column when it comes again soon: a stream of pods that all differ leaves nothing behind. Where
-answers follow the pods on nodes, soon means among the last few signatures: later, so many nodes have changed that
-asking about all of them is faster. If its plugin has no batch form, it gets one at once, since asking costs much more
-than keeping.
+A signature gets a column when it comes again soon: a stream of pods that all differ leaves nothing behind.
+Where answers depend on the pods on nodes, soon means among the last few signatures: later, so many nodes have
+changed that asking about all of them is faster. A plugin without a batch form gets a column at once, since
+asking it costs much more than keeping.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ BYTES_PER_NODE: Final = 4096
 LEAST_BYTES: Final = 16 * 1024 * 1024
 
 _MOST_OF_NODES: Final = 4096
-"""So many of the latest signatures of a plugin are known, if its answers follow nodes alone."""
+"""The number of latest signatures remembered of a plugin whose answers depend on nodes alone."""
 
 _MOST_STATUSES: Final = 16_384
-"""A plugin that puts node names into reasons makes a status per node. Beyond so many, everything is forgotten."""
+"""The number of statuses beyond which everything is forgotten: a plugin that puts node names into reasons makes a
+status per node."""
 
 _NOT_KEPT: Final = object()
-"""Stands for a signature whose answers aren't kept."""
+"""The stand-in for a signature whose answers aren't kept."""
 
 
 @attrs.frozen(eq=False)
 class _Signing:
-    """A plugin that signs pods, its counters, and its latest signatures; None if answers to all of them are kept."""
+    """A plugin that signs pods, its counters, and its latest signatures; None if all signatures are kept."""
 
     plugin: AnyPlugin
     counts: PluginMemo
@@ -69,9 +70,10 @@ class _Signing:
         return cls(plugin, counts, BoundedDict(_MOST_OF_NODES if plugin.reads is Reads.NODE else FEW_ROWS))
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """The pod's signature; None if there is none, or the plugin fails to make one."""
+        """Return the pod's signature; None if there is none, or the plugin fails to make one."""
         try:
             signature: Hashable | None = self.ask(pod)
+            # An unhashable signature can't be a key. It counts as a failure of the plugin, like an exception.
             hash(signature)
         except HOOK_FAILURES as error:
             self.counts.signing_failed(self.plugin, error)
@@ -79,7 +81,7 @@ class _Signing:
         return signature
 
     def comes(self, signature: Hashable | None) -> bool:
-        """Note that a signature comes; whether answers are kept for it, since it has come lately."""
+        """Note a signature. Return whether its answers are to be kept, since it has come lately."""
         if signature is None or self.latest is None:
             return True
         is_known = signature in self.latest
@@ -92,7 +94,7 @@ class _Signing:
 class Memo:
     """Pod classes by signatures; the least recently used are forgotten first.
 
-    At most about 4 KiB are kept per node of the table, or 16 MiB in a small one.
+    About 4 KiB are kept per node of the table at most, or 16 MiB in a small one.
     """
 
     def __init__(self, plugins: Iterable[tuple[AnyPlugin, PluginMemo]]) -> None:
@@ -114,7 +116,7 @@ class Memo:
         self._latest_signatures: tuple[Hashable, ...] = (_NOT_KEPT,) * len(self._signing)
 
     def begin_cycle(self, state: CycleState, pod: Pod, table: NodeTable) -> PodClass:
-        """The class of the pod whose cycle begins; it is in the state from now on.
+        """Return the class of the pod whose cycle begins, and write it to the state.
 
         A plugin that fails to sign the pod counts as one that can't sign.
         """
@@ -126,6 +128,8 @@ class Memo:
 
     def _class_of(self, pod: Pod, table: NodeTable) -> PodClass:
         try:
+            # The fast way, without a `try` per plugin; only if a plugin fails are they asked again, one by
+            # one.
             signatures = tuple([sign(pod) for sign in self._sign])
             if self._latest is not None and signatures == self._latest_signatures:
                 return self._latest
@@ -144,7 +148,7 @@ class Memo:
         return known
 
     def _kept_signatures(self, signatures: tuple[Hashable | None, ...]) -> tuple[Hashable, ...]:
-        """The signatures, or what stands for those whose answers aren't kept."""
+        """Return the signatures, with `_NOT_KEPT` in place of those whose answers aren't kept."""
         # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
         return tuple(
             [
@@ -160,7 +164,7 @@ class Memo:
     def _add(self, signatures: tuple[Hashable, ...], table: NodeTable) -> PodClass:
         pods = PodClass(self._codes, self._answers_to(signatures))
         self._classes[signatures] = pods
-        if len(table) != self._rows:  # all columns grow with it
+        if len(table) != self._rows:  # all columns have the table's length
             self._rows = len(table)
             self._bytes = sum(each.size(self._rows) for each in self._classes.values())
         else:

@@ -1,4 +1,4 @@
-"""Takes nominated pods into account where the answers of every filter are kept."""
+"""The filters' verdicts on nodes with nominated pods, where the answers of every filter are kept."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kschedfw.framework.status import Status
 
 
 class NominatedPods:
-    """Asks about nodes again that have nominated pods, as if these were there.
+    """Verdicts on nodes as if their nominated pods were there.
 
-    Only nodes that have changed, or whose nominations have, are asked about. What the filters say without nominated
-    pods is known already.
+    Filters are only called for nodes that have changed, or whose nominations have. Their answers without
+    nominated pods are known already.
     """
 
     def __init__(self, filters: Filters, nominator: Nominator) -> None:
@@ -30,7 +30,7 @@ class NominatedPods:
         self._nominator = nominator
 
     def rows(self, table: NodeTable) -> list[int]:
-        """The rows of nodes that pods are nominated to."""
+        """Return the rows of nodes that pods are nominated to."""
         return [table.rows[name] for name in self._nominator.nominated_nodes() if name in table.rows]
 
     def verdicts(
@@ -42,7 +42,7 @@ class NominatedPods:
         pods: PodClass,
         nodes: NodeSelection,
     ) -> RowVerdicts:
-        """The verdicts on all nodes of the table, in the selection's order, given those without nominated pods."""
+        """Return the verdicts on all nodes, in the selection's order, given those without nominated pods (`alone`)."""
         table = nodes.table
         crowded = pods.column((plan, pod.priority), lambda: FirstRefusals(table, Reads.PODS))
         errors: dict[int, Status] = {}
@@ -66,14 +66,15 @@ class NominatedPods:
                 crowded.again.add(row)
         values = crowded.values
         if own >= 0:
-            # To this pod alone, its own nomination is no obstacle.
+            # The kept codes count all nominations. For this pod its own one doesn't count, so its row is asked
+            # separately.
             values = values.copy()
             values[own] = code(own)
         codes = values if nodes.is_whole_table else values[nodes.rows]
         return RowVerdicts.of(nodes.rows, codes, errors)
 
     def _to_ask(self, crowded: FirstRefusals, alone: FirstRefusals, table: NodeTable) -> Iterable[int]:
-        """The rows whose codes may be others now; all other codes hold."""
+        """Return the rows whose codes may have changed; all other codes hold."""
         stale = crowded.stale(table) if crowded.is_complete else None
         since, crowded.nominations = crowded.nominations, self._nominator.version
         names = None if stale is None else self._nominator.changed_since(since)

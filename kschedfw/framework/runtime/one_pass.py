@@ -1,14 +1,14 @@
-"""Places a pod in one pass over the columns of the node table, where every plugin says how pods of its shape fare.
+"""Placement of a pod in one pass over the columns of the node table, from the plan for its shape.
 
-Most pods are of a shape that has come before: they differ in their requests and in names, and nothing else that plugins
-look at. A plan has what plugins say of the shape: the nodes they refuse and the scores they give on account of the node
-objects alone, worked out once by their hooks. What depends on requests and on the pods on nodes is computed in the
-pass: who has enough left, the scores of CPU and memory, the best nodes in visiting order. A plugin to which other pods
-matter is asked about every pod, but about all nodes at once: its filter before the pass, its score about the nodes that
-the pass finds feasible.
+Most pods are of a shape that has come before: they differ in their requests and in names, and nothing else that
+plugins look at. A plan has the plugins' answers for the shape: the nodes they refuse and the scores they give
+because of the node objects alone, worked out once by their hooks. What depends on requests and on the pods on
+nodes is computed in the pass: who has enough left, the scores of CPU and memory, the best nodes in visiting
+order. A plugin whose answers depend on other pods is called for every pod, but with all nodes at once: its
+filter before the pass, its score with the nodes that the pass finds feasible.
 
-A pod is placed so only where the outcome is surely that of the hooks. Otherwise they are asked as ever: when no node
-passes, for one, since a plan doesn't say why.
+A pod is placed in this way only where the outcome is surely that of the hooks. Otherwise the hooks are called,
+for example when no node passes, since a plan doesn't hold the reasons.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from kschedfw.framework.runtime.plan import (
 from kschedfw.framework.runtime.score_plugin import ScorePlugin
 
 _FEWEST_NODES: Final = 256
-"""For fewer nodes it isn't worth while to load the compiled pass."""
+"""The least number of nodes for which loading the compiled pass pays."""
 
 _MOST_PLANS: Final = 512
-"""At most 4 KiB a node, as in the memo; and next to nothing for plans in which all nodes are equal."""
+"""The number of kept plans: at most 4 KiB a node, as in the memo, and next to nothing for plans in which all nodes
+are equal."""
 _MOST_LATELY: Final = 1024
 
 _PLANNED_HOOKS: Final = (
@@ -64,9 +65,9 @@ _PLANNED_HOOKS: Final = (
 
 @attrs.frozen(eq=False)
 class BestNodes:
-    """The outcome of a pass: the rows with the highest total, in visiting order, out of how many feasible ones.
+    """The result of a pass: the rows with the highest total in visiting order, and the number of feasible nodes.
 
-    `looked_at` counts the nodes in question up to the end of the search.
+    `looked_at` is the number of nodes looked at until the search ended.
     """
 
     rows: Sequence[int] | IntArray
@@ -82,14 +83,14 @@ class _Scratch:
         self.best: IntArray = np.empty(nodes, dtype=np.int64)
         self.scores: FloatArray = np.empty(nodes)
         self.scores_to_read = read_only_view(self.scores)
-        """The pass is compiled for arrays that can't be written to, as those of plans."""
+        """A read-only view, like the arrays of plans: Numba compiles another version for writable arrays."""
 
 
 class Planner:
     """The plans of a profile's pods, by shape.
 
-    A shape gets a plan when it comes for the second time with the same node objects. A profile of which any plugin
-    gives no plan gets none.
+    A shape gets a plan when it comes for the second time with the same node objects. There are no plans if any
+    plugin of the profile gives none.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Planner:
             _promises(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
             for name in names
         )
-        """Whether all plugins that filter or score can say how pods of a shape fare."""
+        """Whether all plugins that filter or score override `plan_part`."""
         self._plans: BoundedDict[Hashable, tuple[tuple[int, int], ShapePlan | None]] = BoundedDict(
             _MOST_PLANS
         )
@@ -123,9 +124,10 @@ class Planner:
         self._scratch = _Scratch(0)
 
     def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
-        """Find the best of the first `wanted` nodes that pass, from row `start` on and round the end.
+        """Return the best of the first `wanted` nodes that pass, from row `start` on and round the end.
 
-        None where hooks have to be asked; nothing is written then. Else the state has what later hooks look for.
+        Return None where hooks must be called, with the state unchanged. Otherwise write to the state what
+        later hooks read.
         """
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
@@ -144,7 +146,7 @@ class Planner:
         try:
             plan = self._plan(pod, table)
             return None if plan is None else self._run(compiled, table, plan, state, pod, start, wanted)
-        except HOOK_FAILURES:  # whoever asks the hooks again tells of it
+        except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
             return None
 
     def _run(
@@ -157,11 +159,14 @@ class Planner:
         start: int,
         wanted: int,
     ) -> BestNodes | None:
-        """The outcome of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
+        """Return the result of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
         scratch, count, own = self._scratch, len(self._scratch.best), CycleState()
         everything = self._snapshot.selection
         scores, skipped_filters = self._scores(compiled, plan, own, pod, everything)
         kept = None
+        # Kept totals are for all nodes with the plan's own scores: no plugin refused nodes for this pod, and the
+        # search covers every node from row
+        # 0.
         if scores is plan.scores and not start and wanted >= count:
             kept = self._kept.of(plan, pod.requests, compiled, table)
         if kept is None:
@@ -205,7 +210,7 @@ class Planner:
     def _scores(
         self, compiled: Pass, plan: ShapePlan, own: CycleState, pod: Pod, nodes: NodeSelection
     ) -> tuple[FloatArray, frozenset[str]]:
-        """The plan's scores, with what the plugins refuse that are asked about every pod; and which of them skip."""
+        """Return the plan's scores with the refusals of plugins asked about every pod, and the plugins that skip."""
         scores, skipped = plan.scores, plan.skipped_filters
         for each in plan.asked:
             if each.is_skipped(each.pre_filter, own, pod, nodes):
@@ -240,14 +245,14 @@ class Planner:
         return plan
 
     def _comes_again(self, key: Hashable, version: tuple[int, int]) -> bool:
-        """Whether the key has come lately, with the same node objects; if not, it may come again."""
+        """Note the key. Return whether it has come lately, with the same node objects."""
         comes_again = self._lately.get(key) == version
         self._lately[key] = version
         return comes_again
 
 
 def _is_exact(requests: PodRequests, table: NodeTable) -> bool:
-    """Whether the pass computes with amounts that are exact in float64."""
+    """Whether all amounts that the pass computes with are exact in float64."""
     scored, amounts = requests.scored, requests.amounts
     return (
         0 <= scored.milli_cpu <= LARGEST_EXACT
@@ -260,7 +265,7 @@ def _is_exact(requests: PodRequests, table: NodeTable) -> bool:
 
 
 def _promises(plugin: AnyPlugin) -> bool:
-    """Whether the plugin's `plan_part` was written for its hooks: a subclass that overrides one has to override it."""
+    """Whether the plugin's `plan_part` was written for its hooks: a subclass that overrides one must override it."""
     kinds = type(plugin).__mro__
     owner = next(index for index, kind in enumerate(kinds) if "plan_part" in vars(kind))
     return kinds[owner] is not Plugin and not any(

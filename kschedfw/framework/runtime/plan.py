@@ -1,4 +1,4 @@
-"""The plan for pods of a shape: what the plugins say of it once, and which of them are asked about every pod."""
+"""The plan for pods of a shape: the plugins' answers to it, and the plugins to be asked about every pod."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SmallCodes: TypeAlias = npt.NDArray[np.int8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 LARGEST_TOTAL = 2**52
-"""Totals up to this one, and what they are made of, are exact in float64."""
+"""Totals up to this number, and their summands, are exact in float64."""
 REFUSED = -4.0 * LARGEST_TOTAL
-"""The score of a node that refuses the pod: below 0, whatever is added to it."""
+"""The score of a node that refuses the pod. Totals stay below 0 whatever is added."""
 
 _SKIP = Status.skip()
 
 
 class NotPlannedError(Exception):
-    """A hook answers what a plan can't hold: all hooks have to be asked about the pod, as ever."""
+    """The exception for an answer that a plan can't hold. All hooks have to be called for the pod."""
 
 
 @attrs.define(eq=False)
 class PlannedPlugin:
-    """A plugin of a profile with what it is asked.
+    """A plugin of a profile with its hooks that plans are made from.
 
     All methods raise what its hooks raise, or NotPlannedError.
     """
@@ -53,7 +53,7 @@ class PlannedPlugin:
     name: str = attrs.field(init=False)
     sign: Hook = attrs.field(init=False)
     _plain: Sequence[Status] = ()
-    """Statuses that verdicts had, and all of which are plain refusals."""
+    """The statuses of the last verdicts, which were checked to be plain refusals."""
 
     @name.default
     def _name(self) -> str:
@@ -64,7 +64,7 @@ class PlannedPlugin:
         return asked_method(self.plugin, "sign")
 
     def is_skipped(self, hook: Hook | None, state: CycleState, pod: Pod, nodes: NodeSelection) -> bool:
-        """Call pre_filter or pre_score; return whether it skips."""
+        """Call pre_filter or pre_score. Return whether it skips."""
         answer = None if hook is None else hook(state, pod, nodes)
         if answer is _SKIP:
             return True
@@ -77,7 +77,7 @@ class PlannedPlugin:
         raise NotPlannedError
 
     def refused(self, state: CycleState, pod: Pod, table: NodeTable) -> SmallCodes | None:
-        """Codes that are 0 where the filter lets a node pass, shape (n,); None where it lets all pass."""
+        """Return codes that are 0 where the filter lets a node pass, shape (n,); None where it lets all pass."""
         each = self.filtering
         assert each is not None
         answer = None
@@ -102,11 +102,12 @@ class PlannedPlugin:
         return refused.view(np.int8)
 
     def _check(self, statuses: Sequence[Status]) -> None:
+        # A plan holds no errors, and no refusal that ends at a time (`retry_at`).
         if any(not (status.is_success or status.is_rejected) or status.retry_at for status in statuses):
             raise NotPlannedError
 
     def kept_score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | int:
-        """Weight × score of all nodes, whichever are feasible; 0 where all nodes have the same score."""
+        """Return weight × score of all nodes, feasible or not; 0 where all nodes have the same score."""
         each = self.scoring
         assert each is not None
         raw = self._raw(each, state, pod, nodes)
@@ -115,11 +116,13 @@ class PlannedPlugin:
             return raw * each.weight
         if not each.normalizes_by_scores_alone or raw.min() != raw.max():
             raise NotPlannedError  # the scores of a node depend on which others are feasible
+        # Equal raw scores are equal after normalising, too, and so change no order; only their range is
+        # checked.
         check_range(each.name, each.normalized(state, pod, nodes, raw.copy()))
         return 0
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray:
-        """Weight × normalised score of these feasible nodes, shape (k,)."""
+        """Return weight × normalised score of these feasible nodes, shape (k,)."""
         each = self.scoring
         assert each is not None
         scores = self._raw(each, state, pod, nodes)
@@ -137,39 +140,40 @@ class PlannedPlugin:
 
 @attrs.frozen(eq=False)
 class ShapePlan:
-    """What plugins say of a shape, as long as the node objects stay as they are."""
+    """The plugins' answers for a shape. Valid as long as the node objects don't change."""
 
     scores: FloatArray
-    """What the nodes get on account of the node objects, shape (n,); far below 0 where they refuse the pod."""
+    """The sum of the scores that depend on node objects alone, shape (n,); far below 0 where a node refuses the
+    pod."""
     least_allocated: int
     balanced_allocation: int
-    """The weights of the two scores that are computed, 0 where one isn't wanted."""
+    """The weights of the two scores that the pass computes; 0 for one that isn't enabled."""
     fits: bool
-    """Whether nodes need to have room for the pod."""
+    """Whether the pass refuses nodes without enough resources."""
     written: CycleState
     skipped_filters: frozenset[str] = frozenset()
     skipped_scores: frozenset[str] = frozenset()
     signed: tuple[PlannedPlugin, ...] = ()
-    """The plugins whose signatures the plan has to be refined by."""
+    """The plugins for whose signatures the plan must be refined."""
     asked: tuple[PlannedPlugin, ...] = ()
-    """The plugins whose hooks are asked about every pod."""
+    """The plugins whose hooks are called for every pod."""
 
     @classmethod
     def empty(cls, nodes: int) -> ShapePlan:
-        """The plan of a profile without plugins."""
+        """Return the plan of a profile without plugins."""
         return cls(_zeros(nodes), 0, 0, False, CycleState())
 
 
 def plan_for(
     pod: Pod, nodes: NodeSelection, plugins: Sequence[PlannedPlugin], base: ShapePlan | None = None
 ) -> ShapePlan | None:
-    """Ask hooks about all nodes, for the plan of pods like this one; with a `base`, for one that refines it.
+    """Make the plan for pods like this one by calling hooks for all nodes; with a `base`, refine that plan.
 
-    None where a plugin gives no plan, fails, or answers what a plan can't hold.
+    Return None where a plugin gives no plan, fails, or answers what a plan can't hold.
     """
     try:
         return _Making(pod, nodes, ShapePlan.empty(len(nodes)) if base is None else base).plan(plugins)
-    except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
+    except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
         return None
 
 
@@ -219,7 +223,7 @@ class _Making:
         )
 
     def _keep(self, each: PlannedPlugin, *, is_idle: bool) -> None:
-        """Count in what a plugin says of all nodes."""
+        """Add a plugin's answers for all nodes to the plan."""
         state, pod, nodes = self._state, self._pod, self._nodes
         if each.is_skipped(each.pre_filter, state, pod, nodes):
             self._skipped_filters.add(each.name)
@@ -239,7 +243,7 @@ def planned_plugins(
     filters: Sequence[FilterPlugin],
     scores: Sequence[ScorePlugin],
 ) -> Sequence[PlannedPlugin]:
-    """The plugins with what each is asked; `hooks` has those of a plugin by its name."""
+    """Return the plugins with their hooks; `hooks` has those of each plugin by its name."""
     filtering, scoring = {each.name: each for each in filters}, {each.name: each for each in scores}
     return [
         PlannedPlugin(

@@ -1,4 +1,4 @@
-"""How much is asked of a plugin, and why its answers aren't kept where they aren't."""
+"""Counts of the questions to a plugin, and the reason if its answers can't be kept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _log = logging.getLogger(__name__)
 
 @attrs.define
 class PluginMemo:
-    """What a plugin's filter and score were asked.
+    """Counts of the calls of a plugin's filter and score.
 
-    `rows_asked` counts the nodes about which either form of the hooks was called (about, where several threads ask).
-    `classes_signed` counts kinds of pods for which answers were kept, `classes_unsigned` those that the plugin gave no
-    signature. `objection` says why no answers can be kept; empty if they can.
+    `rows_asked` counts the nodes for which either form of the hooks was called (roughly, where several threads
+    ask). `classes_signed` counts kinds of pods for which answers were kept, `classes_unsigned` those that the
+    plugin gave no signature. `objection` is the reason why no answers can be kept; empty if they can.
     """
 
     rows_asked: int = 0
@@ -35,7 +35,7 @@ class PluginMemo:
         return cls(objection=f"it doesn't declare {' and '.join(missing)}" if missing else "")
 
     def signing_failed(self, plugin: AnyPlugin, error: BaseException) -> None:
-        """Note that `sign` failed, so that the plugin's answers can't be kept."""
+        """Record that `sign` failed, so that the plugin's answers can't be kept. Only the first failure is logged."""
         if not self.objection:
             self.objection = f"sign failed: {type(error).__name__}: {error}"
             _log.warning("plugin %s: %s; its answers aren't kept", plugin.name, self.objection)

@@ -1,4 +1,4 @@
-"""What is known of pods that equal each other in all that plugins look at."""
+"""The kept answers for pods with the same signatures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kschedfw.framework.runtime.status_codes import StatusCodes
 from kschedfw.framework.runtime.totals import Normalized, StandingTotals
 
 BYTES_PER_CLASS: Final = 1024
-"""About what the objects of a class take beside its columns, and those of each of its plugins."""
+"""The approximate size of a class's objects beside its columns, and of the objects of each of its plugins."""
 
 _MOST_COLUMNS: Final = 8
 
@@ -29,10 +29,10 @@ KeptT = TypeVar("KeptT")
 
 @attrs.define(eq=False, weakref_slot=True)
 class Answers:
-    """What one plugin answers to pods of one signature, by row. Pod classes share it.
+    """One plugin's answers to pods of one signature, by row. Pod classes share it.
 
-    `normalized` are the scores of the selection that was normalised last. `uniform` has the weighted normalised score
-    by raw score, where all nodes have the same raw score.
+    `normalized` are the scores of the selection that was normalised last. `uniform` has the weighted normalised
+    score by raw score, for the case that all nodes have the same raw score.
     """
 
     reads: Reads
@@ -42,14 +42,14 @@ class Answers:
     _scores: Column | None = None
 
     def codes(self, table: NodeTable) -> Column:
-        """The filter's codes, brought up to date."""
+        """Return the column of the filter's codes, brought up to date."""
         if self._codes is None:
             self._codes = Column(table, self.reads, np.int32, UNKNOWN_CODE)
         self._codes.follow(table)
         return self._codes
 
     def scores(self, table: NodeTable) -> Column:
-        """The raw scores, brought up to date."""
+        """Return the column of the raw scores, brought up to date."""
         if self._scores is None:
             self._scores = Column(table, self.reads, np.int64, UNKNOWN_SCORE)
         self._scores.follow(table)
@@ -58,10 +58,10 @@ class Answers:
 
 @attrs.define(eq=False)
 class PreparedStep:
-    """What the hooks before a `hook` did for all pods of a class, and that hook, which is called for every pod.
+    """The combined result of consecutive prepared hooks, and the `hook` after them, which is called for every pod.
 
-    `written` is what they wrote, None if nothing; `skipped` names those that answered SKIP. There is no hook in the
-    last step.
+    `written` is the state that they wrote, None if none; `skipped` names the plugins that answered SKIP. The
+    last step has no hook.
     """
 
     written: CycleState | None = None
@@ -73,16 +73,16 @@ class PreparedStep:
 Preparation: TypeAlias = Sequence[PreparedStep]
 """The pre_filter (or pre_score) hooks for a class of pods, in profile order.
 
-The order matters: what comes after a hook that refuses the pod has never happened.
+The order matters: if a hook refuses the pod, the results of the hooks after it must not show.
 """
 
 
 @attrs.frozen(eq=False)
 class FilterPlan:
-    """How the filters that take part are asked about pods of a class.
+    """The division of the active filters into those whose answers are kept and others, for pods of a class.
 
-    `filters` are all of them, in profile order. `kept` are the first of these, as far as their answers are kept, and
-    `refusals` is what they answer together. `rest` are the others.
+    `filters` are all of them, in profile order. `kept` are the longest prefix of them whose answers are kept,
+    and `refusals` are their answers together. `rest` are the filters after `kept`.
     """
 
     filters: tuple[FilterPlugin, ...]
@@ -90,37 +90,39 @@ class FilterPlan:
     rest: tuple[FilterPlugin, ...]
     refusals: FirstRefusals | None
     kept_reading_pods: tuple[FilterPlugin, ...]
-    """Those of `kept` whose answers may change with the pods on the node."""
+    """The filters in `kept` whose answers may change with the pods on the node."""
     is_local: bool
-    """Whether every filter, and every hook that follows pods, looks at one node alone, and its answers are kept."""
+    """Whether the answers of every filter are kept and depend on single nodes alone, pre_filter_add_pod included."""
 
 
 @attrs.frozen(eq=False)
 class ScorePlan:
-    """How the score plugins that take part are asked about pods of a class, in profile order each.
+    """The division of the active score plugins for pods of a class, each part in profile order.
 
-    `local` are those whose answers are kept and need no normalising, `normalized` those that need it, `rest` the
-    others.
+    `local` are the plugins whose answers are kept and that need no normalising, `normalized` those that are
+    kept and need it, `rest` the others.
     """
 
     local: tuple[ScorePlugin, ...]
     following_pods: tuple[ScorePlugin, ...]
-    """Those of `local` whose scores may change with the pods on the node."""
+    """The plugins in `local` whose scores may change with the pods on the node."""
     normalized: tuple[ScorePlugin, ...]
     rest: tuple[ScorePlugin, ...]
     sums: Column
     """Σ weight × score of `local`."""
     standing: StandingTotals
     normalizes_pods: bool
-    """Whether a score in `normalized` may change with the pods on a node, and so those of all nodes."""
+    """Whether a score in `normalized` may change with the pods on a node. If so, normalising changes the scores of
+    all nodes."""
 
 
 @attrs.define(eq=False)
 class PodClass:
-    """Pods for which the plugins in `answers` have the same signatures.
+    """The pods for which the plugins in `answers` have the same signatures.
 
-    `answers` are those that are kept. Plugins that are missing there are asked about every pod anew: they promise
-    nothing, or this pod's signature has not come lately. `codes` says what the numbers in columns of codes mean.
+    `answers` has the kept answers by plugin. A plugin that is missing there is asked about every pod: it
+    promises nothing, or the pod's signature hasn't come lately. `codes` translates the numbers in columns of
+    codes.
     """
 
     codes: StatusCodes
@@ -128,19 +130,19 @@ class PodClass:
     pre_filter: Preparation | None = None
     pre_score: Preparation | None = None
     filter_plans: dict[frozenset[str], FilterPlan] = attrs.field(factory=dict)
-    """By the plugins that are skipped."""
+    """The plans by the plugins that are skipped."""
     score_plans: dict[frozenset[str], ScorePlan] = attrs.field(factory=dict)
-    """By the plugins that are skipped."""
+    """The plans by the plugins that are skipped."""
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
 
     def size(self, rows: int) -> int:
-        """In bytes, about, with a table of so many rows."""
+        """Return the approximate size in bytes, with a table of this many rows."""
         # 4 bytes a row for a code, 8 for a score or a sum of them: counted as if all were there, and nothing shared.
         count = len(self.answers)
         return rows * (12 + 20 * count) + BYTES_PER_CLASS * (1 + count)
 
     def column(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """The column of this key, made by `make` if there is none. Of many columns the oldest go."""
+        """Return the column of this key, made by `make` if there is none. The oldest of many columns are dropped."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = make()
@@ -153,7 +155,7 @@ class PodClass:
         table: NodeTable,
         pod_followers: frozenset[str],
     ) -> FilterPlan:
-        """How the filters that aren't skipped are asked; `pod_followers` are plugins with hooks that follow pods."""
+        """Return the plan of the filters that aren't skipped; `pod_followers` are plugins with pre_filter_add_pod."""
         plan = self.filter_plans.get(skipped)
         if plan is None:
             plan = self.filter_plans[skipped] = self._plan_filters(filters, skipped, table, pod_followers)
@@ -167,6 +169,8 @@ class PodClass:
         pod_followers: frozenset[str],
     ) -> FilterPlan:
         active = tuple(each for each in filters if each.name not in skipped)
+        # Only a prefix can be kept together: `refusals` holds the first refusal, so no other filter may stand
+        # between.
         count = next((i for i, each in enumerate(active) if each.name not in self.answers), len(active))
         kept, rest = active[:count], active[count:]
         reading_pods = tuple(each for each in kept if each.plugin.reads is Reads.PODS)
@@ -177,7 +181,7 @@ class PodClass:
     def score_plan(
         self, plugins: tuple[ScorePlugin, ...], skipped: frozenset[str], table: NodeTable
     ) -> ScorePlan:
-        """How the score plugins that aren't skipped are asked."""
+        """Return the plan of the score plugins that aren't skipped."""
         plan = self.score_plans.get(skipped)
         if plan is None:
             plan = self.score_plans[skipped] = self._plan_scores(plugins, skipped, table)

@@ -1,4 +1,4 @@
-"""Calls hooks once for all pods of a class, where they promise that this is enough (`per_signature`)."""
+"""Single calls of hooks for all pods of a class, where plugins promise that this is enough (`per_signature`)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def prepare(
     pod: Pod,
     nodes: Sequence[NodeInfo],
 ) -> Preparation:
-    """Call the pre_filter (or pre_score) hooks of a class of pods that promise to be the same for all of them.
+    """Call the pre_filter (or pre_score) hooks that promise to answer the same for all pods of the class.
 
-    Only plugins whose signatures are `kept` can promise that for the class.
-
-    A hook that answers anything but success or SKIP is left to be called for every pod.
+    Only plugins whose signatures are `kept` can promise that for the class. A hook that answers anything but
+    success or SKIP is left to be called for every pod.
     """
     steps = [PreparedStep()]
     for name, hook in hooks:
@@ -57,7 +56,7 @@ def prepare(
 def run_pre_filters(
     preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
-    """Write what was prepared, and call the pre_filters that are left; see `Framework.run_pre_filter_plugins`."""
+    """Write the prepared state, and call the remaining pre_filters; see `Framework.run_pre_filter_plugins`."""
     skipped: set[str] = set()
     narrowing: set[str] = set()
     result: PreFilterResult | None = None
@@ -99,13 +98,14 @@ def run_pre_filters(
                     return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
         return result, rejection, frozenset(narrowing)
     finally:
+        # Also after a refusal: preemption's dry runs must not call filters whose pre_filter skipped.
         state.skip_filter_plugins = frozenset(skipped)
 
 
 def run_pre_scores(
     preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> Status:
-    """Write what was prepared, and call the pre_scores that are left; see `Framework.run_pre_score_plugins`."""
+    """Write the prepared state, and call the remaining pre_scores; see `Framework.run_pre_score_plugins`."""
     skipped: set[str] = set()
     try:
         for step in preparation:

@@ -1,4 +1,4 @@
-"""The filters' answers about many nodes at once: what is kept, what batch forms say, and what is asked one by one."""
+"""The filters' answers about many nodes at once: kept ones, batch forms, and single calls."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from kschedfw.framework.status import Status
 
 @attrs.frozen(eq=False)
 class RowVerdicts:
-    """What filters say about some rows.
+    """The filters' verdicts on some rows.
 
-    `codes` has shape (k,), None where all rows pass; it may be another's array, so it is copied before it is kept or
-    changed. `passing` are the rows that pass, in order. `errors` has the statuses behind the code ERROR, by row.
+    `codes` has shape (k,), None where all rows pass. It may be another object's array, so copy it before
+    keeping or changing it. `passing` are the rows that pass, in order. `errors` has the statuses behind the
+    code ERROR, by row.
     """
 
     rows: IntArray
@@ -49,15 +50,15 @@ class RowVerdicts:
 
 
 Reused: TypeAlias = WeakKeyDictionary[Verdicts, tuple[StatusCodes, RowVerdicts]]
-"""What reusable verdicts came to the last time, while codes meant what these StatusCodes say."""
+"""The result of reusable verdicts, with the StatusCodes in whose codes it is written."""
 
 
 @attrs.define(eq=False)
 class Questions:
     """One pod's questions to filters in one cycle.
 
-    A filter's answer counts only for nodes that all filters before it let pass, as if nodes were asked about one by
-    one. It isn't asked about other nodes, unless everything that is kept lets them pass.
+    A filter's answer counts only for nodes that all filters before it let pass, as if nodes were asked about
+    one by one. A filter isn't called for other nodes, unless all kept answers let them pass.
 
     `errors` has the statuses behind the code ERROR, by row.
     """
@@ -73,7 +74,7 @@ class Questions:
     # Filters whose answers are kept together
 
     def bring_up_to_date(self, kept: FirstRefusals, plan: FilterPlan) -> None:
-        """Ask about rows that have changed, if they are few; else forget them."""
+        """Ask again about rows that have changed if they are few; else forget their codes."""
         table = self._table
         stale = kept.stale(table)
         if stale is None:
@@ -92,6 +93,8 @@ class Questions:
                 before = int(kept.values[row])
                 if before == UNKNOWN_CODE:
                     continue
+                # The node object has passed and is the same, so only filters that read the pods can answer
+                # differently now.
                 if before == PASS and only_pods_changed:
                     code = self._ask_in_turn(plan.kept_reading_pods, row)
                 else:
@@ -102,7 +105,7 @@ class Questions:
         kept.mark_current(table)
 
     def fill(self, kept: FirstRefusals, plan: FilterPlan, rows: IntArray) -> None:
-        """Ask about those of the rows that have no code."""
+        """Ask about the rows that have no code."""
         missing = kept.missing(rows)
         if not len(missing):
             return
@@ -113,14 +116,17 @@ class Questions:
             kept.again.update(missing[fleeting].tolist())
 
     def kept_codes(self, kept: FirstRefusals, plan: FilterPlan, rows: IntArray) -> Codes:
-        """The codes of the rows, shape (k,). Not to be changed."""
+        """Return the codes of the rows, shape (k,). Not to be changed."""
         if not kept.is_complete:
             self.fill(kept, plan, rows)
         codes: Codes = self._table.take(kept.values, rows)
         return codes
 
     def _in_turn(self, filters: Sequence[FilterPlugin], rows: IntArray) -> Codes:
-        """The first refusal for each row; a filter is asked only about rows that those before it let pass."""
+        """Return the first refusal for each row.
+
+        A filter is only called for rows that the filters before it let pass.
+        """
         if len(rows) <= FEW_ROWS < len(self._table):
             return np.array([self._first_refusal(filters, row) for row in rows.tolist()], dtype=np.int32)
         found = np.zeros(len(rows), dtype=np.int32)
@@ -137,7 +143,7 @@ class Questions:
         return found
 
     def _first_refusal(self, filters: Sequence[FilterPlugin], row: int) -> int:
-        """The same for one row."""
+        """Return the code of the first refusal of one row; PASS if there is none."""
         for each in filters:
             values = self._pods.answers[each.name].codes(self._table).values
             code = int(values[row])
@@ -152,14 +158,14 @@ class Questions:
     # Filters one after another
 
     def verdicts(self, each: FilterPlugin, rows: IntArray) -> RowVerdicts | None:
-        """What a filter says about the rows; None if it can only be asked node by node."""
+        """Return a filter's verdicts on the rows; None if it can only be called node by node."""
         answers = self._pods.answers.get(each.name)
         if answers is None:
             return self._by_batch(each, rows)
         return RowVerdicts.of(rows, self._kept_of_one(each, answers, rows))
 
     def _kept_of_one(self, each: FilterPlugin, answers: Answers, rows: IntArray) -> Codes:
-        """The codes of one filter for the rows, shape (k,); those that aren't known are asked for, and kept."""
+        """Return the codes of one filter for the rows, shape (k,). Ask about unknown ones, and keep the answers."""
         column = answers.codes(self._table)
         codes: Codes = self._table.take(column.values, rows)
         unknown = codes == UNKNOWN_CODE
@@ -185,6 +191,7 @@ class Questions:
     def _by_batch(self, each: FilterPlugin, rows: IntArray) -> RowVerdicts | None:
         if each.batch is None:
             return None
+        # The rows may be those of a selection or of the table; a plugin that writes to them gets an error.
         rows.setflags(write=False)
         try:
             answer = each.batch(self._state, self._pod, self._table, rows)
@@ -222,7 +229,7 @@ class Questions:
     # Nodes one by one
 
     def _ask(self, each: FilterPlugin, row: int) -> int:
-        """One filter's code for one row, by the scalar form."""
+        """Return one filter's code for one row, by the scalar form."""
         status = each.ask(self._state, self._pod, self._table.node_infos[row])
         return PASS if status.is_success else self._code_of(row, status)
 
@@ -253,7 +260,7 @@ class Questions:
 
 
 def _problem(answer: object, count: int) -> str | None:
-    """What is wrong with an answer of filter_batch, if anything."""
+    """Return the problem of an answer of filter_batch; None if there is none."""
     if not isinstance(answer, Verdicts):
         return f"filter_batch must return None or Verdicts, not {answer!r}"
     codes = np.asarray(answer.codes)

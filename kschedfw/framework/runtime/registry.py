@@ -1,4 +1,4 @@
-"""Finds plugins by name: in-process registrations and the entry-point group `kschedfw`."""
+"""Lookup of plugins by name: in-process registrations and the entry-point group `kschedfw`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class _Manager(pluggy.PluginManager):
 class Registry:
     """The plugins that profiles may enable.
 
-    An entry point is imported only when `load` asks for its name, so a broken distribution that no profile
-    enables harms nobody. `Registry(entry_points=False)` knows only what is registered by hand.
+    An entry point is imported only when `load` asks for its name, so a broken distribution that no profile enables
+    does no harm. `Registry(entry_points=False)` knows only what is registered by hand.
 
-    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after that,
+    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after
+    that,
     the frameworks of this registry still call the old one.
 
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
@@ -66,14 +67,14 @@ class Registry:
         ] = {}  # reading a distribution's metadata takes milliseconds
 
     def register(self, plugin: PluginT, *, replace: bool = False) -> PluginT:
-        """Offer a plugin class from this process; with `replace`, in the place of any other plugin of its name.
+        """Add a plugin class of this process; with `replace`, in place of any other plugin of its name.
 
         May be used as a class decorator. Registering a class again, or one that its distribution offers anyway,
         changes nothing.
 
         Raises:
             PluginLoadError: it is no Plugin class, has no name, is blocked, or there is another plugin of its name.
-            HookError: a hook of it doesn't fit the hookspecs.
+            HookError: one of its hooks doesn't fit the hookspecs.
         """
         _check(plugin, getattr(plugin, "name", None), None)
         name = plugin.name
@@ -105,21 +106,21 @@ class Registry:
         )
 
     def block(self, name: str) -> None:
-        """Never load or offer the plugin of this name, nor keep one that was registered."""
+        """Remove the plugin of this name, and never load or offer it."""
         self._manager.set_blocked(name)
 
     def is_blocked(self, name: str) -> bool:
         return self._manager.is_blocked(name)
 
     def names(self) -> list[str]:
-        """All plugins on offer, sorted; nothing is imported."""
+        """Return the names of all plugins on offer, sorted, without importing any."""
         registered = {name for name, plugin in self._manager.list_name_plugin() if plugin is not None}
         return sorted(
             name for name in registered | set(self._entry_points) if not self._manager.is_blocked(name)
         )
 
     def replaced(self, name: str) -> Sequence[str]:
-        """The distributions (name and version) whose plugin of this name isn't used: another took its place."""
+        """Return the distributions (name and version) whose plugin of this name was replaced by another."""
         offers = self._entry_points.get(name, [])
         if self._manager.has_plugin(name) and name not in self._imported:
             plugin = self._class(name)
@@ -128,7 +129,7 @@ class Registry:
         return [_distribution(offer) or "?" for offer in offers if offer not in used]
 
     def distribution(self, name: str) -> str | None:
-        """Name and version of the distribution whose entry point offers the plugin; None for a registration."""
+        """Return name and version of the distribution that offers the plugin; None for a registered one."""
         offers = _foremost(self._entry_points.get(name, []))
         registered = self._manager.has_plugin(name) and name not in self._imported
         if registered or not offers:
@@ -138,13 +139,13 @@ class Registry:
         return self._distributions[name]
 
     def load(self, name: str) -> type[AnyPlugin]:
-        """The plugin class of this name, imported now if it comes from an entry point.
+        """Return the plugin class of this name, imported now if it comes from an entry point.
 
         Raises:
             PluginNotFoundError: there is none, or it is blocked.
             PluginLoadError: its import fails, it is no Plugin class, its own name is another, or several
                 distributions offer the name and none of them replaces the others.
-            HookError: a hook of it doesn't fit the hookspecs.
+            HookError: one of its hooks doesn't fit the hookspecs.
         """
         if self._manager.is_blocked(name):
             raise PluginNotFoundError(name, "it is blocked in this registry")
@@ -152,7 +153,7 @@ class Registry:
         return self._import(name) if plugin is None else plugin
 
     def hookimpls(self, name: str) -> Mapping[str, pluggy.HookImpl]:
-        """The hooks that the plugin class of this name implements, as pluggy found them.
+        """Return the hookimpls of the plugin class of this name, by hook.
 
         Raises:
             PluginNotFoundError, PluginLoadError, HookError: as `load` does.
@@ -162,7 +163,7 @@ class Registry:
         return {
             caller.name: impl
             for caller in self._manager.get_hookcallers(plugin) or ()
-            if caller.has_spec()  # or it is an optional hook, of another version than this one
+            if caller.has_spec()  # an optional hook of another version has no spec here
             for impl in caller.get_hookimpls()
             if impl.plugin is plugin
         }
@@ -173,7 +174,7 @@ class Registry:
         self._manager.register(object.__new__(plugin), plugin.name)
 
     def _class(self, name: str) -> type[AnyPlugin] | None:
-        """The class that is registered or loaded under this name."""
+        """Return the class that is registered or loaded under this name; None if there is none."""
         plugin = self._manager.get_plugin(name)
         return None if plugin is None else type(plugin)
 
@@ -218,12 +219,12 @@ def _installed() -> dict[str, list[EntryPoint]]:
 
 
 def _foremost(offers: Sequence[EntryPoint]) -> Sequence[EntryPoint]:
-    """Those that take the others' place, if there are any."""
+    """Return the offers in the group `kschedfw.replace` if there are any; else all."""
     return [offer for offer in offers if offer.group == REPLACING] or offers
 
 
 def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:
-    """Whether the entry point is for this very class, as far as its module is imported; if not, it can't be."""
+    """Whether the entry point refers to this very class. If its module isn't imported, it can't."""
     found: object = sys.modules.get(offer.module)
     for name in offer.attr.split("."):
         found = getattr(found, name, None)
@@ -235,7 +236,7 @@ def _where(plugin: object) -> str:
 
 
 def _place_of(error: Exception) -> str:
-    """Where it was raised, as a SyntaxError says it of itself; empty where no module of the plugin's was reached."""
+    """Return file and line of the error, for its message; empty for SyntaxErrors, whose text has both."""
     machinery = ("<", *importlib.__path__)  # and the backport, which loads entry points once it is imported
     frames = [
         frame
@@ -255,10 +256,10 @@ _CLAUSE: Final = re.compile(r"\s*(?P<operator>>=|<=|==|!=|~=|>|<)\s*(?P<version>
 
 
 def _unmet(distribution: Distribution | None) -> str:
-    """The requirements of a distribution that aren't met, for the error about its plugin; empty if all are.
+    """Return the unmet requirements of a distribution, for the error about its plugin; empty if all are met.
 
-    Requirements that only some systems or extras have are passed over, and versions are compared by their numbers
-    alone: for more, `packaging` would have to be installed.
+    Requirements with a marker (of some systems or extras) are skipped, and versions are compared by their
+    numbers alone: for more, `packaging` would have to be installed.
     """
     lines = () if distribution is None else distribution.requires or ()
     found = [_REQUIREMENT.fullmatch(line) for line in lines]
@@ -280,7 +281,7 @@ def _why_unmet(requirement: re.Match[str]) -> str:
 
 
 def _holds(clause: re.Match[str] | None, installed: str) -> bool:
-    """Whether a version satisfies a clause such as `>=2.1`; one that can't be read (`==2.*`) counts as satisfied."""
+    """Whether a version satisfies a clause such as `>=2.1`. Unreadable clauses (`==2.*`) count as satisfied."""
     known = _RELEASE.match(installed)
     if clause is None or known is None:
         return True

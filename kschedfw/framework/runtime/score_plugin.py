@@ -1,4 +1,4 @@
-"""A plugin that scores, and what is wrong with its answers where something is."""
+"""A score plugin, and the errors of its answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 @attrs.frozen(eq=False)
 class ScorePlugin:
-    """A plugin that scores: its hooks, the weight that the profile gives it, and how often it is asked."""
+    """A score plugin: its hooks, its weight in the profile, and a count of calls."""
 
     plugin: AnyPlugin
     name: str
@@ -44,10 +44,10 @@ class ScorePlugin:
     counts: PluginMemo
 
     def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        """The raw score of a node.
+        """Return the raw score of a node.
 
         Raises:
-            ScoreError: the plugin failed, or gave something else than an int64.
+            ScoreError: the plugin failed, or its answer is no int64.
         """
         self.counts.rows_asked += 1
         try:
@@ -65,10 +65,10 @@ class ScorePlugin:
         raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
 
     def ask_together(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | None:
-        """The raw scores by the batch form, shape (k,); None where there is no such form.
+        """Return the raw scores by the batch form, shape (k,); None where there is no such form.
 
         Raises:
-            ScoreError: the plugin failed, or gave something else.
+            ScoreError: the plugin failed, or its answer is no int64 array of this shape.
         """
         if self.batch is None:
             return None
@@ -85,10 +85,10 @@ class ScorePlugin:
     def normalized(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
     ) -> IntArray:
-        """The scores brought into 0–100 by the plugin's own hook, if it has one; `scores` may be changed.
+        """Return the scores in 0–100, normalised by the plugin's hook if it has one; `scores` may be changed.
 
         Raises:
-            ScoreError: the plugin failed, or gave something else than scores.
+            ScoreError: the plugin failed, or its answer isn't such an array.
         """
         if self.normalize is None:
             return scores
@@ -105,7 +105,7 @@ class ScorePlugin:
         return integers(self.name, answer, len(nodes), NORMALIZING)
 
     def weighted(self, score: int) -> int:
-        """Weight × score.
+        """Return weight × score.
 
         Raises:
             ScoreError: the score isn't in 0–100.
@@ -116,7 +116,7 @@ class ScorePlugin:
 
 
 class ScoreError(Exception):
-    """A score plugin failed, in a step of scoring (`doing`); the framework makes a status of it."""
+    """The failure of a score plugin in a step of scoring (`doing`); the framework makes a status of it."""
 
     def __init__(self, plugin: str, cause: BaseException, doing: str = SCORING, text: str = "") -> None:
         super().__init__(plugin, cause)
@@ -133,10 +133,10 @@ class ScoreError(Exception):
 
 
 def integers(name: str, answer: object, count: int, doing: str = SCORING) -> IntArray:
-    """What a plugin returned for `count` nodes: shape (count,), int64.
+    """Return a plugin's answer for `count` nodes as an array: shape (count,), int64.
 
     Raises:
-        ScoreError: it is anything else.
+        ScoreError: the answer can't be converted without loss.
     """
     if isinstance(answer, np.ndarray) and answer.dtype == _INT64 and answer.shape == (count,):
         return answer
@@ -151,15 +151,15 @@ def integers(name: str, answer: object, count: int, doing: str = SCORING) -> Int
 
 
 def check_range(name: str, scores: IntArray) -> None:
-    """Raises ScoreError unless all scores are 0–100."""
-    # As an unsigned number, a negative one is too large.
+    """Raise ScoreError unless all scores are in 0–100."""
+    # As an unsigned number, a negative one is large: one argmax checks both bounds.
     if len(scores) and int(scores[scores.view(np.uint64).argmax()]) not in _RANGE:
         outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
         raise out_of_range(name, int(outside[0]))
 
 
 def out_of_range(name: str, score: int) -> ScoreError:
-    """What to raise where a plugin's normalised score isn't in 0–100."""
+    """Return the error of a plugin whose normalised score isn't in 0–100."""
     text = (
         f'plugin "{name}" returns an invalid score {score}, it should in the range of '
         f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"

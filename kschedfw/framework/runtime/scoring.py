@@ -1,4 +1,4 @@
-"""Scores the feasible nodes, from raw scores to weighted totals (kube-scheduler `prioritizeNodes`)."""
+"""Scoring of the feasible nodes, from raw scores to weighted totals (kube-scheduler `prioritizeNodes`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SUCCESS = Status.success()
 
 
 class Scoring:
-    """The score plugins of a profile; `batch` False uses no batch forms."""
+    """The score plugins of a profile. With `batch` False, no batch forms are called."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Scoring:
     def scores(
         self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
-        """Every plugin's raw and normalised scores; None, and an ERROR, where a plugin fails."""
+        """Return every plugin's raw and normalised scores; None with an ERROR if a plugin fails."""
         asking = _Asking(self, state, pod, pods)
         active = [each for each in self.plugins if each.name not in state.skip_score_plugins]
         try:
@@ -94,7 +94,7 @@ class Scoring:
     def totals(
         self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
     ) -> tuple[Totals | None, Status]:
-        """The same summed up, without what the sums are made of."""
+        """Return only the totals of `scores`."""
         if not isinstance(nodes, NodeSelection):
             scores, status = self.scores(state, pod, pods, nodes)
             return None if scores is None else Totals(scores.totals), status
@@ -119,7 +119,7 @@ class Scoring:
     def one_by_one(
         self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> IntArray:
-        """The scalar form's scores, shape (k,)."""
+        """Return the scores of the scalar form, shape (k,)."""
         infos = list(nodes)
         meter, parallelizer = self._meter, self._parallelizer
         working = nullcontext() if meter is None else meter.working(Operation.SCORE, parallelizer, len(infos))
@@ -129,7 +129,7 @@ class Scoring:
 
 
 class _Asking:
-    """The score plugins, asked about one pod in one cycle. All methods raise ScoreError where a plugin fails."""
+    """Calls of the score plugins for one pod in one cycle. All methods raise ScoreError where a plugin fails."""
 
     __slots__ = ("_pod", "_pods", "_scoring", "_state")
 
@@ -140,7 +140,7 @@ class _Asking:
         self._pods = pods
 
     def raw(self, each: ScorePlugin, nodes: Sequence[NodeInfo]) -> IntArray:
-        """One plugin's scores of the nodes, shape (k,). Not to be changed."""
+        """Return one plugin's scores of the nodes, shape (k,). Not to be changed."""
         if not isinstance(nodes, NodeSelection):
             return self._scoring.one_by_one(each, self._state, self._pod, nodes)
         # A plugin that reads the whole cluster may also look at which nodes are feasible: nothing is kept of it.
@@ -152,7 +152,7 @@ class _Asking:
         )
 
     def weighted(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
-        """Weight × normalised score, shape (k,). Not to be changed."""
+        """Return weight × normalised score, shape (k,). Not to be changed."""
         scores = self.raw(each, nodes)
         if each.normalize is not None:
             scores = each.normalized(self._state, self._pod, nodes, scores.copy())
@@ -160,7 +160,7 @@ class _Asking:
         return scores if each.weight == 1 else scores * each.weight
 
     def totals_once(self, plan: ScorePlan, nodes: NodeSelection) -> IntArray:
-        """The totals of the plan's kept plugins for any selection, shape (k,). Not to be changed."""
+        """Return the totals of the plan's kept plugins for any selection, shape (k,). Not to be changed."""
         total: IntArray | None = None
         if plan.local:
             total = self._sums(plan, nodes)
@@ -177,7 +177,7 @@ class _Asking:
         return total + same_for_all if same_for_all else total
 
     def standing_totals(self, plan: ScorePlan, nodes: NodeSelection) -> Totals:
-        """The totals of the plan's kept plugins for the selection that was scored last."""
+        """Return the totals of the plan's kept plugins for the selection that was scored last."""
         table, standing = nodes.table, plan.standing
         changed = None if plan.normalizes_pods else standing.rows_with_new_pods(table)
         if changed is None:
@@ -193,9 +193,10 @@ class _Asking:
         return standing.totals()
 
     def _fill_in(self, plan: ScorePlan, nodes: NodeSelection) -> None:
-        """Give a total to all nodes of the selection that have none, or none that still holds."""
+        """Compute the totals of all nodes of the selection that have no valid one."""
         table, standing = nodes.table, plan.standing
         standing.add_normalized(tuple([self._normalized(each, nodes) for each in plan.normalized]))
+        # If a plugin raises below, the totals stay marked as incomplete.
         standing.is_filled = False  # until all totals are there again
         missing = standing.restrict(table)
         if len(missing):
@@ -207,7 +208,7 @@ class _Asking:
         standing.is_filled = True
 
     def _sums(self, plan: ScorePlan, nodes: NodeSelection) -> IntArray:
-        """Σ weight × score of plugins that need no normalising, from what is kept and from asking about the rest."""
+        """Return Σ weight × score of the plugins that need no normalising. Only unknown rows are asked about."""
         table, sums = nodes.table, plan.sums
         sums.follow(table)
         total: IntArray = table.take(sums.values, nodes.rows)
@@ -230,7 +231,7 @@ class _Asking:
         return total
 
     def _local_total(self, local: Sequence[ScorePlugin], table: NodeTable, row: int) -> int:
-        """The same for one row that has changed, mostly because a pod was placed there."""
+        """Return the total of one row that has changed, mostly because a pod was placed there."""
         total = 0
         for each in local:
             values = self._pods.answers[each.name].scores(table).values
@@ -241,7 +242,7 @@ class _Asking:
         return total
 
     def _kept(self, each: ScorePlugin, column: Column, nodes: NodeSelection) -> IntArray:
-        """The scores that are kept, and those of nodes that have none yet."""
+        """Return the kept scores. Ask about nodes without one, and keep the answers."""
         scores: IntArray = nodes.table.take(column.values, nodes.rows)
         if _has_unknown(scores):
             unknown = scores == UNKNOWN_SCORE
@@ -255,14 +256,14 @@ class _Asking:
         return scores
 
     def _fresh(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
-        """What the batch form says, or the scalar form where there is no other."""
+        """Return the answers of the batch form, or of the scalar form where there is no batch form."""
         together = each.ask_together(self._state, self._pod, nodes)
         if together is not None:
             return together
         return self._scoring.one_by_one(each, self._state, self._pod, nodes)
 
     def _normalized(self, each: ScorePlugin, nodes: NodeSelection) -> Normalized:
-        """The plugin's weighted scores of this selection, made anew only if a raw score was forgotten since."""
+        """Return the plugin's weighted scores of this selection, computed again only if a raw score was forgotten."""
         answers = self._pods.answers[each.name]
         changes = answers.scores(nodes.table).changes
         known = answers.normalized
@@ -271,9 +272,9 @@ class _Asking:
         return known
 
     def _uniform(self, each: ScorePlugin, nodes: NodeSelection) -> int | None:
-        """The weighted score of every node, where all nodes of the table have the same raw score; else None.
+        """Return the weighted score of every node if all nodes of the table have the same raw score; else None.
 
-        Only for plugins that promise that normalising depends on nothing but the raw scores.
+        Only for plugins that promise that normalising depends on the raw scores alone.
         """
         if not each.normalizes_by_scores_alone or not len(nodes):
             return None

@@ -1,4 +1,4 @@
-"""Finds the nodes that pass the filters of a profile (kube-scheduler `findNodesThatPassFilters`)."""
+"""Search for the nodes that pass the filters of a profile (kube-scheduler `findNodesThatPassFilters`)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
 _FEWEST_TOGETHER: Final = 8
-"""Up to so many nodes of a larger table are asked about one by one, as kube-scheduler does: arrays cost more."""
+"""Up to this number of nodes of a larger table, filters are called node by node, as in kube-scheduler: arrays cost
+more."""
 
 
 class NodeSearch:
-    """Asks all filters of a profile about many nodes, nominated pods included.
+    """The search over many nodes with all filters of a profile, nominated pods included.
 
-    The outcome is that of a loop over the nodes, whichever of them are asked about together. With `batch` False there
-    is such a loop.
+    The outcome is that of a loop over the nodes, even where filters are called for many at once. With `batch`
+    False there is such a loop.
     """
 
     def __init__(self, filters: Filters, handle: Handle, meter: Meter | None, *, batch: bool) -> None:
@@ -87,6 +88,8 @@ class NodeSearch:
         if wanted >= count:
             found = self._ask(plan, questions, state, pod, pods, nodes, wanted)
             return _outcome(nodes, wanted, found, pods.codes)
+        # Parts of growing size, like a search that doubles: a filter isn't asked about many more nodes than
+        # wanted.
         parts: list[RowVerdicts] = []
         begin, size, passed = 0, wanted + 1, 0
         while begin < count:
@@ -109,7 +112,7 @@ class NodeSearch:
         nodes: NodeSelection,
         wanted: int,
     ) -> RowVerdicts:
-        """The verdicts of all filters on these nodes; fewer where more than `wanted` have passed before the last."""
+        """Return the verdicts of all filters on these nodes; fewer if more than `wanted` pass before the last."""
         rows = nodes.rows
         passing, codes, is_own = rows, None, False
         kept = plan.refusals
@@ -148,7 +151,7 @@ class NodeSearch:
         nodes: NodeSelection,
         found: RowVerdicts,
     ) -> RowVerdicts:
-        """The verdicts after asking again about nodes with nominated pods, as if these were there."""
+        """Return the verdicts after asking again about nodes with nominated pods, as if these were there."""
         rows, codes, errors = nodes.rows, found.all_codes.copy(), dict(found.errors)
         for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
             row = int(rows[position])
@@ -172,7 +175,7 @@ class NodeSearch:
         found: RowVerdicts,
         wanted: int,
     ) -> RowVerdicts:
-        """Ask the filters that are `left` node by node until enough pass; `found` is what the others say."""
+        """Call the filters in `left` node by node until enough pass; `found` has the verdicts of the others."""
         known, has_nominated = found.codes, not self._handle.nominator.is_empty
         rows, infos, statuses = nodes.rows.tolist(), nodes.table.node_infos, pods.codes.statuses
         positions: Sequence[int] = range(len(rows))
@@ -221,7 +224,7 @@ class NodeSearch:
 
 
 def _joined(parts: Sequence[RowVerdicts]) -> RowVerdicts:
-    """The verdicts on parts of a selection that follow each other."""
+    """Return the verdicts on consecutive parts of a selection as one."""
     if len(parts) == 1:
         return parts[0]
     errors = {row: status for part in parts for row, status in part.errors.items()}
@@ -235,7 +238,7 @@ def _joined(parts: Sequence[RowVerdicts]) -> RowVerdicts:
 def _outcome(
     nodes: NodeSelection, wanted: int, found: RowVerdicts, status_codes: StatusCodes
 ) -> FilterOutcome:
-    """The outcome of a search in order, given the verdicts on the first nodes, or on all."""
+    """Return the outcome of a search in order, given the verdicts on the first nodes, or on all."""
     table, codes, passing = nodes.table, found.codes, found.passing
     end, error = len(found.rows), None
     if codes is None:
@@ -260,7 +263,7 @@ def _outcome(
 def _known_outcome(
     kept: FirstRefusals, nodes: NodeSelection, start: int, wanted: int, status_codes: StatusCodes
 ) -> FilterOutcome:
-    """The outcome for all nodes from row `start` on, where every verdict is known."""
+    """Return the outcome for all nodes from row `start` on, where every verdict is known."""
     table, count = nodes.table, len(nodes)
     passing = kept.passing(table)
     if len(passing) <= wanted:
@@ -284,12 +287,12 @@ def _known_outcome(
 
 
 def _from(rows: IntArray, start: int) -> IntArray:
-    """Ascending rows, in the order from row `start` on and round the end."""
+    """Return ascending rows in the order from row `start` on and round the end."""
     return _cyclic(rows, int(rows.searchsorted(start)), len(rows))
 
 
 def _cyclic(rows: IntArray, first: int, count: int) -> IntArray:
-    """So many of the rows, from position `first` on and round the end."""
+    """Return `count` of the rows, from position `first` on and round the end."""
     first %= max(len(rows), 1)
     part = rows[first : first + count]
     if len(part) == count:

@@ -15,12 +15,12 @@ from kschedfw.framework.status import Status
 
 PASS: Final = 0
 ERROR: Final = 1
-"""Stands for any ERROR: no two errors are equal, so they are kept by node."""
+"""The code of any ERROR. Errors are kept by node, since no two are equal."""
 
 
 @attrs.frozen(eq=False)
 class Translation:
-    """The statuses that a plugin's verdicts refer to: as `given` by it, with its name, and the code of each."""
+    """The statuses of a plugin's verdicts: as `given`, with the plugin's name, and the code of each."""
 
     given: Sequence[Status]
     statuses: Sequence[Status]
@@ -29,10 +29,10 @@ class Translation:
 
 
 class StatusCodes:
-    """Statuses by code, each distinct refusal once.
+    """The distinct statuses, by code.
 
-    `timed` are the codes of refusals that name a time (`retry_at`). The plugin may answer differently from then on, so
-    they are never kept.
+    `timed` are the codes of refusals that name a time (`retry_at`). They are never kept, since the plugin may
+    answer differently from that time on.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class StatusCodes:
         return len(self.statuses)
 
     def code_of(self, status: Status) -> int:
-        """PASS, ERROR, or the code of a refusal, which is added if it is new."""
+        """Return PASS, ERROR, or the code of a refusal, which is added if it is new."""
         if status.is_success:
             return PASS
         if not status.is_rejected:
@@ -59,15 +59,15 @@ class StatusCodes:
         return code
 
     def is_lasting(self, code: int) -> bool:
-        """Whether the answer holds until something changes that it depends on."""
+        """Whether the answer holds until its inputs change."""
         return code != ERROR and code not in self.timed
 
     def fleeting(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which of the codes, shape (k,), must not be kept."""
+        """Return which of the codes, shape (k,), must not be kept."""
         return np.isin(codes, [ERROR, *self.timed]) if self.timed else codes == ERROR
 
     def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
-        """The codes of the statuses of a plugin's verdicts; most plugins have the same statuses every time."""
+        """Return the codes of the statuses of a plugin's verdicts; most plugins have the same statuses every time."""
         known = self._translations.get(plugin)
         # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
         if known is None or len(known.given) != len(statuses) or not all(map(is_, known.given, statuses)):
@@ -79,7 +79,7 @@ class StatusCodes:
 
 
 def refusal(status: Status, plugin: str) -> Status:
-    """A filter's answer with its plugin named; a code that filters may not give becomes an ERROR."""
+    """Return a filter's answer with its plugin named. A code that filters may not give becomes an ERROR."""
     if status.is_rejected:
         return status.with_plugin(plugin)
     return status.prefixed(f'running "{plugin}" filter plugin', plugin)

@@ -1,4 +1,4 @@
-"""The total scores of a pod's feasible nodes, and which of them are the highest."""
+"""The total scores of a pod's feasible nodes, and the nodes with the highest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_SCORE, Column
 
 @attrs.frozen(eq=False)
 class PluginScores:
-    """One plugin's scores, shape (n,): as it gave them, and brought into 0–100."""
+    """One plugin's scores, shape (n,): raw and normalised to 0–100."""
 
     weight: int
     raw: IntArray
@@ -46,21 +46,21 @@ class NodeScores:
 
 
 class Totals:
-    """The total scores of k nodes, in their order. They hold until the next pod's turn."""
+    """The total scores of k nodes, in their order. Valid until the next pod is scored."""
 
     __slots__ = ("_best", "_by_row", "_rows")
 
     def __init__(
         self, by_row: IntArray, rows: IntArray | None = None, best: Sequence[int] | None = None
     ) -> None:
-        """Of the nodes in these `rows` (ascending; None: all, in order); the `best` of them may be known."""
+        """Make the totals of `rows` (ascending; None: all, in order). `best` are the best rows, if known."""
         self._by_row = by_row
         self._rows = rows
         self._best: Sequence[int] | IntArray | None = best
 
     @property
     def values(self) -> IntArray:
-        """Shape (k,), int64. Not to be changed."""
+        """The totals, shape (k,), int64. Not to be changed."""
         return self._by_row if self._rows is None else self._by_row.take(self._rows)
 
     @property
@@ -74,7 +74,7 @@ class Totals:
         return len(self._best_rows)
 
     def index_of_best(self, nth: int) -> int:
-        """The same as `best[nth]`, however many there are."""
+        """Return `best[nth]`, without making the array."""
         row = self._best_rows[nth]
         return int(row if self._rows is None else self._rows.searchsorted(row))
 
@@ -87,10 +87,10 @@ class Totals:
 
 
 class BestRows:
-    """The rows with the highest of some totals, brought up to date row by row.
+    """The rows with the highest of some totals, updated row by row.
 
-    Rows are kept by total, down to the total that was the highest at first. So a node that gets better, and worse again
-    when it is taken, doesn't ask for another look at all totals.
+    Rows are kept by total, down to the total that was the highest at first. So a node whose total rises, and
+    falls again when the node is taken, doesn't need another scan of all totals.
     """
 
     __slots__ = ("_floor", "_rows")
@@ -101,7 +101,7 @@ class BestRows:
         self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
 
     def changed(self, row: int, before: int, after: int) -> bool:
-        """Take a row's new total; False if no row is left of those that are kept."""
+        """Update a row's total. Return False if none of the kept rows is left."""
         if before >= self._floor:
             rows = self._rows[before]
             if len(rows) == 1:
@@ -114,12 +114,12 @@ class BestRows:
 
     @property
     def rows(self) -> Sequence[int]:
-        """The rows with the highest total, ascending; as long as nothing changes."""
+        """The rows with the highest total, ascending. Valid until the next change."""
         return self._rows[max(self._rows)]
 
 
 def rows_with_most(totals: IntArray | FloatArray) -> IntArray:
-    """The rows with the highest of these totals, ascending."""
+    """Return the rows with the highest of these totals, ascending."""
     if not len(totals):
         return np.empty(0, dtype=np.int64)
     rows: IntArray = (totals == totals[totals.argmax()]).nonzero()[0]  # argmax takes a third of max's time
@@ -130,14 +130,14 @@ def rows_with_most(totals: IntArray | FloatArray) -> IntArray:
 class Normalized:
     """One plugin's normalised and weighted scores of a selection, shape (k,), int64.
 
-    They were made when the column of raw scores had `changes` changes.
+    `changes` is the number of changes of the column of raw scores when they were computed.
     """
 
     nodes: NodeSelection
     changes: int
     weighted: IntArray
     by_row: IntArray = attrs.field(init=False)
-    """The same in shape (n,), by row of the table; anything where a node isn't selected."""
+    """The scores in shape (n,), by row of the table; undefined where a node isn't selected."""
 
     @by_row.default
     def _by_row(self) -> IntArray:
@@ -151,8 +151,8 @@ class Normalized:
 class StandingTotals(Column):
     """The total scores of the selection of nodes that was scored last, unknown for all other rows.
 
-    They are Σ weight × score of plugins that need no normalising, and the scores in `counted_in`. Most pods of a class
-    meet the same selection, in which one or two nodes have got or lost a pod since the pod before.
+    They are Σ weight × score of plugins that need no normalising, and the scores in `counted_in`. Most pods of
+    a class meet the same selection, in which one or two nodes have got or lost a pod since the preceding pod.
     """
 
     __slots__ = ("_best", "_is_ascending", "_selection", "counted_in", "fixed", "is_filled")
@@ -170,7 +170,7 @@ class StandingTotals(Column):
         self._best: BestRows | None = None
 
     def come_again(self, nodes: NodeSelection) -> bool:
-        """Whether this very selection was the last one, too; if not, it may come again, and all totals are forgotten.
+        """Whether this very selection was the last one, too. If not, remember it and mark all totals as missing.
 
         Nothing is kept for a selection whose rows don't ascend.
         """
@@ -183,9 +183,9 @@ class StandingTotals(Column):
         return self._is_ascending
 
     def rows_with_new_pods(self, table: NodeTable) -> Sequence[int] | None:
-        """The few rows whose totals may be others now, where nothing else has changed but the pods on these nodes.
+        """Return the few rows whose totals may have changed, if only the pods on these nodes changed.
 
-        None where more has changed.
+        Return None if anything else has changed, or many nodes.
         """
         if not self.is_filled or self._layout != table.layout or self._nodes != table.node_changes.version:
             return None
@@ -193,7 +193,7 @@ class StandingTotals(Column):
         return None if changed is None or len(changed) > FEW_ROWS else changed
 
     def add_normalized(self, normalized: tuple[Normalized, ...]) -> None:
-        """Count these scores in; where others were counted in before, all totals are forgotten."""
+        """Include these normalised scores. If others were included before, forget all totals."""
         before = self.counted_in
         if len(normalized) != len(before) or any(map(operator.is_not, normalized, before)):
             self.values.fill(UNKNOWN_SCORE)
@@ -201,14 +201,14 @@ class StandingTotals(Column):
             self.counted_in = normalized
 
     def normalized_at(self, rows: IntArray) -> IntArray:
-        """Σ of the normalised scores in these rows, shape (k,)."""
+        """Return Σ of the normalised scores in these rows, shape (k,)."""
         total = np.zeros(len(rows), dtype=np.int64)
         for each in self.counted_in:
             total += each.by_row.take(rows)
         return total
 
     def restrict(self, table: NodeTable) -> IntArray:
-        """Forget what isn't known for the selection as it is now; returns the rows of it that have no total."""
+        """Forget totals that aren't valid for the present selection. Return its rows without a total."""
         assert self._selection is not None
         self.follow(table)
         self._best = None
@@ -236,7 +236,7 @@ class StandingTotals(Column):
         super()._move(table)
 
     def totals(self) -> Totals:
-        """The totals of the selection, all of which must be there."""
+        """Return the totals of the selection, all of which must be known."""
         assert self._selection is not None
         if self._best is None:
             self._best = BestRows(self.values)

@@ -1,4 +1,4 @@
-"""Counts of pods and of their affinity terms by topology domain, kept up to date from one cycle to the next."""
+"""Counts of pods and of their affinity terms by topology domain, updated between cycles."""
 
 from kschedfw.framework.nodes.topology.index import TopologyIndex
 from kschedfw.framework.nodes.topology.pods import PodCounter, PodQuery

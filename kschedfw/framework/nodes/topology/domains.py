@@ -1,4 +1,4 @@
-"""Nodes that share the value of a label, and sums over them."""
+"""The domains of a topology key (nodes that share the value of a label), and sums over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedfw.framework.nodes.table import NodeTable
 class Domains:
     """The domains of one topology key: the codes of the label's column.
 
-    `version` goes up whenever nodes may have other domains, or domains other codes, than before.
+    `version` rises whenever nodes may have moved to other domains, or domains to other codes.
     """
 
     __slots__ = ("_epoch", "column", "key", "version")
@@ -27,7 +27,7 @@ class Domains:
         self._epoch = self.column.epoch
 
     def node_changed(self, old: Node, new: Node) -> None:
-        """Take note of a node's new labels, after the column has."""
+        """Compare a node's old and new labels, after the column was updated."""
         old_labels, new_labels = old.metadata.labels, new.metadata.labels
         if old_labels.get(self.key) != new_labels.get(self.key) or self.column.epoch != self._epoch:
             self.rows_moved()
@@ -40,8 +40,8 @@ class Domains:
 class DomainSums:
     """Sums by domain of one topology key, and the total. Plugins sum matching pods or weights of terms.
 
-    `sums` has shape (`column.size`,). Things on nodes without the label aren't counted. Both
-    are right as long as `fresh`; afterwards they have to be summed up anew.
+    `sums` has shape (`column.size`,). Nodes without the label aren't counted. Both are right as long as
+    `fresh`; afterwards they have to be computed again.
     """
 
     __slots__ = ("_version", "count", "domains", "sums")
@@ -61,7 +61,7 @@ class DomainSums:
         self._version = self.domains.version
 
     def add(self, row: int, things: int, weight: int = 1) -> None:
-        """Add things on one node, each with this weight; a negative number removes them.
+        """Add `things` things on one node, each with this weight; a negative number removes them.
 
         Ignored once the sums are stale.
         """
@@ -73,9 +73,9 @@ class DomainSums:
             self.count += things
 
     def add_each(self, rows: IntArray, things: IntArray, weight: int = 1) -> None:
-        """Count things on many nodes in: `things` by row, both of shape (k,)."""
+        """Add the things on many nodes: `things` by row, both of shape (k,)."""
         codes = self.domains.column.codes.take(rows)
-        # Nodes without the label have the code -1, and are counted in the first place, which is left out.
+        # bincount takes no negative numbers: nodes without the label (-1) are counted in entry 0, which is dropped.
         counts = np.bincount(codes + 1, things, len(self.sums) + 1)[1:].astype(np.int64)
         self.sums += counts if weight == 1 else counts * weight
         self.count += int(counts.sum())
@@ -87,6 +87,6 @@ class DomainSums:
 
 
 def as_columns(by_node: Mapping[str, int], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """Numbers by node name as two arrays of shape (k,): the nodes' rows, and the numbers."""
+    """Return numbers by node name as two arrays of shape (k,): the nodes' rows, and the numbers."""
     where = np.fromiter(map(rows.__getitem__, by_node), dtype=np.int64, count=len(by_node))
     return where, np.fromiter(by_node.values(), dtype=np.int64, count=len(by_node))

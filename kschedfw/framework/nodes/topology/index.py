@@ -16,11 +16,11 @@ from kschedfw.framework.nodes.topology.terms import TermGroups, TermTally
 
 
 class TopologyIndex:
-    """Finds the domains with pods that match a query, and those with affinity terms that select a pod.
+    """The index of domains with pods that match a query, and of affinity terms that select a pod.
 
-    The first answers to a question cost a look at all *kinds* of pods or terms, which are told apart only by labels
-    that were asked for; then the answer is kept, at the cost of the pods that come and go. So no cycle looks at all
-    pods, but one that asks for a label for the first time.
+    The first answer to a question costs a look at all *kinds* of pods or terms, which are told apart only by
+    labels that were asked for. Then the answer is kept, at the cost of the pods that come and go. Only a cycle
+    that asks for a label for the first time looks at all pods.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -35,7 +35,7 @@ class TopologyIndex:
     # Questions
 
     def counter(self, query: PodQuery) -> PodCounter | TransientCounter:
-        """The counter of the pods on nodes that match the query."""
+        """Return the counter of the pods on nodes that match the query."""
         return self._pods.counter(query, self._table.rows)
 
     @property
@@ -44,11 +44,11 @@ class TopologyIndex:
         return bool(self._terms)
 
     def terms_about(self, pod: Pod, namespace_labels: FrozenDict[str, str]) -> TermTally:
-        """The terms of pods on nodes that select this pod, whose namespace has these labels."""
+        """Return the terms of pods on nodes that select this pod, whose namespace has these labels."""
         return self._terms.about(pod, namespace_labels, self._table.rows)
 
     def domains(self, key: str) -> Domains:
-        """The domains of a topology key."""
+        """Return the domains of a topology key."""
         known = self._domains.get(key)
         if known is None:
             known = self._domains[key] = Domains(self._table, key)
@@ -79,7 +79,7 @@ class TopologyIndex:
             self._add(info.pods, self._table.rows[info.name], info.name)
 
     def _places(self) -> Iterator[tuple[Pod, int, str]]:
-        """All pods on nodes, each with the node's row and name."""
+        """Yield all pods on nodes, each with the node's row and name."""
         for row, info in enumerate(self._table.node_infos):
             for its in info.pods:
                 yield its.pod, row, info.name

@@ -1,6 +1,7 @@
-"""Indexes that narrow down which selectors may match some labels, and which labels a selector may match.
+"""Indexes of selectors by labels, and of labels by selectors.
 
-Most selectors ask for a label with one of some values, and things are kept by such labels. `None` stands for any.
+Most selectors ask for a label with one of some values, and items are indexed by such labels. The place `None`
+is for items that any labels may match.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _Place = tuple[str, str] | None
 class AskedLabels:
     """The label keys that any selector has asked for so far.
 
-    Pods that differ only in other labels, such as a hash or an index of each pod, are in one class. Once more than 64
+    Pods that differ only in other labels, such as a hash or an index per pod, are in one class. Once more than 64
     keys were asked for, all labels count.
     """
 
@@ -41,7 +42,7 @@ class AskedLabels:
         return bool(new)
 
     def of(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
-        """The part of the labels whose keys were asked for."""
+        """Return the part of the labels whose keys were asked for."""
         keys = self._keys
         if keys is None or labels.keys() <= keys.keys():
             return labels
@@ -52,7 +53,7 @@ class _Places(Generic[ItemT]):
     __slots__ = ("_at",)
 
     def __init__(self) -> None:
-        self._at: dict[_Place, dict[ItemT, None]] = {}  # a dict for the order, which a set hasn't
+        self._at: dict[_Place, dict[ItemT, None]] = {}  # a dict, not a set, to keep the order
 
     def _put(self, item: ItemT, places: Iterable[_Place]) -> None:
         for place in places:
@@ -81,7 +82,7 @@ class SelectorIndex(_Places[ItemT]):
         self._take(item, _wanted(selector))
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[ItemT]:
-        """Every item whose selector matches the labels, once, and some whose selector doesn't."""
+        """Yield every item whose selector matches the labels, once, and some whose selector doesn't."""
         return self._find(_offered(labels))
 
 
@@ -95,12 +96,12 @@ class LabelIndex(_Places[ItemT]):
         self._take(item, _offered(labels))
 
     def candidates(self, selector: Selector) -> Iterator[ItemT]:
-        """Every item whose labels the selector matches, once, and some whose labels it doesn't."""
+        """Yield every item whose labels the selector matches, once, and some whose labels it doesn't."""
         return self._find(_wanted(selector))
 
 
 def _wanted(selector: Selector) -> Iterable[_Place]:
-    """Labels of which every match of the selector has exactly one."""
+    """Return labels such that every match of the selector has exactly one of them."""
     if selector.nothing:
         return ()
     for requirement in selector.requirements:

@@ -24,7 +24,7 @@ _MOST_ADDED_SINGLY = 64
 
 DomainsOf = Callable[[str], Domains]
 Places = Callable[[], Iterable[tuple[Pod, int, str]]]
-"""All pods on nodes, each with the node's row and name."""
+"""A function that returns all pods on nodes, each with the node's row and name."""
 
 
 class PodQuery(Protocol):
@@ -35,7 +35,7 @@ class PodQuery(Protocol):
 
     @property
     def selector(self) -> Selector:
-        """Matches the labels of every pod that the query matches, and perhaps of others."""
+        """A selector that matches the labels of every pod that the query matches, and perhaps of others."""
         ...
 
     @property
@@ -51,9 +51,7 @@ class PodQuery(Protocol):
 class PodCounter:
     """The number of pods that match a query, by node and domain.
 
-    Read-only, and valid only in the cycle of the question.
-
-    `per_node` has one count for each row of the table.
+    Read-only, and valid only in the cycle of the question. `per_node` has one count for each row of the table.
     """
 
     __slots__ = ("_by_key", "_domains_of", "last_use", "per_node")
@@ -65,11 +63,11 @@ class PodCounter:
         self._by_key: dict[str, DomainSums] = {}
 
     def by_domain(self, key: str) -> IntArray:
-        """The counts by code of `table.label(key)`; pods on nodes without the label are left out."""
+        """Return the counts by code of `table.label(key)`; pods on nodes without the label are omitted."""
         return self.in_domains(key).sums
 
     def in_domains(self, key: str) -> DomainSums:
-        """Counts by domain as `by_domain`, and the total over all nodes that have the label."""
+        """Return the counts by domain, and the total over all nodes that have the label."""
         sums = self._by_key.get(key)
         if sums is None:
             sums = self._by_key[key] = DomainSums(self._domains_of(key))
@@ -87,11 +85,11 @@ class PodCounter:
             sums.add(row, pods)
 
     def add_each(self, rows: IntArray, pods: IntArray) -> None:
-        """Count pods on many nodes in. To be called before the first question."""
+        """Add pods on many nodes. Must be called before the first question."""
         self.per_node[rows] += pods
 
     def add_counter(self, other: PodCounter) -> None:
-        """Add the counts of another counter. To be called before the first question."""
+        """Add the counts of another counter. Must be called before the first question."""
         self.per_node += other.per_node
 
     def move_rows(self, moved_from: IntArray) -> None:
@@ -101,8 +99,8 @@ class PodCounter:
 class TransientCounter:
     """The sum of other counters, and of pods in single rows, for a query that hasn't come before.
 
-    It is summed up as it is asked for: over three zones, the counts of a few counters are much less than those of all
-    nodes.
+    The sums are computed on demand. Adding a few counters over three zones costs much less than adding the
+    counts of all nodes.
     """
 
     def __init__(self, nodes: int, domains_of: DomainsOf) -> None:
@@ -113,11 +111,11 @@ class TransientCounter:
         self._by_key: dict[str, DomainSums] = {}
 
     def add(self, row: int, pods: int) -> None:
-        """Count pods on a node in, before anybody asks."""
+        """Add pods on a node. Must be called before the first question."""
         self._places.append((row, pods))
 
     def add_counter(self, other: PodCounter) -> None:
-        """Count in what another has counted, before anybody asks."""
+        """Add the counts of another counter. Must be called before the first question."""
         self._parts.append(other)
 
     @cached_property
@@ -131,11 +129,11 @@ class TransientCounter:
         return counts
 
     def by_domain(self, key: str) -> IntArray:
-        """See `PodCounter`."""
+        """Return what `PodCounter.by_domain` returns."""
         return self.in_domains(key).sums
 
     def in_domains(self, key: str) -> DomainSums:
-        """See `PodCounter`."""
+        """Return what `PodCounter.in_domains` returns."""
         sums = self._by_key.get(key)
         if sums is None or not sums.fresh:
             sums = self._by_key[key] = DomainSums(self._domains_of(key))
@@ -148,10 +146,10 @@ class TransientCounter:
 
 @attrs.define(eq=False)
 class LabelClass:
-    """Equivalence class of pods on nodes that no query tells apart: pod counts by node name, and the counters to
-    update.
+    """Equivalence class of pods on nodes that no query tells apart, with the counters to update.
 
-    `labels` are those of their labels that any query asks for. `own` counts just these pods, if they are many.
+    `by_node` has the pod counts by node name. `labels` are the pods' labels that any query asks for. `own`
+    counts just these pods, if they are many.
     """
 
     example: Pod
@@ -167,8 +165,8 @@ _ClassKey = tuple[str, FrozenDict[str, str], bool]
 class PodCounters:
     """All counters, and the classes of pods that they count.
 
-    A query gets a counter that is kept when it is asked for the second time: in a stream of pods that all differ, none
-    of their queries comes again, and each counter that is kept makes every later pod dearer.
+    A query gets a kept counter when it comes for the second time. In a stream of pods that all differ, no query
+    comes again, and each kept counter adds to the cost of every later pod.
     """
 
     def __init__(self, domains_of: DomainsOf, places: Places) -> None:
@@ -176,7 +174,7 @@ class PodCounters:
         self._places = places
         self._asked = AskedLabels()
         self._is_asked = False
-        """Whether anybody has ever asked: until then nothing is counted."""
+        """Whether a counter was ever asked for. Until then nothing is counted."""
         self._classes: dict[_ClassKey, LabelClass] = {}
         self._classes_by_label = LabelIndex[LabelClass]()
         self._with_own_counter: dict[LabelClass, None] = {}
@@ -184,11 +182,11 @@ class PodCounters:
         self._queries_by_selector = SelectorIndex[PodQuery]()
         self._asked_once: BoundedDict[PodQuery, None] = BoundedDict(_MOST_ASKED_ONCE)
         self._for_now: BoundedDict[PodQuery, PodCounter | TransientCounter] = BoundedDict(_MOST_FOR_NOW)
-        """Counters that aren't kept, until the next pod comes or goes: a plugin may ask twice in a cycle."""
+        """Counters that are dropped when the next pod comes or goes, since a plugin may ask twice in a cycle."""
         self._uses = 0
 
     def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | TransientCounter:
-        """The counter of a query; `rows` are those of the nodes."""
+        """Return the counter of a query; `rows` are the nodes' rows by name."""
         counter = self._counters.get(query)
         if counter is None:
             return self._for_now.get(query) or self._new_counter(query, rows)
@@ -197,7 +195,7 @@ class PodCounters:
         return counter
 
     def add(self, pod: Pod, row: int, node_name: str) -> None:
-        """Count a pod that is on the node now."""
+        """Count a pod that is now on the node."""
         if not self._is_asked:
             return
         self._for_now.clear()
@@ -274,7 +272,7 @@ class PodCounters:
         return counter
 
     def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter | TransientCounter:
-        """A counter of all pods of these classes that isn't kept up to date."""
+        """Return a counter of all pods of these classes that isn't kept up to date."""
         if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
             return self._own_counter(classes[0], rows)
         counter = TransientCounter(len(rows), self._domains_of)
@@ -300,7 +298,7 @@ class PodCounters:
         return label_class.own
 
     def _sort_pods_anew(self) -> None:
-        """Split the classes of pods by one more label key."""
+        """Divide the pods into classes again, after a label key was added."""
         self._for_now.clear()
         self._classes = {}
         self._classes_by_label = LabelIndex()

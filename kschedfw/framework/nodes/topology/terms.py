@@ -1,4 +1,4 @@
-"""The affinity and anti-affinity terms of pods on nodes, and sums by domain of those that select a given pod."""
+"""The affinity and anti-affinity terms of pods on nodes, and sums by domain of the terms that select a given pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_co
 from kschedfw.framework.nodes.topology.matching import AskedLabels, SelectorIndex
 
 _MOST_TALLIES = 512
-_MOST_CHANGES = 512  # beyond that, it is cheaper to sum up anew than to follow
+_MOST_CHANGES = 512  # beyond that, summing anew is cheaper than applying changes
 _MOST_ADDED_SINGLY = 64
 
 DomainsOf = Callable[[str], Domains]
@@ -26,7 +26,7 @@ class TermKind(Enum):
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
     PREFERRED = "preferred affinity or anti-affinity"
-    """With its weight, which is negative for anti-affinity; required terms have weight 1."""
+    """The weight is the term's, negative for anti-affinity; required terms have weight 1."""
     UNLISTED_REQUIRED_AFFINITY = "required affinity, see PodInfo.is_unlisted"
     UNLISTED_PREFERRED = "preferred affinity or anti-affinity, see PodInfo.is_unlisted"
 
@@ -35,13 +35,13 @@ class TermKind(Enum):
 
 _TermKey = tuple[TermKind, AffinityTerm, int]
 _Change = tuple["TermGroup", int, int]
-"""Terms of a group that came to the node in a row, or left it: group, row, how many (negative if they left)."""
+"""Terms of a group added to the node in a row, or removed: group, row, their number (negative if removed)."""
 
 _PodKey = tuple[str, FrozenDict[str, str], FrozenDict[str, str]]
 
 
 class TermGroup:
-    """Equal terms of pods on nodes."""
+    """The equal terms of all pods on nodes."""
 
     __slots__ = ("_sums", "by_node", "domains", "kind", "term", "weight")
 
@@ -54,7 +54,7 @@ class TermGroup:
         self._sums: DomainSums | None = None
 
     def add(self, terms: int, row: int, node_name: str) -> None:
-        """Count terms on a node in, or out; `row` is -1 if the node itself is gone."""
+        """Add terms on a node, or remove them if negative; `row` is -1 if the node itself is gone."""
         left = self.by_node.get(node_name, 0) + terms
         if left:
             self.by_node[node_name] = left
@@ -64,9 +64,10 @@ class TermGroup:
             self._sums.add(row, terms)
 
     def add_to(self, sums: DomainSums, rows: Mapping[str, int]) -> None:
-        """Count all of them into fresh sums.
+        """Add all terms to fresh sums.
 
-        Many are kept summed up for that: each of a workload's pods may have a label of its own, and so its own tally.
+        If they are many, their own sums are kept for this. Each pod of a workload may have a label of its own,
+        and so a tally of its own.
         """
         if len(self.by_node) <= _MOST_ADDED_SINGLY:
             for name, terms in self.by_node.items():
@@ -82,8 +83,8 @@ class TermGroup:
 class TermTally:
     """Sums of weights, by kind of term and topology key, of the terms on nodes that select pods with given labels.
 
-    Made for a pod and the labels of its namespace, and good for all in that namespace that no term tells apart by their
-    labels. It doesn't follow changes by itself, since there may be many tallies that nobody ever asks again.
+    Made for a pod and the labels of its namespace, and valid for all pods of that namespace that no term tells
+    apart by their labels. It isn't updated with each change, since many tallies may never be asked again.
     """
 
     __slots__ = ("_groups", "_pod", "_space", "_sums", "arrivals_seen", "changes_seen", "last_use")
@@ -99,15 +100,15 @@ class TermTally:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no term selects the pod."""
+        """Whether no term selects the pod."""
         return not self._groups
 
     def of(self, kind: TermKind) -> Mapping[str, DomainSums]:
-        """The sums over terms of one kind, by topology key; read them in this cycle, and don't change them."""
+        """Return the sums over terms of one kind, by topology key; valid in this cycle, not to be changed."""
         return self._sums[kind]
 
     def ask(self, group: TermGroup, rows: Mapping[str, int]) -> None:
-        """Count in a group that is new to this tally, if its term selects the pod."""
+        """Add a group that is new to this tally, if its term selects the pod."""
         if not group.by_node or not group.term.matches(self._pod, self._space):
             return
         self._groups[group] = None
@@ -150,9 +151,9 @@ class TermGroups:
     _by_selector: SelectorIndex[TermGroup] = attrs.field(factory=SelectorIndex)
     _asked: AskedLabels = attrs.field(factory=AskedLabels)
     _arrivals: list[TermGroup] = attrs.field(factory=list)
-    """Groups in the order in which they came, for tallies to ask those that are new to them."""
+    """Groups in the order of their creation, so that each tally can ask for the groups that are new to it."""
     _changes: list[_Change] = attrs.field(factory=list)
-    """The latest changes, for tallies to follow; `_dropped` ones were there before."""
+    """The latest changes, for tallies to apply; `_dropped` earlier ones are gone."""
     _dropped: int = 0
     _tallies: dict[_PodKey, TermTally] = attrs.field(factory=dict)
     _uses: int = 0
@@ -162,7 +163,7 @@ class TermGroups:
         return bool(self._groups)
 
     def add(self, info: PodInfo, row: int, node_name: str) -> None:
-        """Count the terms of a pod that is on the node now."""
+        """Add the terms of a pod that is now on the node."""
         for key in _terms_of(info):
             group = self._groups.get(key)
             if group is None:
@@ -179,7 +180,7 @@ class TermGroups:
                 self._by_selector.discard(group.term.selector, group)
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
-        """The tally of the terms that select the pod; `rows` are the table's rows by node name."""
+        """Return the tally of the terms that select the pod; `rows` are the table's rows by node name."""
         key = (pod.metadata.namespace, self._asked.of(pod.metadata.labels), namespace_labels)
         tally = self._tallies.get(key)
         if tally is None:
@@ -222,7 +223,7 @@ class TermGroups:
             self._tallies = {}
         self._arrivals.append(group)
         if len(self._arrivals) > 2 * (len(self._groups) + _MOST_CHANGES):
-            # Mostly gone again: too many for each tally to pass over.
+            # Most of these groups are gone again, and each tally would have to skip them.
             self._tallies = {}
             self._arrivals = list(self._groups.values())
         return group
