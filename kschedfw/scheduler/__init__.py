@@ -1,4 +1,4 @@
-"""The scheduler around the plugins: the algorithm, the cache, nominations, extenders."""
+"""The scheduler around the plugins: queue, cache, algorithm, binding, extenders."""
 
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import Extender, ExtenderFilterResult

@@ -1,4 +1,4 @@
-"""One attempt to schedule one pod, from the queue to its end."""
+"""One attempt to schedule one pod, from the queue to binding or failure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CLEAR_NOMINATION = PostFilterResult.nominate("")
 
 @attrs.define(eq=False)
 class Attempt:
-    """An attempt to schedule a pod: what its steps share.
+    """An attempt to schedule a pod: the values that its steps share.
 
-    `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod with the chosen node, once there is
-    one. Once `is_binding` is set, the binding cycle ends the attempt; once `is_bound` is set, nothing is undone any
-    more. Without `may_preempt`, post_filter plugins don't run.
+    `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod with the chosen node, once a
+    node is chosen. Once `is_binding` is set, the binding cycle ends the attempt; once `is_bound` is set,
+    nothing is undone any more. Without `may_preempt`, post_filter plugins don't run.
     """
 
     info: QueuedPodInfo

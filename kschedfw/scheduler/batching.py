@@ -1,11 +1,11 @@
-"""Reuses the search of one pod for pods like it that follow it (KEP-5598, the gate OpportunisticBatching).
+"""Reuse of one pod's search for similar pods that follow it (KEP-5598, the gate OpportunisticBatching).
 
-Where each pod fills a node, the second best node of a search is the best one for the next pod. So the totals of a
-search are kept, and a pod that follows at once is tried on the best node that is left of them, alone. Nothing is scored
-anew, whatever has changed meanwhile: decisions differ from those without batching.
+Where each pod fills a node, the second best node of a search is the best one for the next pod. So the totals of
+a search are kept, and a similar pod that follows at once is tried on the best remaining node, alone. No node is
+scored again, whatever has changed meanwhile: decisions differ from those without batching.
 
-Equal nodes of a kept search are drawn as in a search. kube-scheduler v1.36 takes them in the order of its heap, which
-follows from the order in which its workers happen to finish.
+Equal nodes of a kept search are drawn as in a search. kube-scheduler v1.36 takes them in the order of its heap,
+which depends on the order in which its workers happen to finish.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from kschedfw.framework.runtime.totals import Totals
 from kschedfw.scheduler.select import HostSelector
 
 MAX_BATCH_AGE: Final = 0.5
-"""The seconds for which a search is reused: its totals become stale, as kube-scheduler doesn't follow changes."""
+"""The seconds for which a search is reused. Its totals become stale, since changes aren't applied to them (as in
+kube-scheduler)."""
 
 _TAKEN: Final = np.iinfo(np.int64).min
-"""The total of a node that isn't left."""
+"""The total of a node that a pod has taken."""
 
 _SIGNED_POINTS: Final = (
     ExtensionPoint.PRE_FILTER,
@@ -48,7 +49,7 @@ _SIGNED_POINTS: Final = (
 
 @attrs.frozen
 class Hint:
-    """The node that a pod is tried on first, and the key of the pod whose search says so."""
+    """The node that a pod is tried on first, and the key of the pod whose search it comes from."""
 
     node: str
     batch_of: str
@@ -64,7 +65,7 @@ class Scored:
 
 
 class _KeptSearch:
-    """The totals of a search, and which of the nodes are left."""
+    """The totals of a search, without the nodes that pods have taken."""
 
     def __init__(self, pod: str, signature: Hashable, made: float, scored: Scored) -> None:
         self.pod = pod
@@ -73,7 +74,7 @@ class _KeptSearch:
         self.made = made
         self.left = len(scored.nodes)
         self._nodes = scored.nodes
-        # The table's own list is replaced when rows move: this one goes on saying which node was in which row.
+        # The table replaces its list when rows move. This one still tells which node was in which row.
         self._infos: Sequence[NodeInfo] = scored.nodes.table.node_infos
         self._totals: IntArray = scored.totals.values.copy()
         self._take(scored.chosen)
@@ -83,7 +84,7 @@ class _KeptSearch:
         self.left -= 1
 
     def take_best(self, selector: HostSelector) -> str:
-        """Return the name of the best node that is left, which isn't left from now on."""
+        """Return the name of the best remaining node, and mark it as taken."""
         if self._nodes.table.node_infos is not self._infos:
             infos = [self._infos[row] for row in self._nodes.rows.tolist()]
             self._nodes = NodeSelection.whole(NodeTable.of(infos))
@@ -97,8 +98,8 @@ class Batch:
     """The kept search of a profile, and the turn of the pod that is being scheduled.
 
     A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen; or `begin` and
-    `pass_by`. A pod that gets no node, or that another profile schedules, has neither: cycles are numbered, and the
-    gap shows.
+    `pass_by`. A pod that gets no node, or that another profile schedules, has neither `end` nor `pass_by`: the gap in
+    the numbers of cycles shows it.
     """
 
     def __init__(self, framework: Framework, clock: Clock, metrics: MetricsRecorder) -> None:
@@ -110,12 +111,13 @@ class Batch:
         names = dict.fromkeys(name for point in _SIGNED_POINTS for name in framework.plugins_at(point))
         self._plugins = [framework.plugins[name] for name in names]
         self._refuser: AnyPlugin | None = None
-        """The plugin that couldn't sign the last pod: most likely it can't sign the next one either."""
+        """The plugin that couldn't sign the last pod. It is asked first, since most likely it can't sign the next one
+        either."""
         self._kept: _KeptSearch | None = None
         self._last_cycle = self._cycle = 0
         self._last_node = ""
         self.signature: Hashable | None = None
-        """The signature of the pod whose turn it is; None if its search can't be reused."""
+        """The signature of the pod that is being scheduled; None if its search can't be reused."""
         self._hint: Hint | None = None
 
     def begin(self, pod: Pod, cycle: int) -> None:
@@ -124,6 +126,7 @@ class Batch:
         self.signature = self._sign(pod)
 
     def _sign(self, pod: Pod) -> Hashable | None:
+        # An extender's answers aren't signed, so they may differ for equal signatures.
         if self._framework.handle.extenders:
             return None
         try:
@@ -143,14 +146,17 @@ class Batch:
         return made
 
     def take_hint(self, state: CycleState, pod: Pod, selector: HostSelector) -> Hint | None:
-        """Return the node to try first, if the last search can be reused for the pod. The pre_filters have passed."""
+        """Return the node to try first, if the last search can be reused for the pod.
+
+        Call it after the pre_filters.
+        """
         started = self._clock.monotonic()
         kept = self._kept
         if kept is not None and kept.left:
             flush = self._obstacle(kept, state, pod)
             if flush is None:
                 self._hint = Hint(kept.take_best(selector), kept.pod)
-            else:  # it stays until another search replaces it, and hinders the next pod for its own reasons
+            else:  # it stays until another search replaces it, and is checked again for the next pod
                 self._metrics.batch_flushed(flush, self._profile)
         if self._hint is None:
             self._metrics.batch_attempt(BatchAttempt.NO_HINT, self._profile)
@@ -172,9 +178,9 @@ class Batch:
         return None if status.is_rejected else BatchFlush.NODE_NOT_FULL
 
     def end(self, pod: Pod, node: str, feasible: int, scored: Scored | None = None) -> None:
-        """End the turn of a pod that gets this node, one of so many feasible ones.
+        """End the turn of a pod that gets this node; `feasible` is the number of feasible nodes.
 
-        `scored` is needed where several are feasible and the pod has a signature.
+        `scored` is needed if several are feasible and the pod has a signature.
         """
         started = self._clock.monotonic()
         self._last_cycle, self._last_node = self._cycle, node
@@ -216,7 +222,7 @@ class Batching:
         self._batches: WeakKeyDictionary[Framework, Batch] = WeakKeyDictionary()
 
     def begin(self, framework: Framework, state: CycleState, pod: Pod) -> Batch | None:
-        """Begin the turn of a pod; None for one that isn't scheduled in a numbered cycle, which takes no part."""
+        """Begin the turn of a pod. Return None if it isn't scheduled in a numbered cycle, and so takes no part."""
         if state.scheduling_cycle is None:
             return None
         batch = self._batches.get(framework)

@@ -1,4 +1,4 @@
-"""The binding cycle: binds a pod whose node is reserved (kube-scheduler `bindingCycle`)."""
+"""The binding cycle of a pod whose node is reserved (kube-scheduler `bindingCycle`)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BindingCycle:
     def begin(self, attempt: Attempt) -> Status:
         """Run pre_bind_pre_flight, and set the nominated node of a pod whose binding will take a while.
 
-        Success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
+        Return success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
         """
         assumed, host = _placed(attempt)
         status = attempt.framework.run_pre_bind_pre_flights(attempt.state, assumed, host)
@@ -66,7 +66,7 @@ class BindingCycle:
         return _SUCCESS
 
     def run(self, attempt: Attempt) -> Status:
-        """Finish permit and bind the pod; gives the pod up if either fails."""
+        """Finish permit and bind the pod; give the pod up if either fails."""
         status = self.prepare(attempt)
         if status.is_success:
             status = self.finish(attempt)
@@ -75,7 +75,7 @@ class BindingCycle:
         return status
 
     def prepare(self, attempt: Attempt) -> Status:
-        """Wait for permission, and run pre_bind. Whoever calls it gives the pod up if it fails."""
+        """Wait for permission, and run pre_bind. The caller must give the pod up if this fails."""
         assumed, host = _placed(attempt)
         framework, state = attempt.framework, attempt.state
         status = framework.wait_on_permit(assumed)
@@ -86,16 +86,19 @@ class BindingCycle:
         status = framework.run_pre_bind_plugins(state, assumed, host)
         if not status.is_success:
             return _as_error(status)
+        # After `finish` a preemption can't cancel any more: it deletes the pod, bound or not.
         in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
         if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
             return Status.from_error(message)
         return _SUCCESS
 
     def finish(self, attempt: Attempt) -> Status:
-        """Bind the prepared pod, and run post_bind. Whoever calls it gives the pod up if binding fails."""
+        """Bind the prepared pod, and run post_bind. The caller must give the pod up if binding fails."""
         assumed, host = _placed(attempt)
         framework, state = attempt.framework, attempt.state
         status = self._bind(attempt, assumed, host)
+        # Also after a failure, as in kube-scheduler's finishBinding: the pod is forgotten, or the cluster
+        # confirms it.
         self._cache.finish_binding(assumed)
         if not status.is_success:
             self._keep_if_bound(assumed)
@@ -145,12 +148,13 @@ class BindingCycle:
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
-        """Tell the queue that the pod's resources are free again, as if a bound pod had been deleted."""
+        """Announce to the queue that the pod's resources are free again, as if a bound pod had been deleted."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
 
     def _keep_if_bound(self, assumed: Pod) -> None:
-        """Keep the pod on its node if the cluster has bound it, although the response was lost and the event hasn't
-        arrived.
+        """Keep the pod on its node if the cluster has bound it, although the response to the binding was lost.
+
+        The event of the binding may not have arrived yet.
         """
         try:
             present = self._cluster.get(Pod, assumed.key)
@@ -185,13 +189,14 @@ class BindingCycle:
 
 
 def take_place(attempt: Attempt, cache: Cache, nominator: Nominator) -> Status:
-    """Assume the pod, and run reserve and permit; all of it is undone if one of them fails.
+    """Assume the pod, and run reserve and permit; undo all of it if one of them fails.
 
     Raises:
         CacheError: the pod can't be assumed.
     """
     assumed, host = _placed(attempt)
     cache.assume_pod(assumed)
+    # The cache counts the pod on its node from now on. With its nomination it would count twice.
     nominator.delete(assumed)
     status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
     if status.is_success:
@@ -213,7 +218,7 @@ def release(attempt: Attempt, cache: Cache) -> None:
 
 
 def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
-    """A rejection after a node was chosen, as the FitError of that one node."""
+    """Return a rejection after a node was chosen as the FitError of that one node."""
     diagnosis = Diagnosis()
     diagnosis.node_to_status.set(host, status)
     diagnosis.add_plugin_status(status)
@@ -222,7 +227,7 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
 
 
 def _as_error(status: Status) -> Status:
-    """The status as an ERROR if it rejects: pre_bind and bind can only fail."""
+    """Return the status, as an ERROR if it rejects: pre_bind and bind can only fail."""
     return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
 
 

@@ -1,4 +1,4 @@
-"""Runs binding cycles on an executor, and keeps track of them until they end."""
+"""The binding cycles that are under way, run on an executor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class BindingExecutor(Protocol):
-    """Runs binding cycles; `concurrent.futures.Executor` is one.
+    """An executor for binding cycles, such as `concurrent.futures.Executor`.
 
     If `submit` returns a future and the future is cancelled, its binding cycle is given up.
     """
@@ -54,10 +54,10 @@ class _Binding:
 
 
 class Bindings:
-    """Runs the binding cycles of assumed pods until they end. Thread-safe.
+    """The binding cycles of assumed pods, from start to end. Thread-safe.
 
-    A cycle runs on the executor. While its pod waits for permission it occupies no thread, and goes on when the wait
-    ends. Every cycle ends, whatever is raised and even if the executor is shut down.
+    A cycle runs on the executor. While its pod waits for permission it occupies no thread, and goes on when the
+    wait ends. Every cycle ends, whatever is raised and even if the executor is shut down.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Bindings:
         self._running = 0
         self._waiting = 0
         self._stops = 0
-        """Counts the times that a running cycle ended or began to wait."""
+        """The number of times that a running cycle ended or began to wait."""
         self._cancelled: deque[_Binding] = deque()
 
     def start(self, attempt: Attempt) -> None:
@@ -95,7 +95,7 @@ class Bindings:
             self._abandon(self._cancelled.popleft(), BindingCancelledError())
 
     def await_one(self) -> bool:
-        """Wait until one of the cycles has ended or waits for permission; False if none runs."""
+        """Wait until one of the cycles has ended or waits for permission; return False if none runs."""
         with self._changed:
             if not self._running:
                 return False
@@ -126,6 +126,8 @@ class Bindings:
         if waiting is None:
             self._finish(binding)
             return
+        # Counted before the callback is set, since `on_settled` calls back at once if the wait has ended
+        # already.
         with self._changed:
             self._waiting += 1
             self._stop_running()
@@ -149,7 +151,7 @@ class Bindings:
         except Exception as error:  # for example, the executor was shut down
             self._abandon(binding, error)
             return
-        # A Future is recognised at once; whether something else is like one takes tens of microseconds to find out.
+        # The class first: checking the protocol takes tens of microseconds.
         if future is not None and isinstance(future, (Future, _Future)):
             future.add_done_callback(lambda done: self._note_cancelled(binding) if done.cancelled() else None)
 
@@ -159,8 +161,10 @@ class Bindings:
             self._changed.notify_all()
 
     def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
-        """Run a stage; never raises an Exception, which an executor would lose, and which would end the loop without
-        one.
+        """Run a stage, and abandon the binding if it raises.
+
+        No Exception leaves this method: an executor would lose it, and without an executor it would end the
+        scheduler's loop.
         """
         if binding.ended:
             return
@@ -172,7 +176,7 @@ class Bindings:
                 self._metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
-            if not isinstance(error, Exception):  # not raised by a hook, or it would be a status by now
+            if not isinstance(error, Exception):  # such as KeyboardInterrupt, which ends the process
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:

@@ -22,14 +22,13 @@ from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.node_tree import NodeTree
 
 _MOST_CYCLES = 1024
-"""How many starts of cycles are kept. Only this limit drops those of pods that fit nowhere.
-
-This is more than there are threads that could begin a cycle at the same time.
+"""The number of kept starts of cycles. The starts of pods that fit nowhere are only dropped by this limit. It is more
+than there are threads that could begin a cycle at the same time.
 """
 
 
 class CacheError(KschedfwError):
-    """A pod or node isn't in the state that the call needs; names it."""
+    """The error of a pod or node that isn't in the state that the call needs; names it."""
 
 
 @attrs.frozen
@@ -57,7 +56,7 @@ class RestorePoint:
 
     nodes: dict[str, NodeInfo | None] = attrs.field(factory=dict)
     tree: NodeTree | None = None
-    """The order; None if it hasn't changed."""
+    """The order of nodes; None if it hasn't changed."""
 
 
 class Cache:
@@ -99,7 +98,7 @@ class Cache:
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
         self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
         self._points: list[RestorePoint] = []
-        """The open restore points, the innermost last. It has what is to be restored first."""
+        """The open restore points, the innermost last. Changes are kept in the innermost one."""
 
     # Nodes
 
@@ -138,6 +137,7 @@ class Cache:
             self._images_version += bool(info.node.status.images)
             self._order_version += 1
             self._tree.remove(node.name)
+            # Pods' events come from another watch, so their deletions may arrive later than the node's.
             if info.pods:
                 self._homeless[node.name] = {pod_info.pod.uid: pod_info for pod_info in info.pods}
 
@@ -168,7 +168,7 @@ class Cache:
                 self._groups.assume(pod)
 
     def finish_binding(self, pod: Pod) -> None:
-        """Let an assumed pod expire from now on; does nothing if it isn't assumed any more."""
+        """Start the time to live of an assumed pod, if there is one; do nothing if the pod isn't assumed any more."""
         if not self._ttl or self._clock is None:
             return
         with self._lock:
@@ -194,7 +194,7 @@ class Cache:
                 self._groups.forget(pod)
 
     def add_pod(self, pod: Pod) -> None:
-        """Add a pod that the cluster has on a node; confirms an assumed pod, even if it was assumed on another node.
+        """Add a pod that the cluster has on a node; confirm an assumed pod, even if it was assumed on another node.
 
         Raises:
             CacheError: the pod was added already.
@@ -237,7 +237,7 @@ class Cache:
         """Remove the pod from its node, even if it is only assumed there.
 
         Raises:
-            CacheError: it isn't in the cache.
+            CacheError: the pod isn't in the cache.
         """
         with self._lock:
             if pod.uid not in self._pods:
@@ -245,7 +245,7 @@ class Cache:
             self._take(pod.uid)
 
     def get_pod(self, pod: Pod) -> Pod | None:
-        """The cache's state of the pod."""
+        """Return the cache's state of the pod; None if the pod is unknown."""
         with self._lock:
             info = self._pods.get(pod.uid)
             return None if info is None else info.pod
@@ -255,7 +255,7 @@ class Cache:
             return pod.uid in self._assumed
 
     def expire_assumed_pods(self) -> list[Pod]:
-        """Remove the assumed pods that have expired, and return them."""
+        """Remove the assumed pods that have expired. Return them."""
         if not self._ttl or self._clock is None:
             return []
         now = self._clock.now()
@@ -270,7 +270,7 @@ class Cache:
             return expired
 
     def next_expiry(self) -> float | None:
-        """When the first assumed pod expires, in the clock's seconds; None if none will."""
+        """Return the time at which the first assumed pod expires, in the clock's seconds; None if none will."""
         if not self._ttl:
             return None
         with self._lock:
@@ -292,6 +292,7 @@ class Cache:
             self._end(point)
             if self._points:
                 outer = self._points[-1]
+                # The outer point began earlier, so its copies are the older states, and win.
                 outer.nodes = {**point.nodes, **outer.nodes}
                 outer.tree = point.tree if outer.tree is None else outer.tree
 
@@ -305,6 +306,7 @@ class Cache:
         """
         with self._lock:
             self._end(point)
+            # The node has the same pods, perhaps in another order; the kept copy has the earlier order.
             for name, before in point.nodes.items():
                 info = self._infos.get(name)
                 if before is not None and info is not None and _is_same(info, before):
@@ -352,10 +354,12 @@ class Cache:
             if seen is None:
                 seen = self._seen[snapshot] = _Seen()
             changed: dict[str, NodeInfo] = {}
+            # The last changed node is at the end, so the first unchanged one ends the search.
             for name, info in reversed(self._infos.items()):
                 if info.generation <= seen.generation:
                     break
                 copy = changed[name] = info.clone()
+                # The cache doesn't keep image states: they depend on all nodes, and only snapshots need them.
                 if (known := snapshot.find(name)) is not None:
                     copy.image_states = known.image_states
             if changed:
@@ -371,11 +375,12 @@ class Cache:
                 snapshot.update_image_states()
 
     def _begin_cycle(self, pod: Pod) -> None:
+        # Removed first: a bounded dict drops its oldest key, and an overwritten key keeps its age.
         self._cycles.pop(pod.uid, None)
         self._cycles[pod.uid] = self._assumptions
 
     def sizes(self) -> Mapping[CachedObject, int]:
-        """How many objects of each kind are in the cache; assumed pods also count as pods."""
+        """Return the number of objects of each kind in the cache; assumed pods also count as pods."""
         with self._lock:
             return {
                 CachedObject.NODES: len(self._infos),
@@ -403,7 +408,7 @@ class Cache:
             self._touch(info)
 
     def _replace(self, old: PodInfo, pod: Pod) -> None:
-        """Set the new state of a pod that stays on its node."""
+        """Replace the state of a pod that stays on its node."""
         self._keep(pod.node_name)
         new = self._pods[pod.uid] = PodInfo.of(pod)
         info = self._infos.get(pod.node_name)
@@ -429,14 +434,14 @@ class Cache:
         return pod
 
     def _touch(self, info: NodeInfo) -> None:
-        """Move a changed node to the end."""
+        """Move a changed node to the end, where `update_snapshot` looks for changes."""
         name = info.node.metadata.name
         self._infos.pop(name, None)
         self._infos[name] = info
 
 
 def _is_same(info: NodeInfo, before: NodeInfo) -> bool:
-    """Whether both have the same node and the same pods, in whatever order."""
+    """Whether both have the same node and the same pods, in any order."""
     return info.node is before.node and {id(each.pod) for each in info.pods} == {
         id(each.pod) for each in before.pods
     }

@@ -1,4 +1,4 @@
-"""Compares the scheduler's cache and queue with the cluster, and prints them (kube-scheduler's cache debugger)."""
+"""Comparison and dump of the scheduler's cache and queue (kube-scheduler's cache debugger)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PendingPodsSource(Protocol):
     """The part of a queue that the debugger calls."""
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The waiting pods, and a summary of how many are where."""
+        """Return the waiting pods, and a summary of their number by place."""
         ...
 
 
@@ -59,8 +59,9 @@ class CacheDebugger:
         self._queue = queue
 
     def compare(self) -> Discrepancies:
-        """The differences between cache and cluster. Assumed pods aren't reported: the cluster can't know of them
-        yet.
+        """Return the differences between cache and cluster.
+
+        Assumed pods aren't reported: the cluster can't know of them yet.
         """
         dump = self._cache.dump()
         pending, _ = self._queue.pending_pods()
@@ -76,7 +77,7 @@ class CacheDebugger:
         )
 
     def dump(self) -> str:
-        """Cache and queue as text."""
+        """Return cache and queue as text."""
         dump = self._cache.dump()
         snapshot = Snapshot()
         self._cache.update_snapshot(snapshot)

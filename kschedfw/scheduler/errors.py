@@ -9,11 +9,11 @@ from kschedfw.framework.status import Status
 
 
 class MissingExtraError(KschedfwError, ImportError):
-    """A part of kschedfw is used whose optional dependencies aren't installed; says how to install them."""
+    """The error of using a part whose optional dependencies aren't installed; says how to install them."""
 
 
 class SnapshotMismatchError(KschedfwError):
-    """The framework was made with another snapshot than the scheduler updates."""
+    """The error of a framework that was made with another snapshot than the one that the scheduler updates."""
 
     def __init__(self, scheduler_name: str) -> None:
         super().__init__(scheduler_name)
@@ -27,7 +27,7 @@ class SnapshotMismatchError(KschedfwError):
 
 
 class ConcurrentCycleError(KschedfwError, RuntimeError):
-    """Two scheduling cycles ran at the same time, so that one didn't see the pod that the other assumed."""
+    """The error of two scheduling cycles at the same time: one of them can't see the pod that the other assumed."""
 
 
 class StandstillError(KschedfwError, RuntimeError):
@@ -50,14 +50,14 @@ class StandstillError(KschedfwError, RuntimeError):
 
 
 class BindingCancelledError(KschedfwError):
-    """The executor was shut down and cancelled a binding cycle that hadn't begun."""
+    """The error of a binding cycle that the executor cancelled before it began."""
 
     def __str__(self) -> str:
         return "the executor cancelled the binding cycle"
 
 
 class SchedulingError(KschedfwError):
-    """A plugin or extender failed; carries the status, which names the plugin, and has its exception as cause."""
+    """The failure of a plugin or extender. Carries the status, which names the plugin; its exception is the cause."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)

@@ -1,4 +1,4 @@
-"""Updates cache and queue with the events of a cluster (kube-scheduler `eventhandlers.go`)."""
+"""The handlers of a cluster's events, which update cache and queue (kube-scheduler `eventhandlers.go`)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _GATED = PodCondition(
 
 
 class EventHandlers:
-    """Updates cache and queue with the events of a cluster, until `close`.
+    """The handlers of a cluster's events, which update cache and queue until `close`.
 
-    Events may come late, twice, in the wrong order, or not at all. So a change is computed from the last state that
-    was seen here, not from the old object in the event; older states are ignored, unless the event says that it follows
-    the last state (a cluster that went back); and `resync` makes up for missed events.
+    Events may come late, twice, in the wrong order, or not at all. So a change is computed from the last state
+    that was seen here, not from the old object in the event; older states are ignored, unless the event says
+    that it follows the last state (a cluster that went back); and `resync` makes up for missed events.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EventHandlers:
         metrics: MetricsRecorder = NO_METRICS,
         groups: GroupStates | None = None,
     ) -> None:
-        """With `groups`, it is kept up to date with pending pods, and each of these is announced to the others."""
+        """Start handling events. `groups` is updated with pending pods, each of which is announced to the others."""
         self._groups = groups
         self._cluster = cluster
         self._cache = cache
@@ -70,8 +70,8 @@ class EventHandlers:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._expected: set[str] = set()
-        """The uids of pods whose nominated node is the one where they are assumed. Their nomination doesn't keep
-        other pods out, so its end isn't an event; their resources are announced when they are released.
+        """The uids of pods that are nominated to the node where they are assumed. Their nomination doesn't keep other
+        pods out, so its end isn't an event; their resources are announced when they are released.
         """
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
@@ -151,7 +151,7 @@ class EventHandlers:
         if last is not None and before is not last and _is_older(obj, last):
             return
         if last is not None and last.uid != obj.uid:
-            last = None  # that was an earlier object of this name
+            last = None  # the last object was an earlier one of this name
         known[obj.key] = obj
         action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
@@ -161,7 +161,7 @@ class EventHandlers:
         last = self._pods.get(key)
         if last is not None and last.uid != uid:
             if deleted or _is_older(pod, last):
-                return  # it is about an earlier pod of that name
+                return  # the event is about an earlier pod of that name
             self._forget(last)
             last = None
         if deleted:
@@ -195,6 +195,7 @@ class EventHandlers:
             elif pod.is_terminating and not (last is not None and last.is_terminating):
                 self._release_assumed(pod)
         elif known is None or self._cache.is_assumed(pod):
+            # Out of the queue first, whoever has bound it: it must not be popped once it is on a node.
             self._queue.delete(pod)
             self._cache.add_pod(pod)
             self._queue.assigned_pod_added(pod)
@@ -204,7 +205,7 @@ class EventHandlers:
                 self._queue.assigned_pod_updated(known, pod, change)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the pod has to be in the queue; not if it is in its binding cycle."""
+        """Whether the pod belongs into the queue: pending, of one of our profiles, and not in its binding cycle."""
         if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
             return False
         return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None
@@ -240,7 +241,7 @@ class EventHandlers:
             self._nomination_ended(pod)
 
     def _nomination_ended(self, last: Pod) -> None:
-        """Tell the queue that a pod's nomination no longer keeps other pods out."""
+        """Announce to the queue that a pod's nomination no longer keeps other pods out."""
         if _nominated(last):
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
@@ -248,18 +249,18 @@ class EventHandlers:
 
 
 def _nominated(pod: Pod) -> str:
-    """The node that a pending pod is nominated to; empty for others."""
+    """Return the node that a pending pod is nominated to; empty for other pods."""
     return "" if pod.node_name else pod.status.nominated_node_name
 
 
 def _is_older(state: Named, last: Named) -> bool:
-    """Whether the state is older than the one seen last; False if the resource versions aren't numbers."""
+    """Whether the state is older than the last one; False if the resource versions aren't numbers."""
     old, new = last.metadata.resource_version, state.metadata.resource_version
     return old.isdecimal() and new.isdecimal() and int(new) < int(old)
 
 
 def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEvent]:
-    """The cluster events of an object that was added (no `old`), changed, or deleted (no `new`).
+    """Return the cluster events of an object that was added (no `old`), changed, or deleted (no `new`).
 
     Raises:
         ValueError: both are None, or plugins can't subscribe to changes of the kind.

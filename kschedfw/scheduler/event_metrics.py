@@ -1,4 +1,4 @@
-"""Measures how long events take to handle (kube-scheduler's metric `event_handling_duration_seconds`)."""
+"""The durations of handling events (kube-scheduler's metric `event_handling_duration_seconds`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measured(
     clock: Clock,
     scheduler_names: Container[str],
 ) -> Handler:
-    """The handler, with its duration recorded; the handler itself if metrics are disabled."""
+    """Return a handler that also records its duration; the handler itself if metrics are disabled."""
     if not listens(metrics):
         return handler
 
@@ -45,7 +45,7 @@ def measured(
 
 
 def happened(event: WatchEvent, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
-    """The cluster events that a change of an object amounts to; none if neither queue nor cache use it."""
+    """Return the cluster events for a change of an object; none if neither queue nor cache use it."""
     obj, old = event.object, event.old
     if isinstance(obj, Pod):
         return _happened_to_pod(event, obj, scheduler_names)

@@ -1,4 +1,4 @@
-"""The extenders of a scheduler: who calls them, their order, and which one binds."""
+"""The extenders of a scheduler: their clients, their order, and binding by them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ExtenderT = TypeVar("ExtenderT", bound=Extender)
 
 @attrs.frozen
 class ExtenderClient:
-    """Factory of an extender's client; entry points of `kschedfw.extender_clients` refer to such functions."""
+    """The factory of an extender's client; entry points of `kschedfw.extender_clients` refer to such objects."""
 
     make: Callable[[ExtenderConfig, Clock | None], Extender]
 
@@ -56,12 +56,13 @@ def make_extenders(configs: Sequence[ExtenderConfig], *, clock: Clock | None = N
 
 
 def order_extenders(extenders: Iterable[ExtenderT]) -> tuple[ExtenderT, ...]:
-    """The extenders with the ignorable ones last, otherwise in the given order."""
+    """Return the extenders with the ignorable ones last, otherwise in the given order."""
+    # As kube-scheduler, which moves ignorable extenders to the end; the sort is stable.
     return tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
 
 
 def close_extenders(extenders: Iterable[Extender]) -> None:
-    """Close those extenders that have a `close` method, which isn't a part of the `Extender` protocol.
+    """Close the extenders that have a `close` method, which isn't a part of the `Extender` protocol.
 
     All are closed, even if some raise; then the error is raised.
     """
@@ -75,9 +76,8 @@ def close_extenders(extenders: Iterable[Extender]) -> None:
 def bind_with_extenders(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
     """Have the interested binder among the extenders bind the pod (kube-scheduler `extendersBinding`).
 
-    Returns:
-        Whether one has bound it. If not, because none is interested or an ignorable one failed, the bind plugins
-        run.
+    Return whether an extender has bound it. If not, because none is interested or an ignorable one failed, the
+    bind plugins must run.
 
     Raises:
         ExtenderError: the extender failed and isn't ignorable (other implementations may raise other errors).

@@ -1,6 +1,4 @@
-"""Handles failed attempts: requeues the pod, and writes its condition and an event (kube-scheduler
-`handleSchedulingFailure`).
-"""
+"""The handling of failed attempts: requeueing, condition and event (kube-scheduler `handleSchedulingFailure`)."""
 
 from __future__ import annotations
 
@@ -33,13 +31,13 @@ REASON_SCHEDULING_GATED = "SchedulingGated"
 _MAX_MESSAGE = 1024
 _CUT = " ..."
 _RACES = 5
-"""After so many failures in a row the next one is followed by a backoff, even if a race was lost."""
+"""The number of failures in a row after which even a lost race is followed by a backoff."""
 
 _log = logging.getLogger(__name__)
 
 
 class FailureHandler:
-    """Handles failed attempts, of scheduling and of binding cycles. Thread-safe."""
+    """The handler of failed attempts, in scheduling and in binding cycles. Thread-safe."""
 
     def __init__(
         self,
@@ -58,8 +56,8 @@ class FailureHandler:
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it still exists and is unbound; set its nomination, and record why it isn't scheduled.
 
-        `nomination` None keeps an earlier one. Nothing is recorded for an attempt that Ctrl-C has ended. A pod that
-        lost a race is tried again at once, which isn't recorded either; unless it loses one after another.
+        `nomination` None keeps an earlier one. Nothing is recorded for an attempt that Ctrl-C has ended. A pod
+        that lost a race is tried again at once, without a record, unless it keeps losing.
         """
         pod = attempt.pod
         interrupted = isinstance(status.error, KeyboardInterrupt)
@@ -68,7 +66,7 @@ class FailureHandler:
             self._note(attempt, status)
         present = look_up(self._cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
-            # It is gone, or bound after all: the answer to a binding may get lost.
+            # The pod is gone, or bound after all: the response to a binding may get lost.
             self._queue.done(pod.uid)
             self._nominator.delete(pod)
             return
@@ -130,8 +128,10 @@ class FailureHandler:
 def patch_condition(
     cluster: Cluster, pod: Pod, condition: PodCondition, nominated_node_name: str | None = None
 ) -> None:
-    """Set a condition and the nomination (None keeps it) if that changes anything; never raises."""
+    """Set a condition and the nomination (None keeps it) if that changes anything; never raise."""
     same_nomination = nominated_node_name is None or nominated_node_name == pod.status.nominated_node_name
+    # An unchanged condition isn't written: each write is a request, and a pod may fail many times for one
+    # reason.
     if condition in pod.status.conditions and same_nomination:
         return
     try:
@@ -141,7 +141,7 @@ def patch_condition(
 
 
 def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
-    """Set the pod's nominated node, or clear it with an empty name; never raises."""
+    """Set the pod's nominated node, or clear it with an empty name; never raise."""
     if pod.status.nominated_node_name == node_name:
         return
     try:
@@ -151,10 +151,10 @@ def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
 
 
 class FailedGates:
-    """Collects pods that are gated because a pre_enqueue plugin failed, until that is reported. Thread-safe.
+    """Pods that are gated because a pre_enqueue plugin failed, until that is reported. Thread-safe.
 
-    The queue calls plugins with its lock held, under which the cluster must not be called. So failures are reported
-    later, by `tell`: in the log, the pod's condition and an event.
+    The queue calls plugins with its lock held, under which the cluster must not be called. So failures are
+    reported later, by `tell`: in the log, the pod's condition and an event.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -163,7 +163,7 @@ class FailedGates:
         self._lock = threading.Lock()
 
     def watching(self, profile: QueueProfile) -> QueueProfile:
-        """The same profile, with its failures collected."""
+        """Return the same profile, with its failures collected."""
         return _WatchedProfile(profile, self._note)
 
     def _note(self, pod: Pod, status: Status) -> None:
@@ -207,27 +207,27 @@ class _WatchedProfile:
 
 
 def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
-    """The pod as it is in the cluster; the given state if the cluster can't be reached."""
+    """Return the pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # a superfluous attempt is better than a lost pod
+    except Exception:  # an unneeded attempt is better than a lost pod
         _log.exception("can't look up %s", pod.key)
         return pod
 
 
 def truncated(message: str) -> str:
-    """A message short enough for an event: at most 1024 characters."""
+    """Return a message short enough for an event: at most 1024 characters."""
     return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - len(_CUT)] + _CUT
 
 
 def bug_behind(error: BaseException | None) -> BaseException | None:
-    """The error if it is a bug, whose traceback is needed; None if its message says what is wrong."""
+    """Return the error if it is a bug, whose traceback is needed; None if its message suffices."""
     *_, root = [None, *_causes(error)]
     return None if isinstance(root, KschedfwError | PluginFailure) else error
 
 
 def _lost_race(error: BaseException | None) -> bool:
-    """Return whether another scheduler has bound a pod to the node in the meantime."""
+    """Whether another scheduler has bound a pod to the node in the meantime."""
     return any(isinstance(each, LostRaceError) for each in _causes(error))
 
 

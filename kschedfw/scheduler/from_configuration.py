@@ -1,4 +1,4 @@
-"""Makes a scheduler from a configuration."""
+"""Construction of a scheduler from a configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw.scheduler.select import HostSelector
 
 
 def profiles_of(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:
-    """The profiles to run; NodeResourcesFit ignores the resources that only extenders manage."""
+    """Return the profiles to run. Their NodeResourcesFit ignores the resources that only extenders manage."""
     return tuple(
         with_ignored_resources(profile.profile(), configuration.extenders)
         for profile in configuration.profiles
@@ -38,14 +38,14 @@ def scheduler_from_configuration(
     metrics: MetricsRecorder = NO_METRICS,
     idle: bool = False,
 ) -> Scheduler:
-    """A scheduler with the configuration's profiles, extenders, parallelism, sampling and backoffs.
+    """Return a scheduler with the configuration's profiles, extenders, parallelism, sampling and backoffs.
 
     `registry` has to offer the same plugins as when the configuration was loaded; for the other arguments see
-    `Scheduler`. `leader_election` and `client_connection` don't matter here: they concern the cluster.
+    `Scheduler`. `leader_election` and `client_connection` are ignored: they concern the cluster.
 
     Raises:
         PluginError, ProfileError: a profile can't run after all.
-        ExtensionError, MissingExtraError: there are extenders, and what calls them isn't installed (see
+        ExtensionError, MissingExtraError: there are extenders, and their client isn't installed (see
             `make_extenders`).
     """
     return Scheduler(

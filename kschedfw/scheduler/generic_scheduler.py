@@ -39,28 +39,28 @@ class SnapshotSource(Protocol):
     """A source of snapshots of nodes and pods, such as `Cache`."""
 
     def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
-        """Bring the snapshot up to date, for the cycle of that pod."""
+        """Update the snapshot, for the cycle of that pod."""
         ...
 
 
 class DecisionObserver(Protocol):
-    """Follows the steps of one decision, for example to explain it. It must not change what it is given."""
+    """An observer of the steps of one decision, for example to explain it. It must not change its arguments."""
 
     def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
-        """These nodes are in question, in visiting order.
+        """The search begins with these nodes, in visiting order.
 
-        They are all nodes of the snapshot, or those that the pre_filters of `narrowing` have left over. `start` is the
-        place of the first one in the order of the snapshot's rows. Not called if the pod's nominated or hinted node
-        will do.
+        They are all nodes of the snapshot, or those that the pre_filters of `narrowing` have left over. `start`
+        is the place of the first one in the order of the snapshot's rows. Not called if the pod's nominated or
+        hinted node passes.
         """
         ...
 
     def node_hinted(self, hint: Hint) -> None:
-        """The node of the hint is tried first, alone: it is what is left of an earlier pod's search."""
+        """The node of the hint is tried first, alone: it remains from an earlier pod's search."""
         ...
 
     def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
-        """These nodes were filtered until `wanted` had passed. Called for a nominated or hinted node alone first."""
+        """These nodes were filtered until `wanted` had passed. First called for a nominated or hinted node alone."""
         ...
 
     def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
@@ -82,7 +82,7 @@ class ScheduleResult:
 
 
 def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
-    """The number of feasible nodes that ends a search: all below 100 nodes, else the percentage, at least 100.
+    """Return the number of feasible nodes that ends a search: all below 100 nodes, else the percentage, at least 100.
 
     Percentage 0 adapts to the size: 50 − n/125, at least 5.
     """
@@ -94,14 +94,14 @@ def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
 
 
 class GenericScheduler:
-    """Finds the best node for a pod with the plugins of a framework.
+    """The algorithm that finds the best node for a pod with the plugins of a framework.
 
-    It keeps one thing between pods: where in the node order the next search begins, so that all nodes get their
-    turn when only a part is searched. The order is rotated, and equal candidates drawn from `random`, in the same
-    way whatever the framework's parallelism.
+    Between pods it only keeps where in the node order the next search begins, so that all nodes are looked at
+    in turn when each search covers a part. The order is rotated, and equal candidates drawn from `random`, in
+    the same way whatever the framework's parallelism.
 
-    Cycles are one after another: `schedule`, and then `Cache.assume_pod` before the next one begins. Which thread calls
-    doesn't matter.
+    Cycles are one after another: `schedule`, and then `Cache.assume_pod` before the next one begins. They may
+    be called from any thread.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class GenericScheduler:
         exhaustive: bool = False,
         batching: Batching | None = None,
     ) -> None:
-        """With `exhaustive`, a search looks at all nodes, from the first one on, whatever the pod is nominated to.
+        """Make an algorithm. With `exhaustive`, each search looks at all nodes from the first on, nominated or not.
 
         With `batching`, searches are reused for pods in numbered cycles (`CycleState.scheduling_cycle`).
         """
@@ -130,7 +130,7 @@ class GenericScheduler:
         self._observer: DecisionObserver | None = None
         self._batching = batching
         self._batch: Batch | None = None
-        """That of the pod that is being scheduled, if it takes part."""
+        """The batch of the pod that is being scheduled, if it takes part."""
 
     def schedule(
         self,
@@ -140,14 +140,14 @@ class GenericScheduler:
         *,
         observer: DecisionObserver | None = None,
     ) -> ScheduleResult:
-        """The node to put the pod on. An `observer` is called at each step of the decision.
+        """Return the node to put the pod on. An `observer` is called at each step of the decision.
 
         Raises:
-            NoNodesAvailableError: there is no node at all.
-            FitError: no node passes; says why.
+            NoNodesAvailableError: the cluster has no node.
+            FitError: no node passes; has the reasons.
             SchedulingError: a plugin or extender failed.
             SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
-            ConcurrentCycleError: it is called while it runs: by another thread, or by a plugin.
+            ConcurrentCycleError: a call is under way, in another thread or further up the stack.
         """
         self._begin(pod, observer)
         try:
@@ -164,7 +164,7 @@ class GenericScheduler:
         *,
         observer: DecisionObserver | None = None,
     ) -> ScheduleResult:
-        """The best of these nodes of the present snapshot, which isn't updated: for trials that change the snapshot.
+        """Return the best of these nodes of the present snapshot, which isn't updated: for trials that change it.
 
         Raises what `schedule` does.
         """
@@ -176,7 +176,7 @@ class GenericScheduler:
             self._end()
 
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
-        """Make sure that no other decision is under way until `_end`."""
+        """Raise ConcurrentCycleError if another decision is under way; else block others until `_end`."""
         if not self._scheduling.acquire(blocking=False):
             raise ConcurrentCycleError(
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
@@ -190,7 +190,7 @@ class GenericScheduler:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Decisions in this block leave the later ones as they would have been: draws and the next start are undone."""
+        """Undo the block's draws and moves of the start: later decisions are as they would have been without it."""
         before = self._random.getstate(), self._next_start_node_index, copy(self._selector)
         try:
             yield
@@ -222,15 +222,16 @@ class GenericScheduler:
         return ScheduleResult(host, evaluated, len(feasible))
 
     def find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
-        """The first half of `schedule`: the feasible nodes, at least one, and how many were looked at.
+        """Return the feasible nodes, at least one, and the number of nodes looked at: the first half of `schedule`.
 
-        For who chooses among them himself. Raises what `schedule` does, but for the check of overlapping cycles.
+        For callers that choose among the nodes themselves. Raises what `schedule` does, without the check of
+        overlapping cycles.
         """
         self._look(framework, pod)
         return self._find(framework, state, pod, None)
 
     def _look(self, framework: Framework, pod: Pod) -> None:
-        """Bring the snapshot up to date for the pod's cycle."""
+        """Update the snapshot for the pod's cycle."""
         if framework.handle.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot, pod)
@@ -238,9 +239,7 @@ class GenericScheduler:
             raise NoNodesAvailableError
 
     def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
-        """The result of the compiled one-pass search for a pod of a known shape; None if the pod or an observer rules
-        it out.
-        """
+        """Return the result of the compiled one-pass search for a pod of a known shape; None if it can't be used."""
         if (
             not isinstance(self._selector, ReservoirSelector)
             or self._observer is not None
@@ -278,7 +277,7 @@ class GenericScheduler:
         return feasible, count + len(diagnosis.node_to_status)
 
     def choose(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> int:
-        """The second half of `schedule`: the position of the best of several feasible nodes.
+        """Return the position of the best of several feasible nodes: the second half of `schedule`.
 
         Raises:
             SchedulingError: a plugin failed.
@@ -294,13 +293,13 @@ class GenericScheduler:
         return totals, self.select(totals, feasible)
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
-        """The position of a node with the highest total, as the selector picks one."""
+        """Return the position of a node with the highest total, as the selector picks one."""
         return self._selector.select(totals, feasible).index
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
     ) -> tuple[NodeSelection, Diagnosis]:
-        """The feasible nodes (of those in `within`, or of all) in visiting order, and why others aren't feasible.
+        """Return the feasible nodes (of those in `within`, or of all) in visiting order, and the others' reasons.
 
         Raises:
             SchedulingError: a plugin or extender failed.
@@ -316,7 +315,7 @@ class GenericScheduler:
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
             return self._none(), diagnosis
-        # The room made for the pod is most likely still there, and nowhere else.
+        # Preemption has made room on the nominated node: most likely it passes, and no other node does.
         first = pod.status.nominated_node_name
         hint = None if self._batch is None else self._batch.take_hint(state, pod, self._selector)
         if hint is not None and not first:
@@ -342,7 +341,7 @@ class GenericScheduler:
     def prioritize_nodes(
         self, framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> Totals:
-        """The total score of each node; 1 for all where nothing scores.
+        """Return the total score of each node; 1 for all where nothing scores.
 
         Raises:
             SchedulingError: a plugin failed.
@@ -371,12 +370,12 @@ class GenericScheduler:
                 continue
             try:
                 priorities = extender.prioritize(pod, nodes)
-            except HOOK_FAILURES:  # an extender that can't rate leaves it to the others
+            except HOOK_FAILURES:  # a failure only loses this extender's priorities
                 continue
             for name, priority in priorities.items():
                 if name in rows:
                     rated = priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
-                    # In Python's integers, since a sum beyond int64 is to wrap around silently, as in Go.
+                    # In Python's integers, since a sum beyond int64 has to wrap around silently, as in Go.
                     totals[rows[name]] = wrapped(int(totals[rows[name]]) + rated)
         return totals
 
@@ -384,7 +383,7 @@ class GenericScheduler:
     def score_nodes(
         framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> NodeScores:
-        """The scores of all nodes by each score plugin.
+        """Return the scores of all nodes by each score plugin.
 
         Raises:
             SchedulingError: a plugin failed.
@@ -407,7 +406,7 @@ class GenericScheduler:
         diagnosis: Diagnosis,
         within: NodeSelection | None,
     ) -> NodeSelection:
-        """The nodes to look at, from the start index on."""
+        """Return the nodes to look at, from the start index on."""
         table = self._snapshot.table
         everywhere = within is None or within.is_whole_table
         if left_over is None:
@@ -418,6 +417,7 @@ class GenericScheduler:
             rows = within.rows.tolist()
         else:
             diagnosis.node_to_status.absent = not_left_over(narrowing)
+            # pre_filter gives a set of names. In the table's order the search is reproducible.
             rows = sorted(table.rows[name] for name in left_over.node_names if name in table.rows)
             if within is not None and not everywhere:
                 allowed = set(within.rows.tolist())
@@ -440,6 +440,7 @@ class GenericScheduler:
             return None
         node = NodeSelection(table, np.array([row], dtype=np.int64))
         found = self._search(framework, state, pod, node, diagnosis)
+        # A plugin's failure on this one node doesn't fail the attempt: all nodes are searched next.
         if found.error is not None:
             return None
         try:
@@ -473,7 +474,7 @@ class GenericScheduler:
         nodes: NodeSelection,
         diagnosis: Diagnosis,
     ) -> FilterOutcome:
-        """Filter the nodes in order until enough have passed or an error comes up."""
+        """Filter the nodes in order until enough have passed or a plugin fails."""
         wanted = self._num_nodes_to_find(framework, len(nodes.rows))
         found = framework.filter_nodes(state, pod, nodes, wanted)
         diagnosis.add_codes(found.refused)
@@ -487,6 +488,7 @@ class GenericScheduler:
         filters_or_scores = framework.has_score_plugins or any(
             extender.is_filter or extender.is_prioritizer for extender in framework.handle.extenders
         )
+        # Nothing prefers one feasible node to another then, so the first one is as good as any.
         if not filters_or_scores:
             return 1
         own = framework.profile.percentage_of_nodes_to_score

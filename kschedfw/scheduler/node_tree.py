@@ -1,4 +1,4 @@
-"""The visiting order of nodes, which takes them from all zones in turn (kube-scheduler `nodeTree`)."""
+"""The visiting order of nodes, which alternates between zones (kube-scheduler `nodeTree`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Zone = tuple[str, str]
 
 
 def zone_of(node: Node) -> Zone:
-    """The node's region and zone; the beta labels take precedence."""
+    """Return the node's region and zone; the beta labels take precedence."""
     return _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
 
 
@@ -23,7 +23,7 @@ def _first(node: Node, labels: tuple[str, ...]) -> str:
 
 
 class NodeTree:
-    """Keeps the order in which nodes are visited: first the oldest node of each zone, then the second oldest …
+    """The order in which nodes are visited: first the oldest node of each zone, then the second oldest …
 
     So a search that stops early, as with sampling, covers all zones equally.
     """
@@ -32,7 +32,7 @@ class NodeTree:
         self._zones: dict[Zone, dict[str, None]] = {}
         self._zone_of: dict[str, Zone] = {}
         self._names: list[str] | None = []
-        """All names in order; None if that has to be found out anew."""
+        """All names in order; None if it must be computed again."""
 
     def __len__(self) -> int:
         return len(self._zone_of)
@@ -40,7 +40,7 @@ class NodeTree:
     def add(self, node: Node) -> bool:
         """Add the node at the end of its zone; a known node moves only if its zone has changed.
 
-        Returns whether the order has changed.
+        Return whether the order has changed.
         """
         zone = zone_of(node)
         if self._zone_of.get(node.name) == zone:
@@ -54,7 +54,7 @@ class NodeTree:
         return True
 
     def remove(self, name: str) -> None:
-        """Forget the node, if it is there."""
+        """Remove the node, if it is there."""
         zone = self._zone_of.pop(name, None)
         if zone is None:
             return
@@ -64,12 +64,12 @@ class NodeTree:
         if self._names is not None and is_last:
             del self._names[self._position(zone, len(names))]
         else:
-            self._names = None  # those behind it in its zone come a round earlier
+            self._names = None  # later nodes of its zone come a round earlier
         if not names:
             del self._zones[zone]
 
     def copy(self) -> NodeTree:
-        """The same order; changes of one don't affect the other."""
+        """Return a copy with the same order."""
         tree = NodeTree()
         tree._zones = {zone: dict(names) for zone, names in self._zones.items()}
         tree._zone_of = dict(self._zone_of)
@@ -81,14 +81,14 @@ class NodeTree:
         return self._zone_of.get(node.name) != zone_of(node)
 
     def names(self) -> list[str]:
-        """All nodes in visiting order."""
+        """Return all nodes in visiting order."""
         if self._names is None:
             rounds = zip_longest(*self._zones.values())
             self._names = [name for name in chain.from_iterable(rounds) if name is not None]
         return list(self._names)
 
     def _position(self, zone: Zone, number: int) -> int:
-        """The position in the visiting order of the node with this number in its zone."""
+        """Return the position in the visiting order of the node with this number in its zone."""
         position, is_before = 0, True
         for each, names in self._zones.items():
             is_before &= each != zone

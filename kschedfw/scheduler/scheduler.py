@@ -55,37 +55,38 @@ from kschedfw.scheduler.select import HostSelector
 _log = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 50
-"""Attempts of one pod in one moment, before the pods that are placed count."""
+"""The number of attempts of one pod in one moment from which on the pods that get a node are counted."""
 
 _LONGEST_SLEEP = 1.0
-"""Seconds. A signal handler that calls `stop` just before the wait begins can't interrupt it, and a binding that
-ends during it may set an earlier deadline.
+"""The longest wait for a pod, in seconds. A signal handler that calls `stop` just before the wait begins can't
+interrupt it, and a binding that ends during it may set an earlier deadline.
 """
 
 
 class Scheduler:
-    """Schedules the pods of a cluster, each with the profile of its scheduler name.
+    """The scheduler of a cluster's pods, each with the profile of its scheduler name.
 
-    Scheduling cycles are serial and run on the thread that calls `run`, `run_until_idle` or `schedule_one`; only one of
-    these runs at a time. Binding cycles run on `executor` (by default at once, on the same thread). A pod that a
-    permit plugin holds back occupies no thread. An exception in a plugin fails one attempt of one pod.
-    KeyboardInterrupt propagates after the attempt's reservations are undone.
+    Scheduling cycles are serial and run on the thread that calls `run`, `run_until_idle` or `schedule_one`;
+    only one of these runs at a time. Binding cycles run on `executor` (by default at once, on the same thread).
+    A pod that a permit plugin holds back occupies no thread. An exception in a plugin fails one attempt of one
+    pod. KeyboardInterrupt propagates after the attempt's reservations are undone.
 
     Args:
         cluster: the cluster whose pods are scheduled.
         profiles: one per scheduler name; by default kube-scheduler's default profile.
         executor: where binding cycles run.
-        extenders: asked after the plugins, the ignorable ones last; `close` closes them.
+        extenders: called after the plugins, the ignorable ones last; `close` closes them.
         percentage_of_nodes_to_score: 0–100, 0 adapts to the size; a profile's own value takes precedence.
         selector: picks among equally good nodes; by default by reservoir selection with `random`.
         initial_backoff: seconds before a second attempt; it doubles with each further one.
-        max_backoff: seconds at most.
+        max_backoff: the longest backoff, in seconds.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
         metrics: the recorder of metrics.
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
         idle: the scheduler won't be run, only asked to `place` pods: its queue stays empty, and costs nothing.
-        feature_gates: kube-scheduler's feature gates. With GenericWorkload, `run`, `run_until_idle` and `schedule_one`
+        feature_gates: kube-scheduler's feature gates. With GenericWorkload, `run`, `run_until_idle` and
+            `schedule_one`
             schedule the members of a group together.
 
     Raises:
@@ -185,7 +186,7 @@ class Scheduler:
             else None,
         )
         self._cycles = 0
-        """How many pods were taken from the queue."""
+        """The number of pods taken from the queue."""
         self.algorithm: Algorithm = generic
         failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
@@ -199,7 +200,7 @@ class Scheduler:
             InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
         )
         self.group_cycle: GroupCycle | None = None
-        """Schedules groups; None without the gate GenericWorkload."""
+        """The cycle of groups; None without the gate GenericWorkload."""
         if grouping:
             self.group_cycle = GroupCycle(
                 cluster,
@@ -221,8 +222,8 @@ class Scheduler:
         )
         self._stopping = False
         self.last_tick = self._clock.monotonic()
-        """When `tick` was last called, in seconds on the clock's monotonic scale; `run` calls it at least each second,
-        but for the time that an attempt takes."""
+        """The time of the last `tick`, in seconds on the clock's monotonic scale. `run` calls it at least each
+        second, except during an attempt."""
         self.events = EventHandlers(
             cluster,
             self.cache,
@@ -262,14 +263,14 @@ class Scheduler:
                 self.close()
 
     def run_until_idle(self) -> int:
-        """Schedule until no pod is active and no binding is under way; returns the number of attempts.
+        """Schedule until no pod is active and no binding is under way. Return the number of attempts.
 
         Pods that back off or wait for permission are left as they are: move the clock and call again.
 
         Raises:
             ConcurrentCycleError: as `run`.
-            StandstillError: a pod was tried 100 times, and once more for every pod that got a node meanwhile, while the
-                clock stood still. kube-scheduler goes on for ever there, slowed by its clock alone.
+            StandstillError: a pod was tried 100 times, and once more for every pod that got a node meanwhile,
+                while the clock stood still. kube-scheduler goes on for ever there, slowed by its clock alone.
         """
         attempts = 0
         moment = _Moment(self._clock.monotonic())
@@ -285,7 +286,7 @@ class Scheduler:
                     return attempts
 
     def schedule_one(self) -> bool:
-        """Make one attempt for the next pod; False if none is active.
+        """Make one attempt for the next pod; return False if none is active.
 
         Raises:
             ConcurrentCycleError: as `run`.
@@ -296,8 +297,8 @@ class Scheduler:
     def begin_attempt(self) -> Attempt | None:
         """Take the next pod from the queue, for the attempt that `make_attempt` makes; None if none is active.
 
-        In between, `algorithm` can be told what to decide. The pod is in flight until its attempt is made. Groups of
-        pods that come before it are scheduled (GenericWorkload).
+        In between, the caller may tell `algorithm` what to decide. The pod is in flight until its attempt is
+        made. Groups of pods that come before it are scheduled (GenericWorkload).
 
         Raises:
             ConcurrentCycleError: as `run`.
@@ -329,10 +330,10 @@ class Scheduler:
     def place(self, pod: Pod, *, preempt: bool = True) -> Placement:
         """Find a node for this pod now, out of turn, and hold the place until it is committed or given up.
 
-        This is an attempt like any other. So a pod of the cluster that fits nowhere goes back to the queue, its
+        The attempt is like any other. So a pod of the cluster that fits nowhere goes back to the queue, its
         condition says why, and preemption may make room for it: then victims are being evicted, and the pod is
         nominated. A pod that isn't in the cluster can be placed, too, to see where it would go. No pods are
-        preempted for it, nor without `preempt`.
+        preempted for such a pod, nor without `preempt`.
 
         Raises:
             FitError, NoNodesAvailableError: no node is feasible.
@@ -418,7 +419,7 @@ class Scheduler:
 
     @contextmanager
     def _scheduling(self) -> Iterator[None]:
-        """Make sure that cycles don't overlap."""
+        """Raise ConcurrentCycleError if a cycle is under way; else block others during the block."""
         if not self._cycle.acquire(blocking=False):
             raise ConcurrentCycleError(
                 "this scheduler is scheduling already: only one thread at a time may call run, run_until_idle or "
@@ -437,7 +438,7 @@ class Scheduler:
         return info
 
     def tick(self) -> None:
-        """Do what is due at this time: end permit waits that have timed out, and expire assumed pods.
+        """End permit waits that have timed out, and expire assumed pods.
 
         Also give up binding cycles that the executor has cancelled, and report pods that a failed plugin keeps
         gated.
@@ -464,6 +465,8 @@ class Scheduler:
         The extenders are closed, too.
         """
         with ExitStack() as stack:
+            # The callbacks run after the bindings have ended, in reverse order, and each of them even if
+            # another raises.
             stack.callback(close_extenders, self._extenders)
             for framework in self.frameworks.values():
                 stack.callback(framework.close)
@@ -483,10 +486,10 @@ class Scheduler:
             self._make(attempt)
 
     def _is_hopeless(self) -> bool:
-        """Return whether no pod is active and a group that backs off would be next.
+        """Whether no pod is active and a group that backs off would be next.
 
-        In an idle cluster kube-scheduler retries such a group without rest, and so does `run`. Where time stands still
-        between attempts, that would never end.
+        In an idle cluster kube-scheduler retries such a group without rest, and so does `run`. Where time
+        stands still between attempts, that would never end.
         """
         if self.group_cycle is None:
             return False
@@ -494,7 +497,7 @@ class Scheduler:
         return pod is not None and bool(group_key(pod)) and self.queue.place(pod.uid) is Place.BACKOFF
 
     def _begin(self, info: QueuedPodInfo) -> Attempt | None:
-        """The attempt of a pod that was popped; None if it needs none, or was scheduled with its group."""
+        """Return the attempt of a popped pod; None if it needs none, or was scheduled with its group."""
         self._cycles += 1
         if self.group_cycle is not None and group_key(info.pod):
             self.group_cycle.run(info)
@@ -514,7 +517,7 @@ class Scheduler:
         self._evictions.carry_out()
 
     def _start(self, attempt: Attempt, take_place: Callable[[], Status]) -> None:
-        """Begin the binding cycle of a pod that gets its place."""
+        """Begin the binding cycle of a pod if `take_place` succeeds."""
         try:
             if take_place().is_success:
                 attempt.is_binding = True
@@ -559,8 +562,8 @@ class _Moment:
     def check(self, info: QueuedPodInfo, cache: Cache) -> None:
         """Count an attempt of a pod.
 
-        A pod may be tried once for each pod that is placed, which is an event; a limit alone would end a long chain of
-        pods that wait for one another.
+        A pod may be tried once for each pod that is placed, which is an event; a limit alone would end a long
+        chain of pods that wait for one another.
 
         Raises:
             StandstillError: the pod was tried too often.

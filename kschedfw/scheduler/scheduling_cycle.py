@@ -1,4 +1,4 @@
-"""From a pod to its place on a node, reserved and permitted (kube-scheduler `schedulingCycle`)."""
+"""The scheduling cycle: from a pod to its reserved and permitted place (kube-scheduler `schedulingCycle`)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _log = logging.getLogger(__name__)
 
 
 class Algorithm(Protocol):
-    """Finds the node for a pod: the protocol of `GenericScheduler`, with the same errors."""
+    """An algorithm that finds the node for a pod: the protocol of `GenericScheduler`, with the same errors."""
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
 class SchedulingCycle:
-    """The serial part of an attempt: finds a node, or makes room, and takes the place."""
+    """The serial part of an attempt: find a node, or make room, and take the place."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SchedulingCycle:
         self._metrics = metrics
 
     def run(self, attempt: Attempt, algorithm: Algorithm) -> Status:
-        """Success if the pod is assumed, reserved and permitted, or waits for permission; failures are handled."""
+        """Return success if the pod is assumed, reserved and permitted, or waits for permission; handle failures."""
         try:
             result = algorithm.schedule(attempt.framework, attempt.state, attempt.pod)
         except NoNodesAvailableError as error:
@@ -69,7 +69,7 @@ class SchedulingCycle:
     def fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
     ) -> Status:
-        """Give the pod back to the queue, and record why."""
+        """Give the pod back to the queue, and record why. Return the status."""
         self._failures.handle(attempt, status, nomination)
         return status
 
@@ -82,9 +82,9 @@ class SchedulingCycle:
         return self.fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
 
     def assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
-        """Take the place that was found; success if the pod is permitted, or waits for permission."""
+        """Take the place that was found; return success if the pod is permitted, or waits for permission."""
         host = result.suggested_host
-        # Set before the call: an interruption may come in between.
+        # Set before the call: if Ctrl-C interrupts it, the caller must know what to undo.
         attempt.result, attempt.assumed = result, attempt.pod.bound_to(host)
         try:
             status = take_place(attempt, self._cache, self._nominator)
@@ -98,9 +98,9 @@ class SchedulingCycle:
 
 
 def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
-    """Let post_filter plugins make room, and add what they say to the error.
+    """Let post_filter plugins make room, and add their messages to the error.
 
-    Returns what becomes of the pod's nomination.
+    Return the change of the pod's nomination.
     """
     if not (attempt.may_preempt and attempt.framework.has_post_filter_plugins):
         return CLEAR_NOMINATION

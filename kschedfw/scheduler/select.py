@@ -14,7 +14,7 @@ from kschedfw.framework.runtime.totals import Totals
 
 @attrs.frozen(eq=False)
 class Selection:
-    """The node chosen out of those with the highest of the totals, by its index."""
+    """The chosen node among those with the highest total, by its index."""
 
     index: int
     _totals: Totals
@@ -30,15 +30,16 @@ class Selection:
 def select_host(totals: Totals, random: Random) -> Selection:
     """Pick one of the nodes with the highest total, each with equal probability, by reservoir selection.
 
-    The k-th of the best nodes, in their order, replaces the pick with probability 1/k. So after the k-th, more than m
-    in a row don't with probability k/(k + m): the place of the next replacement is drawn at once (Vitter, "Random
-    sampling with a reservoir", 1985), which takes ln n draws, not n. A single best node takes none.
+    The k-th of the best nodes, in their order, replaces the pick with probability 1/k. The probability that
+    none of the next m nodes replaces the pick is k/(k + m). So the place of the next replacement is drawn at
+    once (Vitter, "Random sampling with a reservoir", 1985), which takes ln n draws, not n. A single best node
+    takes none.
     """
     return Selection(totals.index_of_best(pick_of(totals.number_of_best, random)), totals)
 
 
 def pick_of(count: int, random: Random) -> int:
-    """The index of `select_host`'s pick among this many best nodes."""
+    """Return the index of `select_host`'s pick among this many best nodes."""
     draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so this is finite.
@@ -50,19 +51,19 @@ def pick_of(count: int, random: Random) -> int:
 
 
 class HostSelector(Protocol):
-    """Picks one of the best nodes."""
+    """A rule that picks one of the best nodes."""
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        """One of the nodes with the highest total. `totals` are those of `nodes`, shape (k,), k > 1, in visiting order.
+        """Pick one of the nodes with the highest total. `totals` are those of `nodes`, shape (k,), k > 1.
 
-        `nodes[index].name` is a node's name, `nodes.names` are all of them; in large clusters the list takes a
-        while.
+        Both are in visiting order. `nodes[index].name` is a node's name; `nodes.names` are all of them, which
+        takes a while in large clusters.
         """
         ...
 
 
 class ReservoirSelector:
-    """Picks at random, as `select_host` does."""
+    """A random pick, as by `select_host`."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -72,7 +73,7 @@ class ReservoirSelector:
 
 
 class RoundRobinSelector:
-    """Picks the best nodes in turn, as kube-scheduler did until v1.15.
+    """A pick of the best nodes in turn, as in kube-scheduler until v1.15.
 
     The turn advances with every pod that has more than one feasible node, even if only one of them is best.
     """
@@ -87,7 +88,7 @@ class RoundRobinSelector:
 
 
 class FirstByNameSelector:
-    """Picks the best node whose name comes first, by code points: deterministic."""
+    """A deterministic pick: the best node whose name comes first, by code points."""
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
         return Selection(min(totals.best.tolist(), key=lambda index: nodes[index].name), totals)

@@ -1,4 +1,4 @@
-"""A labelled configuration, as one of several that a cluster is scheduled under, and the cluster for it."""
+"""A labelled configuration, one of several that a cluster is scheduled under, and the cluster for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw.scheduler.from_configuration import profiles_of
 
 
 class UnknownProfileError(KschedfwError, ValueError):
-    """A configuration has no profile of this name."""
+    """The error of a profile's name that a configuration doesn't have."""
 
     def __init__(self, source: str, name: str, there_are: Sequence[str]) -> None:
         super().__init__(source, name, there_are)
@@ -54,7 +54,7 @@ class Setup:
     def of(
         cls, label: str, configuration: SchedulerConfiguration, scheduler_name: str | None = None
     ) -> Setup:
-        """A candidate of the whole configuration, or of its profile of that name, for every pod.
+        """Return a set-up of the whole configuration, or of its profile of that name, for every pod.
 
         Raises:
             UnknownProfileError: there is no such profile.
@@ -83,7 +83,7 @@ class Setup:
         )
 
     def cluster_of(self, objects: Sequence[Named]) -> InMemoryCluster:
-        """A cluster for this candidate, with these objects."""
+        """Return a cluster for this set-up, with these objects."""
         if not self.takes_every_pod:
             return InMemoryCluster(objects)
         name = self.profiles[0].scheduler_name
@@ -99,7 +99,7 @@ def _naming(scheduler_name: str, pod: Pod) -> Pod:
 
 
 def objects_of(cluster: Cluster) -> Sequence[Named]:
-    """All objects of the cluster, in the order in which they were added."""
+    """Return all objects of the cluster, in the order in which they were added."""
     objects: list[Named] = []
     cluster.watch(lambda event: objects.append(event.object))()
     return objects

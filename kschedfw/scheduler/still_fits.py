@@ -1,4 +1,4 @@
-"""A commit check: whether a pod still passes the filters of its profile on a node of the shared state."""
+"""A commit check: whether a pod still passes its profile's filters on a node of the shared state."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ class Journalled(ClusterClient, Protocol):
     """A cluster with a journal of its changes."""
 
     def journal(self, write: Handler) -> Callable[[], None]:
-        """See `InMemoryCluster.journal`."""
+        """Call `write` with every change, as `InMemoryCluster.journal` does. Return a function that ends it."""
         ...
 
 
 class StillFits:
-    """Runs all filters of the pod's profile on one node of the shared state, as a `FitCheck`.
+    """A `FitCheck` that runs all filters of the pod's profile on one node of the shared state.
 
-    So a claim conflicts where resources, host ports or volumes are taken, where pods have come that its affinity or
-    spreading can't stand, and where the node has changed. Pods whose scheduler name has no profile here are checked by
-    the first one. Nominated pods aren't counted, and no extender is asked. The plugins are made anew for it.
+    So a claim conflicts where resources, host ports or volumes are taken, where new pods violate its affinity
+    or spread constraints, and where the node has changed. Pods whose scheduler name has no profile here are
+    checked by the first profile. Nominated pods aren't counted, and no extender is asked. The check has plugins
+    of its own.
 
     Raises:
         PluginError, ProfileError: a profile can't run.
@@ -62,14 +63,14 @@ class StillFits:
             framework.close()
 
     def reserve(self, pod: Pod, node_name: str) -> str:
-        """See `FitCheck`."""
+        """Count the pod on the node if it fits there. Return why it doesn't fit; empty if it does (see `FitCheck`)."""
         if reason := self._refusal(pod, node_name):
             return f"it doesn't fit node {node_name} any more: {reason}"
         self._cache.assume_pod(pod.bound_to(node_name))
         return ""
 
     def release(self, pod: Pod, node_name: str) -> None:
-        """See `FitCheck`."""
+        """Undo `reserve` (see `FitCheck`)."""
         self._cache.forget_pod(pod.bound_to(node_name))
 
     def _refusal(self, pod: Pod, node_name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 class Structured:
     """A constant text and named values; as text, `"Bound a pod" pod="default/a" node="n1"`, as klog writes it.
 
-    Give it to a logger as the message. Its text is made only where somebody reads it.
+    Pass it to a logger as the message. Its text is made only if a handler formats it.
     """
 
     __slots__ = ("message", "values")

@@ -49,7 +49,7 @@ class Appointments:
         self._pods.remove(uid)
 
     def pop_due(self, now: float) -> Sequence[str]:
-        """Remove the times that have come, and return the uids of their pods in the order of the times."""
+        """Remove the times that have come. Return the uids of their pods in the order of the times."""
         due: list[str] = []
         while self.next() <= now:
             first = self._pods.pop()
@@ -61,10 +61,10 @@ class Appointments:
         return due
 
     def next(self) -> float:
-        """The earliest time of all; infinity where there is none."""
+        """Return the earliest time of all; infinity if there is none."""
         first = self._pods.peek()
         return math.inf if first is None else first.times[0]
 
     def next_by_pod(self) -> dict[str, float]:
-        """The earliest time of each pod that has one."""
+        """Return the earliest time of each pod that has one."""
         return {each.uid: each.times[0] for each in self._pods.ordered()}

@@ -11,17 +11,18 @@ from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.heap import KeyedHeap
 
 WINDOW = 1.0
-"""Seconds. Pods whose backoff ends within the same window are ordered by priority instead (KEP-5142)."""
+"""The length of a window in seconds. Pods whose backoff ends within the same window are ordered by priority
+(KEP-5142)."""
 
 _MAX_DOUBLINGS = 1000  # more would be too much for a float
 
 
 @attrs.frozen
 class BackoffPolicy:
-    """How long a pod waits: `initial` seconds after the first failure, twice as long after each more, up to `maximum`.
+    """The lengths of backoffs: `initial` seconds after the first failure, doubled by each more, up to `maximum`.
 
-    Rejections are counted since the pod was added, errors since the last attempt that ended without one. A maximum
-    of 0 switches backoff off. With `windows` the end of a backoff is moved to the end of its `WINDOW`.
+    Rejections are counted since the pod was added, errors since the last attempt that ended without one. A
+    maximum of 0 switches backoff off. With `windows` the end of a backoff is moved to the end of its `WINDOW`.
     """
 
     initial: float = 1.0
@@ -29,13 +30,13 @@ class BackoffPolicy:
     windows: bool = True
 
     def duration(self, failures: int) -> float:
-        """Seconds of backoff after so many failures."""
+        """Return the seconds of backoff after this many failures."""
         if failures == 0:
             return 0.0
         return min(self.maximum, self.initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
     def expiration(self, info: QueuedPodInfo) -> float:
-        """The end of the pod's backoff, or the start of the window that it falls into; stored in the pod's info."""
+        """Return the end of the pod's backoff, or the start of the window that it falls into. Store it in the info."""
         failures = info.consecutive_errors_count or info.unschedulable_count
         if not self.maximum or not failures:
             return -math.inf
@@ -47,7 +48,7 @@ class BackoffPolicy:
         return self.expiration(info) >= self._align(now)
 
     def release_time(self, info: QueuedPodInfo) -> float:
-        """The earliest time at which the pod no longer backs off."""
+        """Return the earliest time at which the pod no longer backs off."""
         expiration = self.expiration(info)
         return expiration + WINDOW if self.windows else math.nextafter(expiration, math.inf)
 
@@ -87,8 +88,7 @@ class BackoffQueue:
         return [*self._refused.ordered(), *self._failed.ordered()]
 
     def add(self, info: QueuedPodInfo) -> None:
-        # By its last attempt, not by its present rejectors: a gate that holds it back after an error is no
-        # rejection.
+        # The last attempt decides: a gate that holds a pod back after an error is no rejection.
         heap = self._failed if info.consecutive_errors_count else self._refused
         heap.push(info.pod.uid, info)
 
@@ -101,7 +101,7 @@ class BackoffQueue:
         return self._refused.remove(uid) or self._failed.remove(uid)
 
     def pop_completed(self, now: float) -> Sequence[QueuedPodInfo]:
-        """Remove the pods whose backoff is over."""
+        """Remove the pods whose backoff is over. Return them."""
         completed: list[QueuedPodInfo] = []
         for heap in (self._refused, self._failed):
             while (first := heap.peek()) is not None and not self._policy.is_backing_off(first, now):
@@ -114,11 +114,11 @@ class BackoffQueue:
         return self._refused.pop()
 
     def peek_early(self) -> QueuedPodInfo | None:
-        """The pod that `pop_early` would remove; it stays."""
+        """Return the pod that `pop_early` would remove, without removing it."""
         return self._refused.peek()
 
     def next_release(self) -> float:
-        """When the next backoff is over; infinity if no pod backs off."""
+        """Return the end of the next backoff; infinity if no pod backs off."""
         if not self:
             return math.inf
         heads = (heap.peek() for heap in (self._refused, self._failed))

@@ -19,7 +19,7 @@ from kschedfw.scheduler.queue.protocol import Place
 class _Changing:
     """A context manager that holds the lock of a queue, and notifies waiting threads on exit.
 
-    It is a class because a context manager made from a generator takes longer than most of what is done in it.
+    A class, since a context manager made from a generator takes longer than most of the work inside.
     """
 
     __slots__ = ("_lock", "_told")
@@ -39,9 +39,7 @@ class _Changing:
 
 
 class BlockingQueue(ABC):
-    """A queue with one reentrant lock, which is held while plugins are called, as in kube-scheduler; they may call
-    back.
-    """
+    """A queue with one reentrant lock, held while plugins are called, as in kube-scheduler; plugins may call back."""
 
     def __init__(self, clock: Clock, nominator: Nominator | None, metrics: MetricsRecorder) -> None:
         self.nominator = Nominator() if nominator is None else nominator
@@ -59,7 +57,7 @@ class BlockingQueue(ABC):
         self._reported: dict[Place, int] = {}
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
-        """The next pod; waits until there is one. None if the queue is closed, or after `timeout` seconds."""
+        """Return the next pod; wait until there is one. None if the queue is closed, or after `timeout` seconds."""
         deadline = math.inf if timeout is None else self._clock.now() + timeout
         with self._condition:
             while True:
@@ -69,7 +67,7 @@ class BlockingQueue(ABC):
                 self._wait_until(min(deadline, self._next_due()))
 
     def try_pop(self) -> QueuedPodInfo | None:
-        """The next pod, or None if there is none now or the queue is closed."""
+        """Return the next pod, or None if there is none now or the queue is closed."""
         with self._lock:
             if self._closed:
                 return None
@@ -81,7 +79,7 @@ class BlockingQueue(ABC):
             return info
 
     def next_deadline(self) -> float | None:
-        """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
+        """Return when to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
         with self._lock:
             due = self._next_due()
         return None if math.isinf(due) else due
@@ -98,7 +96,7 @@ class BlockingQueue(ABC):
             self._in_flight.end_all()
 
     def in_flight_pods(self) -> Sequence[Pod]:
-        """The pods in flight, as they were when they were popped."""
+        """Return the pods in flight, as they were when they were popped."""
         with self._lock:
             return self._in_flight.pods
 
@@ -111,11 +109,11 @@ class BlockingQueue(ABC):
 
     @abstractmethod
     def _next_due(self) -> float:
-        """When time changes something next; infinity if it never does."""
+        """Return the time of the next change that is due; infinity if there is none."""
 
     @abstractmethod
     def _counts(self) -> dict[Place, int]:
-        """Pod counts by place, without pods in flight."""
+        """Return pod counts by place, without pods in flight."""
 
     def _begin_flight(self, info: QueuedPodInfo) -> None:
         info.attempts += 1

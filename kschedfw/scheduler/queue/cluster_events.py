@@ -1,4 +1,4 @@
-"""The cluster events that the queue handles, and which of them a change of an object amounts to.
+"""The cluster events that the queue handles, and their derivation from changes of objects.
 
 Semantics: kube-scheduler v1.36 `framework/events.go`.
 """
@@ -24,24 +24,24 @@ NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, custom_label="UnschedulableTimeout"
 )
-"""A pod has waited for so long that it is retried without asking its plugins."""
+"""The event of a pod that has waited so long that it is retried without asking its plugins."""
 
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
-"""A caller, usually a plugin, wants the pod to be retried."""
+"""The event of a call, usually by a plugin, that wants a pod to be retried."""
 
 RETRY_TIME: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="RetryTime")
-"""The time has come at which a plugin that rejected the pod wants it to be retried."""
+"""The event of the time at which a plugin that rejected a pod wants it to be retried."""
 
 # Not events of the cluster, but reasons for a move, in the same metric.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
-# Nor is this one: it stands for a pod in flight in the list of events for pods in flight.
+# No event of the cluster either: the entry of a pod in the list of events for pods in flight.
 POD_POPPED: Final = "PodPopped"
 
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """The events that the update of a pod amounts to; at least one (`PodSchedulingPropertiesChange`)."""
+    """Return the events of a pod's update; at least one (`PodSchedulingPropertiesChange`)."""
     if new.node_name:
         changes, otherwise = _ASSIGNED_POD_CHANGES, ASSIGNED_POD_UPDATE
     else:
@@ -50,9 +50,7 @@ def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
 
 
 def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
-    """The events that the update of a node amounts to; none if no plugin depends on it
-    (`NodeSchedulingPropertiesChange`).
-    """
+    """Return the events of a node's update; none if no plugin depends on it (`NodeSchedulingPropertiesChange`)."""
     return [event for event, happened in _NODE_CHANGES if happened(old, new)]
 
 
@@ -70,7 +68,7 @@ def _gates_eliminated(old: Pod, new: Pod) -> bool:
 
 
 def _tolerations_changed(old: Pod, new: Pod) -> bool:
-    # Tolerations can only be added, so comparing their number will do.
+    # The API only allows adding tolerations, so comparing their number suffices.
     return len(old.spec.tolerations) != len(new.spec.tolerations)
 
 
@@ -104,7 +102,7 @@ def _declared_features_changed(old: Node, new: Node) -> bool:
 
 
 def _condition_statuses(node: Node) -> dict[str, str]:
-    # Heartbeats change the other fields of conditions all the time.
+    # Only the status: heartbeats change the other fields of conditions all the time.
     return {condition.type: condition.status for condition in node.status.conditions}
 
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_order(items: Iterable[T], before: Callable[[T, T], bool]) -> list[T]:
-    """The items sorted by `before`."""
+    """Return the items sorted by `before`."""
 
     def compare(first: T, second: T) -> int:
         return -1 if before(first, second) else int(before(second, first))
@@ -42,15 +42,15 @@ class KeyedHeap(Generic[T]):
         return None if position is None else self._entries[position][1]
 
     def peek(self) -> T | None:
-        """The first item, which stays."""
+        """Return the first item, without removing it."""
         return self._entries[0][1] if self._entries else None
 
     def ordered(self) -> list[T]:
-        """All items in the order in which they would be popped; for people, since it sorts."""
+        """Return all items in the order in which they would be popped. Sorts them, so it is for people."""
         return in_order((item for _, item in self._entries), self._before)
 
     def push(self, key: str, item: T) -> None:
-        """Add the item, or put it in the place of the one with its key."""
+        """Add the item, or replace the one with its key."""
         position = self._positions.get(key)
         if position is None:
             self._entries.append((key, item))
@@ -60,7 +60,7 @@ class KeyedHeap(Generic[T]):
             self._settle(position)
 
     def pop(self) -> T | None:
-        """Remove the first item."""
+        """Remove and return the first item; None if there is none."""
         return self.remove(self._entries[0][0]) if self._entries else None
 
     def remove(self, key: str) -> T | None:
@@ -131,18 +131,18 @@ class KeyedLine(Generic[T]):
         return self._early.get(key) if item is None else item
 
     def peek(self) -> T | None:
-        """The first item, which stays."""
+        """Return the first item, without removing it."""
         if not self._line:
             return self._early.peek()
         first, early = next(iter(self._line.values())), self._early.peek()
         return early if early is not None and self._before(early, first) else first
 
     def ordered(self) -> list[T]:
-        """All items in the order in which they would be popped; for people, since it sorts."""
+        """Return all items in the order in which they would be popped. Sorts them, so it is for people."""
         return in_order([*self._line.values(), *self._early.ordered()], self._before)
 
     def push(self, key: str, item: T) -> None:
-        """Add the item, or put it in the place of the one with its key."""
+        """Add the item, or replace the one with its key."""
         self._line.pop(key, None)
         last = next(reversed(self._line.values()), None)
         if key in self._early or (last is not None and self._before(item, last)):
@@ -151,7 +151,7 @@ class KeyedLine(Generic[T]):
             self._line[key] = item
 
     def pop(self) -> T | None:
-        """Remove the first item."""
+        """Remove and return the first item; None if there is none."""
         if not self._line:
             return self._early.pop()
         early = self._early.peek()

@@ -1,4 +1,4 @@
-"""Decides whether a pod is retried after an event (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
+"""Decisions whether a pod is retried after an event (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedfw.scheduler.queue.unschedulable import Rejector
 logger = logging.getLogger(__name__)
 
 Subscriptions = Mapping[str, Sequence[ClusterEvent]]
-"""The events that each plugin subscribes to. For a plugin that isn't in here, any event counts."""
+"""The events that each plugin subscribes to. A missing plugin subscribes to all events."""
 
 
 class Requeue(Enum):
-    """What to do with a rejected pod after an event."""
+    """The handling of a rejected pod after an event."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"
@@ -30,9 +30,9 @@ class Requeue(Enum):
 
 
 class QueueingHints:
-    """Calls the queueing hints of the plugins that rejected a pod.
+    """The queueing hints of the plugins that rejected a pod.
 
-    A hint that raises counts as QUEUE: a superfluous attempt is better than a pod that waits forever. `metrics`
+    A hint that raises counts as QUEUE: an unneeded attempt is better than a pod that waits forever. `metrics`
     records how long each hint takes, on `clock`. A subscription without a hint counts as QUEUE.
     """
 
@@ -53,8 +53,9 @@ class QueueingHints:
         return event.is_wildcard or self._of(rejector, event) != ()
 
     def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:
-        """What to do with the pod after one event."""
+        """Return the handling of the pod after one event."""
         rejectors = info.rejector_plugins
+        # No plugin refused it: the last attempt ended with an error, and only backoff delays the next one.
         if not rejectors:
             return Requeue.AFTER_BACKOFF
         if occurrence.event.is_wildcard:
@@ -63,6 +64,8 @@ class QueueingHints:
                 isinstance(occurrence.new, Pod) and occurrence.new.uid == info.pod.uid
             )
             return Requeue.AFTER_BACKOFF if meant else Requeue.SKIP
+        # A pending pod waits for something outside the cluster, not for room, so backoff would only delay it
+        # (KEP-4247).
         if self._any_queues(info, info.pending_plugins, occurrence):
             return Requeue.IMMEDIATELY
         if self._any_queues(info, info.unschedulable_plugins - info.pending_plugins, occurrence):
@@ -70,7 +73,7 @@ class QueueingHints:
         return Requeue.SKIP
 
     def judge_all(self, info: QueuedPodInfo, occurrences: Iterable[Occurrence]) -> Requeue:
-        """What to do with the pod after the events during its flight: the most urgent answer."""
+        """Return the handling of the pod after the events during its flight: the most urgent answer."""
         verdict = Requeue.SKIP
         for occurrence in occurrences:
             match self.judge(info, occurrence):
@@ -83,6 +86,7 @@ class QueueingHints:
         return verdict
 
     def _any_queues(self, info: QueuedPodInfo, plugins: Iterable[str], occurrence: Occurrence) -> bool:
+        # Sorted, so that hints are called in the same order in every run.
         return any(self._queues(info.pod, plugin, occurrence) for plugin in sorted(plugins))
 
     def _queues(self, pod: Pod, plugin: str, occurrence: Occurrence) -> bool:
@@ -102,7 +106,7 @@ class QueueingHints:
         return result is not HintResult.SKIP
 
     def _of(self, rejector: Rejector, event: ClusterEvent) -> tuple[ClusterEvent, ...] | None:
-        """The plugin's subscriptions that match; None if the plugin has no subscriptions, so that any event counts."""
+        """Return the plugin's subscriptions that match; None if the plugin has none, so that any event counts."""
         key = (rejector, event)
         if key not in self._matching:
             profile, plugin = rejector

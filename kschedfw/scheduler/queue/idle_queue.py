@@ -10,8 +10,9 @@ from kschedfw.scheduler.queue.scheduling_queue import SchedulingQueue
 
 
 class IdleQueue(SchedulingQueue):
-    """Keeps no pods, so that none waits for an event, and none is ever popped. It knows who is in flight, and keeps the
-    nominations that pods' statuses name.
+    """A queue that keeps no pods: none waits for an event, and none is ever popped.
+
+    It knows the pods in flight, and keeps the nominations that pods' statuses name.
     """
 
     def add_if_not_present(self, pod: Pod) -> None:
@@ -31,7 +32,7 @@ class IdleQueue(SchedulingQueue):
             self.nominator.delete(pod)
 
     def take(self, pod: Pod) -> QueuedPodInfo:
-        """A queued pod with this state, to be placed.
+        """Return a queued pod with this state, to be placed.
 
         Raises:
             PodInFlightError: the pod is being scheduled or bound.

@@ -24,7 +24,7 @@ class Occurrence:
 
 @attrs.define(eq=False)
 class Flight:
-    """A pod in flight: its state when it was popped, where its events begin, and whether it was deleted since."""
+    """A pod in flight: its state when it was popped, the start of its events, and whether it was deleted since."""
 
     pod: Pod
     begin: int
@@ -34,16 +34,16 @@ class Flight:
 class InFlight:
     """All flights, and one list of events for all of them.
 
-    A flight's events are those from its start to the end of the list. Events before the start of the oldest flight
-    are dropped, so without flights there are none. `metrics` records how many are kept; a flight counts as one
-    event, as in kube-scheduler.
+    A flight's events are those from its start to the end of the list. Events before the start of the oldest
+    flight are dropped, so without flights there are none. `metrics` records the number of kept events; a flight
+    counts as one event, as in kube-scheduler.
     """
 
     def __init__(self, metrics: MetricsRecorder = NO_METRICS) -> None:
         self._metrics = metrics if listens(metrics) else None
         self._flights: OrderedDict[str, Flight] = OrderedDict()  # oldest first
         self._events: list[Occurrence] = []
-        self._dropped = 0  # how many events came before the first in the list
+        self._dropped = 0  # the number of events before the first in the list
 
     def __len__(self) -> int:
         return len(self._flights)

@@ -28,7 +28,7 @@ PreCheck = Callable[[Pod], bool]
 
 
 class PodAlreadyQueuedError(KschedfwError):
-    """A pod was returned to the queue while it is queued: each popped pod may be returned only once."""
+    """The error of returning a pod that is queued already: each popped pod may be returned only once."""
 
     def __init__(self, pod: Pod, place: Place) -> None:
         super().__init__(pod, place)
@@ -40,7 +40,7 @@ class PodAlreadyQueuedError(KschedfwError):
 
 
 class PodInFlightError(KschedfwError):
-    """A pod that is being scheduled or bound can't be taken out of the queue."""
+    """The error of taking a pod out of the queue that is being scheduled or bound."""
 
     def __init__(self, pod: Pod) -> None:
         super().__init__(pod)
@@ -75,8 +75,7 @@ class PodQueue(Protocol):
         ...
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
-        """Take back a pod whose attempt failed, and end its flight. A pod that was deleted in the meantime is
-        dropped.
+        """Take back a pod whose attempt failed, and end its flight; drop it if it was deleted in the meantime.
 
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
@@ -84,11 +83,11 @@ class PodQueue(Protocol):
         ...
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
-        """The next pod; waits until there is one. None if the queue is closed, or after `timeout` seconds."""
+        """Return the next pod; wait until there is one. None if the queue is closed, or after `timeout` seconds."""
         ...
 
     def try_pop(self) -> QueuedPodInfo | None:
-        """The next pod, or None if there is none now."""
+        """Return the next pod, or None if there is none now."""
         ...
 
     def take(self, pod: Pod) -> QueuedPodInfo:
@@ -100,11 +99,11 @@ class PodQueue(Protocol):
         ...
 
     def take_members(self, pods: Iterable[Pod]) -> Sequence[QueuedPodInfo]:
-        """Pop those of the pods that wait here and aren't gated."""
+        """Pop the pods among these that wait here and aren't gated."""
         ...
 
     def next_deadline(self) -> float | None:
-        """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
+        """Return when to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
         ...
 
     def done(self, uid: str) -> None:
@@ -124,12 +123,13 @@ class PodQueue(Protocol):
         ...
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
-        """Call `activate` at that time, in seconds on the queue's clock, for those of the pods that still wait."""
+        """Call `activate` at that time, in seconds on the queue's clock, for the pods that still wait then."""
         ...
 
     def wake_times(self) -> Mapping[str, float]:
-        """By uid, the times at which plugins have asked for pods to be tried again; without ends of backoff and the
-        flush.
+        """Return the times at which plugins have asked for pods to be tried again, by uid.
+
+        Ends of backoff and the flush aren't included.
         """
         ...
 
@@ -151,11 +151,11 @@ class PodQueue(Protocol):
         ...
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose backoff is over. `pop` and `try_pop` do it."""
+        """Make the pods active whose backoff is over. `pop` and `try_pop` call it."""
         ...
 
     def flush_unschedulable_leftover(self) -> None:
-        """Retry pods that have waited for an event for too long. `pop` and `try_pop` do it."""
+        """Retry pods that have waited for an event for too long. `pop` and `try_pop` call it."""
         ...
 
     def close(self) -> None:
@@ -163,15 +163,15 @@ class PodQueue(Protocol):
         ...
 
     def place(self, uid: str) -> Place | None:
-        """The pod's place; None for an unknown pod."""
+        """Return the pod's place; None for an unknown pod."""
         ...
 
     def counts(self) -> Mapping[Place, int]:
-        """How many pods are in each place, without those in flight."""
+        """Return the number of pods in each place, without those in flight."""
         ...
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The pods in the queue, without those in flight, and a summary of how many are in each place."""
+        """Return the pods in the queue, without those in flight, and a summary of their number by place."""
         ...
 
     def in_flight_pods(self) -> Sequence[Pod]: ...

@@ -45,15 +45,15 @@ class SchedulingQueue(BlockingQueue):
     """Pods that wait to be scheduled, in the order of the profiles' queue sort plugin. See `PodQueue`.
 
     A pod is *active* if it can be popped. It is *backing off* for a while after an attempt that failed, before it is
-    tried again. It is *unschedulable* until an event makes another attempt worth while, as the queueing hints of the
-    plugins that rejected it decide, or until `unschedulable_timeout` seconds have passed. It is *gated* while a
+    tried again. It is *unschedulable* until an event makes another attempt worthwhile (decided by the queueing hints
+    of the plugins that rejected it), or until `unschedulable_timeout` seconds have passed. It is *gated* while a
     pre_enqueue plugin holds it back. And it is *in flight* while it is being scheduled or bound. It is always in
     exactly one of these places.
 
     The queue has no threads: changes that are due with time are made by `pop`, `try_pop` and the two `flush_…`
     methods.
 
-    Semantics are those of kube-scheduler v1.36 with its default feature gates, and with these of its later fixes:
+    Semantics are those of kube-scheduler v1.36 with its default feature gates, plus these later fixes:
     gated pods take part in the flush after `unschedulable_timeout`; bound pods that appear or change are announced
     to every plugin that subscribed to them, not to those of inter-pod affinity and topology spread alone; a
     nomination counts also while its pod is gated. kube-scheduler looks into its informers' store before it requeues
@@ -64,7 +64,7 @@ class SchedulingQueue(BlockingQueue):
         clock: the source of the time.
         nominator: shared with the frameworks.
         initial_backoff: seconds of backoff after the first failure; it doubles with each more.
-        max_backoff: seconds at most; 0 for no backoff.
+        max_backoff: the longest backoff, in seconds; 0 for no backoff.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         pop_from_backoff: whether a refused pod that backs off is popped if no pod is active
             (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
@@ -166,8 +166,8 @@ class SchedulingQueue(BlockingQueue):
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
         """Take back a pod whose attempt failed, with the plugins that rejected it, and end its flight.
 
-        Without such plugins the attempt ended with an error, and the pod is tried again after backoff. Otherwise it
-        is tried again if an event during its flight may help; else it is unschedulable.
+        Without such plugins the attempt ended with an error, and the pod is tried again after backoff.
+        Otherwise it is tried again if an event during its flight may help; else it is unschedulable.
 
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
@@ -220,14 +220,15 @@ class SchedulingQueue(BlockingQueue):
             return info
 
     def take_members(self, pods: Iterable[Pod]) -> Sequence[QueuedPodInfo]:
-        """Pop those of the pods that wait here and aren't gated; they are in flight from now on."""
+        """Pop the pods among these that wait here and aren't gated; they are in flight from now on."""
         with self._changing:
             self._sub_queues.wakes += 1
             taken = []
             for pod in pods:
                 if (info := self._sub_queues.take_member(pod.uid)) is not None:
                     self._appointments.cancel(pod.uid)
-                    # As in kube-scheduler, so members don't keep room for each other. A failure nominates again.
+                    # As in kube-scheduler: otherwise members would keep room for each other. A failure nominates the
+                    # pod again.
                     self.nominator.delete(pod)
                     self._begin_flight(info)
                     taken.append(info)
@@ -263,8 +264,9 @@ class SchedulingQueue(BlockingQueue):
                     self._appointments.add(pod.uid, time)
 
     def wake_times(self) -> Mapping[str, float]:
-        """By uid, the times at which plugins have asked for pods to be tried again; without ends of backoff and the
-        flush.
+        """Return the times at which plugins have asked for pods to be tried again, by uid.
+
+        Ends of backoff and the flush aren't included.
         """
         with self._lock:
             times = self._sub_queues.unschedulable.retry_times()
@@ -289,6 +291,8 @@ class SchedulingQueue(BlockingQueue):
                     [info for info in candidates if pre_check is None or pre_check(info.pod)],
                     Occurrence(event, old, new),
                 )
+            # For pods in flight: if they are refused, the event may help their next attempt, so `judge_all`
+            # sees it.
             self._in_flight.record(event, old, new)
 
     def assigned_pod_added(self, pod: Pod) -> None:
@@ -308,7 +312,7 @@ class SchedulingQueue(BlockingQueue):
     def flush_unschedulable_leftover(self) -> None:
         """Try the pods again that have been unschedulable or gated for longer than the timeout.
 
-        And those for which a plugin has set a time that has come.
+        Also try pods for which a plugin has set a time that has come.
         """
         with self._changing:
             now = self._clock.now()
@@ -330,31 +334,29 @@ class SchedulingQueue(BlockingQueue):
     # Contents
 
     def place(self, uid: str) -> Place | None:
-        """The pod's place; None for an unknown pod."""
+        """Return the pod's place; None for an unknown pod."""
         with self._lock:
             return Place.IN_FLIGHT if uid in self._in_flight else self._sub_queues.place(uid)
 
     def get(self, uid: str) -> QueuedPodInfo | None:
-        """The pod with its history; None if it is in flight or unknown."""
+        """Return the pod with its history; None if it is in flight or unknown."""
         with self._lock:
             return self._sub_queues.find(uid)
 
     def counts(self) -> Mapping[Place, int]:
-        """How many pods are in each place, without those in flight."""
+        """Return the number of pods in each place, without those in flight."""
         with self._lock:
             return self._sub_queues.counts()
 
     def next_pod(self) -> Pod | None:
-        """The pod that `try_pop` would give now; it stays."""
+        """Return the pod that `try_pop` would return now, without removing it."""
         with self._lock:
             self._do_what_is_due(self._clock.now())
             info = self._sub_queues.peek()
             return None if info is None else info.pod
 
     def pods_in(self, place: Place) -> Sequence[Pod]:
-        """The pods in a place: active ones in the order in which they would be popped, others in the order of
-        arrival.
-        """
+        """Return the pods in a place: active ones in the order of popping, others in the order of arrival."""
         with self._lock:
             match place:
                 case Place.IN_FLIGHT:
@@ -369,7 +371,7 @@ class SchedulingQueue(BlockingQueue):
             return [info.pod for info in infos]
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The pods in the queue, without those in flight, and how many are in each place, in kube-scheduler's words."""
+        """Return the pods in the queue, without those in flight, and kube-scheduler's summary of numbers by place."""
         with self._lock:
             active, backoff = self.pods_in(Place.ACTIVE), self.pods_in(Place.BACKOFF)
             waiting = [info.pod for info in self._sub_queues.unschedulable.ordered()]
@@ -377,7 +379,7 @@ class SchedulingQueue(BlockingQueue):
         return [*active, *backoff, *waiting], summary
 
     def in_flight_events(self) -> Sequence[ClusterEvent]:
-        """The events that are kept for the pods in flight."""
+        """Return the events that are kept for the pods in flight."""
         with self._lock:
             return [occurrence.event for occurrence in self._in_flight.events]
 
@@ -403,6 +405,7 @@ class SchedulingQueue(BlockingQueue):
         self._sub_queues.rearrange(info)
         self.nominator.update(old, info.pod_info)
         for event in _changes(old, new):
+            # An earlier event of this update has moved the pod already.
             if new.uid not in self._sub_queues.unschedulable:
                 return
             verdict = self._hints.judge(info, Occurrence(event, old, new))
@@ -455,7 +458,7 @@ class SchedulingQueue(BlockingQueue):
 
 
 def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """The events that an update amounts to; none if nothing has changed, as when all objects are listed anew."""
+    """Return the events of an update; none if nothing has changed, as after a new listing of all objects."""
     version = new.metadata.resource_version
     if old is new or (version and version == old.metadata.resource_version):
         return ()

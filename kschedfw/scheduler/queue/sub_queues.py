@@ -43,7 +43,7 @@ class SubQueues:
         self._metrics = metrics
         self._rejections = Rejections(metrics)
         self.wakes = 0
-        """Counts what has made pods active; see `QueuedPodInfo.initial_attempt_sequence`."""
+        """The number of events and calls that made pods active; see `QueuedPodInfo.initial_attempt_sequence`."""
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         return self.active.get(uid) or self.backoff.get(uid) or self.unschedulable.get(uid)
@@ -68,12 +68,12 @@ class SubQueues:
         }
 
     def peek(self) -> QueuedPodInfo | None:
-        """The pod that `pop` would remove; it stays."""
+        """Return the pod that `pop` would remove, without removing it."""
         info = self.active.peek()
         return self.backoff.peek_early() if info is None and self._pop_from_backoff else info
 
     def pop(self) -> QueuedPodInfo | None:
-        """Remove the first active pod, or where there is none, the first one that may be popped from backoff."""
+        """Remove the first active pod, or if there is none, the first one that may be popped from backoff."""
         info = self.active.pop()
         if info is None and self._pop_from_backoff:
             info = self.backoff.pop_early()
@@ -109,7 +109,7 @@ class SubQueues:
             self.to_active(info, event)
 
     def to_active(self, info: QueuedPodInfo, event: str, *, passed_gates: bool = False) -> None:
-        """Make active a pod that isn't backing off, unless it is gated."""
+        """Make a pod active that isn't backing off, unless it is gated."""
         if not passed_gates and self._is_held_back(info):
             self._park(info, event)
             return
@@ -120,13 +120,13 @@ class SubQueues:
         self._metrics.pod_incoming(Place.ACTIVE, event)
 
     def note_first_attempt(self, info: QueuedPodInfo) -> None:
-        """Keep when the pod became active for the first time."""
+        """Record the time at which the pod became active for the first time."""
         if info.initial_attempt_timestamp is None:
             info.initial_attempt_timestamp = self._clock.now()
             info.initial_attempt_sequence = self.wakes
 
     def take_member(self, uid: str) -> QueuedPodInfo | None:
-        """Remove a pod whose fellow member was popped; None if it isn't here, or is held back by a gate.
+        """Remove a pod whose fellow member was popped; return None if it isn't here, or is held back by a gate.
 
         Its backoff is ignored, as in kube-scheduler.
         """
@@ -141,7 +141,7 @@ class SubQueues:
         return info
 
     def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
-        """Make active a pod that was just removed from backoff."""
+        """Make a pod active that was just removed from backoff."""
         self.to_active(info, event, passed_gates=self._pop_from_backoff)
 
     def _to_backoff(self, info: QueuedPodInfo, event: str) -> None:
@@ -160,8 +160,9 @@ class SubQueues:
         self._rejections.count(info)
 
     def _is_held_back(self, info: QueuedPodInfo) -> bool:
-        """Run the pre_enqueue plugins of the pod's profile; True if one rejects the pod, which is stored in its
-        info.
+        """Run the pre_enqueue plugins of the pod's profile.
+
+        Return whether one rejects the pod; store it in the info.
         """
         profile = self._profiles.get(info.pod.spec.scheduler_name)
         if profile is not None:
@@ -170,24 +171,25 @@ class SubQueues:
                 info.retry_at = self._later(status.retry_at)
                 info.gating_plugin = status.plugin
                 info.unschedulable_plugins.add(status.plugin)
-                # The flush leads to no attempt.
+                # The flush leads to no attempt, so no attempt may be counted as due to it.
                 info.was_flushed_from_unschedulable = False
                 return True
         info.gating_plugin = ""
         return False
 
     def _later(self, time: float | None) -> float | None:
-        """When to call a gate again: at that time, but not repeatedly if it isn't in the future."""
+        """Return when to call a gate again: at `time`, but a window later if it isn't in the future."""
+        # A gate that always names a past time would otherwise be called without end.
         now = self._clock.now()
         return now + WINDOW if time is not None and time <= now else time
 
 
 class Rejections:
-    """Counts the rejected pods in the queue for the metric `unschedulable_pods`. Not thread-safe.
+    """The counts of rejected pods in the queue for the metric `unschedulable_pods`. Not thread-safe.
 
-    A pod counts for each plugin that rejected it in its last attempt or keeps it gated, from its return to the queue
-    until it is popped or deleted. kube-scheduler keeps counting pods that are deleted while they are active or back
-    off; here only existing pods count.
+    A pod counts for each plugin that rejected it in its last attempt or keeps it gated, from its return to the
+    queue until it is popped or deleted. kube-scheduler keeps counting pods that are deleted while they are
+    active or back off; here only existing pods count.
     """
 
     def __init__(self, metrics: MetricsRecorder) -> None:

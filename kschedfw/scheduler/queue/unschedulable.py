@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 
 Rejector = tuple[str, str]
-"""Profile and plugin; the plugin is empty for a pod that no plugin has rejected."""
+"""A profile's name and a plugin's; the plugin is empty for a pod that no plugin has rejected."""
 
 
 class UnschedulablePool:
-    """Rejected and gated pods, indexed by the plugins that rejected them, so that an event costs nothing for other
-    pods.
+    """Rejected and gated pods, indexed by the plugins that rejected them: an event costs nothing for other pods.
 
     A pod is overdue after `timeout` seconds without an attempt, or at a time that a plugin has set.
     """
@@ -24,7 +23,7 @@ class UnschedulablePool:
         self._rejectors: dict[str, tuple[Rejector, ...]] = {}
         self._by_rejector: dict[Rejector, dict[str, QueuedPodInfo]] = {}
         self._gated: set[str] = set()
-        # No pod is overdue before this time. It may be too early, since pods leave.
+        # No pod is overdue before this time. It is a lower bound: it isn't raised when pods leave.
         self._none_due_until = math.inf
 
     def __len__(self) -> int:
@@ -41,7 +40,7 @@ class UnschedulablePool:
         return self._infos.get(uid)
 
     def ordered(self) -> Sequence[QueuedPodInfo]:
-        """All pods in the order in which they entered the queue."""
+        """Return all pods in the order in which they entered the queue."""
         return sorted(self._infos.values(), key=_sequence)
 
     def put(self, info: QueuedPodInfo) -> None:
@@ -69,7 +68,7 @@ class UnschedulablePool:
         return info
 
     def rejected_by(self, concerned: Callable[[Rejector], bool]) -> Sequence[QueuedPodInfo]:
-        """The pods rejected by any of the `concerned` rejectors, in the order in which they entered the queue."""
+        """Return the pods rejected by any of the `concerned` rejectors, in the order of their arrival in the queue."""
         if not self._infos:
             return ()
         found: dict[str, QueuedPodInfo] = {}
@@ -79,7 +78,7 @@ class UnschedulablePool:
         return sorted(found.values(), key=_sequence)
 
     def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
-        """Pods that have waited for an event for longer than the timeout."""
+        """Return the pods that have waited for an event for longer than the timeout."""
         if now <= self._none_due_until:
             return ()
         overdue = [info for info in self.ordered() if now > self._last_due(info)]
@@ -89,18 +88,19 @@ class UnschedulablePool:
         return overdue
 
     def next_due(self) -> float:
-        """A time before which no pod is overdue; infinity if there are no pods."""
+        """Return a time before which no pod is overdue; infinity if there are no pods."""
         return math.nextafter(self._none_due_until, math.inf) if self._infos else math.inf
 
     def retry_times(self) -> dict[str, float]:
-        """By uid, the times at which plugins want pods tried again."""
+        """Return the times at which plugins want pods tried again, by uid."""
         if math.isinf(self._none_due_until):
             return {}
         return {uid: info.retry_at for uid, info in self._infos.items() if info.retry_at is not None}
 
     def _last_due(self, info: QueuedPodInfo) -> float:
-        """The time from which on the pod is overdue."""
+        """Return the time after which the pod is overdue."""
         since = info.timestamp if info.flush_timestamp is None else max(info.timestamp, info.flush_timestamp)
+        # `overdue` takes pods later than this time; one step earlier makes `retry_at` itself count.
         timeout = since + self._timeout
         return timeout if info.retry_at is None else min(timeout, math.nextafter(info.retry_at, -math.inf))
 
