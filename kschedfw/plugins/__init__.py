@@ -1,6 +1,6 @@
 """The in-tree plugins, one module or package each, found through the entry-point group `kschedfw` like all others.
 
-Modules whose names begin with an underscore hold what several of them share; they are no plugins. The names in
+Modules whose names begin with an underscore are no plugins; several plugins share them. The names in
 `__init__.pyi` are for plugins of other distributions that follow an in-tree one.
 """
 

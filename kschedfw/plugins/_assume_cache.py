@@ -14,8 +14,9 @@ T = TypeVar("T", bound=Named)
 class AssumeCache(Generic[T]):
     """Objects of one kind: the state in the cluster, or the later state that is assumed.
 
-    What is assumed was made from a state of the cluster's, whose version it still has. It counts until the cluster has
-    a newer one, be that the confirmation or somebody else's change, or until it is given up. Thread-safe.
+    An assumed state was made from a state in the cluster, whose version it still has. It is valid until the
+    cluster has a newer version (the confirmation or another client's change), or until it is given up.
+    Thread-safe.
     """
 
     def __init__(self, kind: type[T], cluster: ClusterClient) -> None:
@@ -24,7 +25,7 @@ class AssumeCache(Generic[T]):
         self._assumed: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
-        """The object as it is or is assumed to be; None where the cluster has none."""
+        """Return the object as it is or is assumed to be; None if the cluster has none."""
         present = self._cluster.get(self._kind, key)
         if present is None:
             self._assumed.pop(key, None)
@@ -32,7 +33,7 @@ class AssumeCache(Generic[T]):
         return self._latest(present)
 
     def list(self) -> Sequence[T]:
-        """All objects that the cluster has, in its order."""
+        """Return all objects that the cluster has, in its order."""
         present = self._cluster.list(self._kind)
         return [self._latest(obj) for obj in present] if self._assumed else present
 
@@ -48,13 +49,13 @@ class AssumeCache(Generic[T]):
         return True
 
     def restore(self, obj: T) -> None:
-        """Drop the assumed state; does nothing if another state was assumed since."""
+        """Drop the assumed state, unless another state was assumed since."""
         if self._assumed.get(obj.key) is obj:
             self._assumed.pop(obj.key, None)
 
     @property
     def assumed(self) -> Sequence[T]:
-        """Assumed states that the cluster doesn't have yet."""
+        """The assumed states that the cluster doesn't have yet."""
         return [obj for key, obj in tuple(self._assumed.items()) if self.get(key) is obj]
 
     def _latest(self, present: T) -> T:
@@ -68,6 +69,6 @@ class AssumeCache(Generic[T]):
 
 
 def _version(obj: Named) -> int:
-    """The resource version as a number; 0 for a text that is none, as tests may have."""
+    """Return the resource version as a number; 0 for a text that is no number, as tests may have."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else 0

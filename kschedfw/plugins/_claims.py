@@ -8,21 +8,23 @@ from kschedfw.api.volumes import claim_name, is_claim_of
 
 
 class VolumeError(KschedfwError):
-    """The volumes of a pod can't be determined."""
+    """The error of a pod's volumes that can't be determined."""
 
 
 class ClaimNotFoundError(VolumeError):
-    """A claim of a pod without a node doesn't exist."""
+    """The error of an unbound pod whose claim doesn't exist."""
 
 
 def claim_of(
     cluster: ClusterClient, pod: Pod, volume: Volume, *, is_new: bool = False
 ) -> PersistentVolumeClaim | None:
-    """The claim behind the pod's volume; None if the volume has none, or for a running pod whose claim doesn't exist.
+    """Return the claim behind the pod's volume; None if the volume has none.
+
+    Also return None for a running pod whose claim doesn't exist.
 
     Raises:
         ClaimNotFoundError: a new pod's claim doesn't exist.
-        VolumeError: the volume names no claim, or that of its name was made for someone else.
+        VolumeError: the volume names no claim, or the claim of that name was made for another pod.
     """
     name = claim_name(pod, volume)
     if name is None:
@@ -40,12 +42,12 @@ def claim_of(
 
 
 def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeClaim | None:
-    """The claim of that name in the pod's namespace."""
+    """Return the claim of that name in the pod's namespace; None if there is none."""
     return cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Return whether the pod names the claim in its volumes. Claims of generic ephemeral volumes have no such name."""
+    """Whether the pod names the claim in its volumes. Claims of generic ephemeral volumes aren't named there."""
     return pod.namespace == claim.namespace and any(
         volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
         for volume in pod.storage

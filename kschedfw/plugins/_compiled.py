@@ -1,8 +1,8 @@
 """The scores of CPU and memory, or any two resources, of many nodes, in loops that Numba compiles (extra `fast`).
 
-They give the numbers of the NumPy forms in a fraction of the time, since no arrays are made in between, and amounts in
-float64 are worked on four at a time. Only int32 can be made of four floats at once, hence the detour from float64 to
-int64. `compiled_scores` says where they hold.
+They give the numbers of the NumPy forms in a fraction of the time, since no arrays are made in between, and
+four amounts in float64 are worked on at a time. Four floats can only be converted at once to int32, hence the
+detour from float64 to int64. `compiled_scores` checks for which amounts they are exact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def least_allocated(
     used_2: FloatArray,
     request_2: float,
 ) -> IntArray:
-    """See `ScoreOfTwo`."""
+    """Return the scores of least allocation, as `ScoreOfTwo` defines."""
     scores = np.empty(len(used), np.int64)
     for k in range(len(used)):
         scores[k] = np.int32(
@@ -43,7 +43,7 @@ def balanced_allocation(
     used_2: FloatArray,
     request_2: float,
 ) -> IntArray:
-    """See `ScoreOfTwo`."""
+    """Return the scores of balanced allocation, as `ScoreOfTwo` defines."""
     scores = np.empty(len(used), np.int64)
     for k in range(len(used)):
         scores[k] = np.int32(

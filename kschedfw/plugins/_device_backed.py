@@ -19,7 +19,7 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 class DeviceBacked:
     """The device-backed resources that a pod requests.
 
-    A node that has the resource as an allocatable amount provides that instead.
+    A node that has such a resource as an allocatable amount provides the amount instead of devices.
     """
 
     def __init__(self, resources: Sequence[str], manager: DeviceManager) -> None:
@@ -28,12 +28,12 @@ class DeviceBacked:
 
     @classmethod
     def of(cls, pod: Pod, manager: DeviceManager) -> DeviceBacked | None:
-        """The device-backed resources of the pod at this time; None if there are none."""
+        """Return the device-backed resources of the pod at this time; None if there are none."""
         resources = manager.resources_of(pod)
         return cls(resources, manager) if resources else None
 
     def without(self, demand: Resource, info: NodeInfo) -> Resource:
-        """The demand without the resources that DynamicResources has to provide on the node."""
+        """Return the demand without the resources that DynamicResources has to provide on the node."""
         there = info.allocatable.scalar_resources
         kept = {
             name: amount
@@ -43,7 +43,7 @@ class DeviceBacked:
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def without_any(self, demand: Resource, nodes: NodeTable, rows: IntArray) -> Resource | None:
-        """The demand without all device-backed resources; None if one of the nodes has an allocatable amount of one."""
+        """Return the demand without all device-backed resources; None if a node has an allocatable amount of one."""
         kept = {
             name: amount for name, amount in demand.scalar_resources.items() if name not in self._resources
         }
@@ -53,13 +53,13 @@ class DeviceBacked:
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def counts_for(self, plan: Plan) -> bool:
-        """Return whether scores of the plan depend on devices: one of its resources is device-backed."""
+        """Whether scores of the plan depend on devices: one of its resources is device-backed."""
         return any(resource.name in self._resources for resource, _ in plan)
 
     def on_node(self, resource: ScoredResource, info: NodeInfo) -> tuple[int, int]:
-        """The total and the used amount of a scored resource on a node.
+        """Return the total and the used amount of a scored resource on a node.
 
-        These are devices if a class is behind the resource and the node doesn't offer it otherwise.
+        Both count devices if a class backs the resource and the node has no allocatable amount of it.
         """
         allocatable, used = resource.on_node(info)
         if allocatable or resource.name not in self._resources:

@@ -1,4 +1,4 @@
-"""Errors of label selectors that a validating API server would have refused.
+"""The errors of label selectors that a validating API server would have refused.
 
 Texts: apimachinery `metav1.LabelSelectorAsSelector` and `labels.NewRequirement` (v1.36).
 """
@@ -15,9 +15,9 @@ from kschedfw.api.names import label_value_problems, qualified_name_problems
 
 @functools.lru_cache(maxsize=4096)
 def selector_error(selector: LabelSelector | None) -> str | None:
-    """Why the selector can't be compiled, if it can't; of several bad requirements the first.
+    """Return the first reason why the selector can't be compiled; None if it can.
 
-    Kept, since the pods of one controller share their selectors.
+    Cached, since the pods of one controller share their selectors.
     """
     if selector is None:
         return None
@@ -30,7 +30,7 @@ def selector_error(selector: LabelSelector | None) -> str | None:
 
 
 def joined(errors: list[str]) -> str:
-    """Several errors in one text (apimachinery `errors.Aggregate`)."""
+    """Return several errors in one text (apimachinery `errors.Aggregate`)."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 

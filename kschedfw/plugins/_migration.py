@@ -1,4 +1,4 @@
-"""In-tree volume plugins and the CSI drivers that have taken their place (csi-translation-lib)."""
+"""The in-tree volume plugins and the CSI drivers that have replaced them (csi-translation-lib)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _EBS_ID: Final = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(KschedfwError):
-    """An in-tree volume can't be translated to CSI."""
+    """The error of an in-tree volume that can't be translated to CSI."""
 
 
 def _handle_of_ebs(volume_id: str) -> str:
-    """The volume's own id, taken from Kubernetes' form `aws://<zone>/<id>` if it has that form."""
+    """Return the volume's id, extracted from Kubernetes' form `aws://<zone>/<id>` if it has that form."""
     if not volume_id.startswith("aws://"):
         return volume_id
     handle = urlsplit(volume_id).path.strip("/")
@@ -34,7 +34,7 @@ def _handle_of_ebs(volume_id: str) -> str:
 
 
 def _handle_of_gce(name: str, zones: str = "") -> str:
-    """The disk's path; `zones` is the volume's label, which has several for a regional disk."""
+    """Return the disk's path; `zones` is the volume's label, which has several zones for a regional disk."""
     place, names = "zones/UNSPECIFIED", zones.split("__")
     if len(names) > 1:
         place = f"regions/{_region_of(names)}"
@@ -44,7 +44,7 @@ def _handle_of_gce(name: str, zones: str = "") -> str:
 
 
 def _region_of(zones: list[str]) -> str:
-    """The region that all of these zones, `<locale>-<region>-<zone>`, are in."""
+    """Return the common region of these zones, `<locale>-<region>-<zone>`."""
     regions = {zone.rpartition("-")[0] for zone in zones}
     if len(regions) != 1 or any(zone.count("-") != 2 for zone in zones):
         raise TranslationError(f"failed to get region from zones: {zones}")
@@ -53,9 +53,9 @@ def _region_of(zones: list[str]) -> str:
 
 @attrs.frozen
 class InTreePlugin:
-    """An in-tree plugin: its name, its driver, the field of its source, and the handle that the driver knows it by.
+    """An in-tree plugin: its name, its driver, the field of its source, and the function to the driver's handle.
 
-    `counts` is False for those whose volumes NodeVolumeLimits leaves out, migrated or not.
+    `counts` is False for plugins whose volumes NodeVolumeLimits omits, migrated or not.
     """
 
     name: str
@@ -65,11 +65,11 @@ class InTreePlugin:
     counts: bool = True
 
     def inline_handle(self, volume: Volume) -> str:
-        """The CSI volume handle of a pod's own volume. Raises TranslationError."""
+        """Return the CSI volume handle of a pod's own volume. Raises TranslationError."""
         return self.handle(getattr(volume, self.field))
 
     def handle_of(self, volume: PersistentVolume) -> str:
-        """The CSI volume handle of a persistent volume. Raises TranslationError."""
+        """Return the CSI volume handle of a persistent volume. Raises TranslationError."""
         disk = volume.spec.gce_persistent_disk
         if disk is not None:
             zones = next((volume.labels[key] for key in _ZONE_LABELS if volume.labels.get(key)), "")
@@ -77,7 +77,7 @@ class InTreePlugin:
         return self.handle(getattr(volume.spec, self.field))
 
     def is_migrated(self, csi_node: CSINode | None) -> bool:
-        """Return whether the in-tree plugin is migrated on the node: its CSI driver handles the volumes."""
+        """Whether the in-tree plugin is migrated on the node: its CSI driver handles the volumes."""
         if csi_node is None or not self.counts:
             return False
         return self.name in csi_node.annotations.get(MIGRATED_PLUGINS, "").split(",")
@@ -124,11 +124,11 @@ ALL_MIGRATED: Final = CSINode(
 
 
 def plugin_named(name: str) -> InTreePlugin | None:
-    """The in-tree plugin of that name, which is also what storage classes call it as provisioner."""
+    """Return the in-tree plugin of that name, which storage classes use as provisioner; None if there is none."""
     return _BY_NAME.get(name)
 
 
 def plugin_of(volume: Volume | PersistentVolume) -> InTreePlugin | None:
-    """The in-tree plugin of a pod's own volume or of a persistent volume; None for all other volumes."""
+    """Return the in-tree plugin of a pod's own volume or of a persistent volume; None for all other volumes."""
     sources = volume.spec if isinstance(volume, PersistentVolume) else volume
     return next((plugin for plugin in _PLUGINS if getattr(sources, plugin.field) is not None), None)

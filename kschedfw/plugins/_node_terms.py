@@ -1,8 +1,8 @@
 """Compiled node selector terms, and the errors in terms that a validating API server would have refused.
 
-kube-scheduler compiles each term and treats one that doesn't compile as matching no node, even if taken literally it
-would: `NotIn` with a value that can't be a label matches nothing. Semantics: component-helpers
-`nodeaffinity` and apimachinery `labels.NewRequirement`.
+kube-scheduler treats a term that doesn't compile as matching no node, even where a literal reading would match:
+`NotIn` with a value that can't be a label matches nothing. Semantics: component-helpers `nodeaffinity` and
+apimachinery `labels.NewRequirement`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
 
 
 def in_any_order(affinity: NodeAffinity | None) -> Hashable:
-    """The terms of an affinity, in whatever order they, their requirements and values are: a signature for batching."""
+    """Return a signature of an affinity's terms, the same for any order of terms, requirements and values."""
     if affinity is None:
         return None
     required = () if affinity.required is None else affinity.required.node_selector_terms
@@ -56,9 +56,10 @@ def _sorted(requirements: Sequence[Requirement]) -> _Requirements:
 
 @attrs.frozen
 class RequiredNodeAffinity:
-    """Which nodes a pod's `nodeSelector` and required node affinity allow (component-helpers `RequiredNodeAffinity`).
+    """The nodes that a pod's `nodeSelector` and required node affinity allow.
 
-    `terms` is None where the pod has no required node affinity; no term at all allows no node.
+    `terms` is None if the pod has no required node affinity; an empty tuple allows no node. Semantics:
+    component-helpers `RequiredNodeAffinity`.
     """
 
     labels: tuple[tuple[str, str], ...] = ()
@@ -76,7 +77,7 @@ class RequiredNodeAffinity:
         return self.terms is None or any_matches(self.terms, node)
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
-        """`allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
+        """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
         allowed = np.ones(len(rows), dtype=np.bool_)
         for key, value in self.labels:
             column = nodes.label(key)
@@ -103,7 +104,7 @@ def any_matches(terms: Sequence[NodeSelectorTerm], node: Node) -> bool:
 
 
 def any_mask(terms: Sequence[NodeSelectorTerm], nodes: NodeTable, rows: IntArray) -> Mask:
-    """`any_matches` for many nodes."""
+    """Return `any_matches` for many nodes, shape (k,)."""
     matched = np.zeros(len(rows), dtype=np.bool_)
     for term in terms:
         matched |= term_mask(term, nodes, rows)
@@ -111,7 +112,7 @@ def any_mask(terms: Sequence[NodeSelectorTerm], nodes: NodeTable, rows: IntArray
 
 
 def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
-    """The nodes that a term matches, shape (k,), by the rules of its `matches`."""
+    """Return the nodes that a term matches as a mask, shape (k,), by the rules of its `matches`."""
     if is_empty(term):
         return np.zeros(len(rows), dtype=np.bool_)
     matched = np.ones(len(rows), dtype=np.bool_)
@@ -125,14 +126,14 @@ def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
 
 
 def _field(nodes: NodeTable, key: str) -> EncodedColumn[str | None]:
-    """A field of nodes as a column. There is but one; nodes have no value for any other."""
+    """Return a field of nodes as a column. `metadata.name` is the only field with values."""
     if key == "metadata.name":
         return nodes.encoded("name", lambda info: info.name)
     return nodes.encoded("no such field", lambda _: None)
 
 
 def _satisfied(requirement: Requirement, column: EncodedColumn[str | None]) -> Mask:
-    """Whether each value of the column satisfies the requirement; the last entry is for nodes that have none."""
+    """Return whether each value of the column satisfies the requirement; the last entry is for nodes without value."""
     operator = requirement.operator
     satisfied = np.zeros(column.size + 1, dtype=np.bool_)
     if operator in (Operator.GT, Operator.LT):
@@ -150,9 +151,9 @@ def _satisfied(requirement: Requirement, column: EncodedColumn[str | None]) -> M
 
 @functools.lru_cache(maxsize=4096)
 def usable_terms(selector: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """The terms that can match a node: neither empty nor malformed.
+    """Return the terms that can match a node: neither empty nor malformed.
 
-    Kept, since the pods of one controller have equal selectors.
+    Cached, since the pods of one controller have equal selectors.
     """
     return tuple(
         term for term in selector.node_selector_terms if not is_empty(term) and not any(term_errors(term, ""))
@@ -164,13 +165,16 @@ def is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def selector_errors(selector: NodeSelector, path: str) -> Iterator[FieldError]:
-    """Errors that keep terms of a node selector from being compiled. Empty terms are valid and match nothing."""
+    """Yield the errors that keep terms of a node selector from being compiled.
+
+    Empty terms are valid and match nothing.
+    """
     for index, term in enumerate(selector.node_selector_terms):
         yield from term_errors(term, f"{path}.nodeSelectorTerms[{index}]")
 
 
 def preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> Iterator[FieldError]:
-    """Errors in preferred terms, as `selector_errors`. Terms of weight 0 are skipped."""
+    """Yield the errors in preferred terms, as `selector_errors`. Terms of weight 0 are skipped."""
     for index, term in enumerate(terms):
         if term.weight:
             yield from term_errors(term.preference, f"{path}[{index}]")
@@ -187,7 +191,7 @@ def term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
 
 @functools.lru_cache(maxsize=4096)
 def _expression_errors(requirement: Requirement) -> tuple[FieldError, ...]:
-    """Errors of requirements; cached, since the pods of one controller repeat the same few requirements."""
+    """Return the errors of a requirement; cached, since the pods of one controller repeat the same requirements."""
     return tuple(_find_expression_errors(requirement))
 
 
@@ -228,7 +232,7 @@ def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
 
 
 def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
-    """Evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
+    """Yield evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
     if not terms:
         yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
     for index, term in enumerate(terms):
@@ -247,7 +251,7 @@ def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -
 
 
 def unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:
-    """Evidence that a node hasn't what `asked` says; `given` are the labels or fields that were looked at."""
+    """Return evidence that a node lacks what `asked` names; `given` are the labels or fields that were looked at."""
     value = given.get(key)
     found = f"no label {key}" if value is None else f"{key}={value}"
     return Evidence(asked, found, values=FrozenDict({"term": term, "key": key, "value": value}))

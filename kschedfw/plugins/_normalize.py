@@ -1,4 +1,4 @@
-"""Bringing scores into 0–100 (kube-scheduler `helper.DefaultNormalizeScore`)."""
+"""Scaling of scores to 0–100 (kube-scheduler `helper.DefaultNormalizeScore`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kschedfw import MAX_NODE_SCORE, IntArray
 
 
 def normalized(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """Non-negative scores scaled so that the highest becomes 100, rounded down; `reverse` makes 0 the best.
+    """Return non-negative scores scaled so that the highest becomes 100, rounded down; `reverse` makes 0 the best.
 
-    Where all scores are 0, they stay 0, or all become 100 if reversed.
+    If all scores are 0, they stay 0, or all become 100 if reversed.
     """
     highest = max(int(scores[scores.argmax()]), 0) if len(scores) else 0
     if highest == 0:

@@ -19,22 +19,22 @@ from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
-"""What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
+"""The resources with a non-zero amount, in the order of `NodeTable.non_zero_requested`."""
 
-# The sum of two amounts, times 100, is still an int64.
+# The sum of two such amounts, times 100, still fits int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
 
 _FEWEST_COMPILED = 256
-"""For fewer nodes it isn't worth while to load the compiled loops."""
+"""The least number of nodes for which loading the compiled loops pays."""
 
 
 @attrs.frozen
 class ResourceSpec:
-    """A resource that counts for the score, and how much."""
+    """A resource that counts for the score, and its weight."""
 
     name: str
-    # In a configuration file 0 is the same as leaving it out.
+    # In a configuration file 0 is the same as omitting it.
     weight: int = attrs.field(default=1, metadata={"zero_is_unset": True})
 
 
@@ -54,7 +54,7 @@ def duplicate_errors(resources: Sequence[ResourceSpec], path: str) -> Iterator[F
 
 
 def amount_text(name: str, amount: int) -> str:
-    """An amount as people read it: `80m` or `4` of CPU, `1.5Gi` of memory, rounded to a tenth of the unit."""
+    """Return an amount for people: `80m` or `4` of CPU, `1.5Gi` of memory, rounded to a tenth of the unit."""
     if name == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if name not in (MEMORY, EPHEMERAL_STORAGE) and not is_huge_pages(name):
@@ -68,7 +68,7 @@ def amount_text(name: str, amount: int) -> str:
 
 
 def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
-    """The allocatable and the requested amounts of a resource on these nodes; 0 if no node has the resource.
+    """Return the allocatable and the requested amounts of a resource on these nodes; 0 if no node has the resource.
 
     Two arrays of shape (k,), int64, for k rows. Not to be changed.
     """
@@ -83,15 +83,15 @@ def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArra
 class ScoredResource:
     """A resource that counts for a score.
 
-    With `non_zero` a pod's request is its `scored` one, and the pods on nodes count as if their containers that request
-    no CPU or memory had requested 100m and 200 MiB.
+    With `non_zero`, scores use a pod's `scored` request, and the pods on nodes count as if their containers
+    that request no CPU or memory had requested 100m and 200 MiB.
     """
 
     name: str
     weight: int
     non_zero: bool
     _amount: Callable[[Resource], int] = attrs.field(init=False)
-    """`Resource.get` of this name, as an attribute where it is one: scores ask it of every node."""
+    """A faster `Resource.get` of this name, by attribute where there is one: scores call it for every node."""
 
     @_amount.default
     def _amount_by_attribute(self) -> Callable[[Resource], int]:
@@ -105,29 +105,27 @@ class ScoredResource:
 
     @property
     def on_every_node(self) -> bool:
-        """Return whether the resource counts for pods that don't request it, too."""
+        """Whether the resource also counts for pods that don't request it."""
         return self.name in (CPU, MEMORY, EPHEMERAL_STORAGE)
 
     def request_of(self, requests: PodRequests) -> int:
-        """A pod's request."""
+        """Return a pod's request."""
         return self._amount(requests.scored if self.non_zero else requests.amounts)
 
     def on_node(self, info: NodeInfo) -> tuple[int, int]:
-        """A node's allocatable amount, and how much of it the pods there have."""
+        """Return a node's allocatable amount, and the amount that its pods have."""
         taken = info.non_zero_requested if self.non_zero and self.name in _NON_ZERO else info.requested
         return self._amount(info.allocatable), self._amount(taken)
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """The amounts of `on_node` for the nodes in these rows: two int64 arrays of shape (k,). Read-only."""
+        """Return the amounts of `on_node` for the nodes in these rows: two int64 arrays of shape (k,). Read-only."""
         if self.non_zero and self.name in _NON_ZERO:
             used = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)]
             return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
         return amount_columns(nodes, rows, self.name)
 
     def float_columns(self, nodes: NodeTable, rows: IntArray) -> tuple[FloatArray, FloatArray] | None:
-        """The amounts of `columns` in float64; None where no node has the resource, or amounts are too large to be
-        exact.
-        """
+        """Return the amounts of `columns` in float64; None if no node has the resource, or amounts may be inexact."""
         if not 0 < nodes.largest(self.name) <= LARGEST_EXACT:
             return None
         column = nodes.columns[self.name]
@@ -146,7 +144,7 @@ Plan = Sequence[tuple[ScoredResource, int]]
 
 
 class ScoredResources:
-    """The resources that count for a score, and how to read them off a pod."""
+    """The resources that count for a score, and a function that reads a pod's requests of them."""
 
     def __init__(self, specs: Sequence[ResourceSpec], *, non_zero: bool) -> None:
         self.resources = tuple([ScoredResource.of(spec, non_zero=non_zero) for spec in specs])
@@ -155,7 +153,7 @@ class ScoredResources:
         self.requests_of: Callable[[PodRequests], tuple[int, ...]] = self._requests_one_by_one
         """The pod's request of each resource, in order."""
         if len(names) > 1 and _ATTRIBUTES.keys() >= set(names):
-            # Of every pod that is scored: one call into C instead of one into Python for each resource.
+            # Called for every pod that is scored: one call into C instead of one into Python for each resource.
             amounts = "scored" if non_zero else "amounts"
             self.requests_of = attrgetter(*(f"{amounts}.{_ATTRIBUTES[name]}" for name in names))
 
@@ -163,9 +161,10 @@ class ScoredResources:
         return tuple([resource.request_of(requests) for resource in self.resources])
 
     def plan_for(self, pod: Pod) -> Plan:
-        """The scored resources that count for the pod.
+        """Return the scored resources that count for the pod, with its requests.
 
-        An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
+        An extended resource only counts for pods that request it; CPU, memory and ephemeral storage always
+        count.
         """
         requests = self.requests_of(pod.requests)
         return [
@@ -176,7 +175,7 @@ class ScoredResources:
 
 
 def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:
-    """The `columns` of each resource of the plan; None if amounts are too large for the arithmetic of batch forms."""
+    """Return the `columns` of each resource of the plan; None if amounts are too large for batch arithmetic."""
     for resource, request in plan:
         if not 0 <= request <= _LARGEST_AMOUNT or nodes.largest(resource.name) > _LARGEST_AMOUNT:
             return None
@@ -184,9 +183,9 @@ def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple
 
 
 def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
-    """The rows to compute scores for when `rows` are wanted: all rows if most are wanted.
+    """Return the rows to compute scores for when `rows` are wanted: all rows if most are wanted.
 
-    It takes longer to leave a few out of each column than to leave them out of the scores.
+    Omitting a few rows from each column takes longer than omitting them from the scores.
     """
     everything = nodes.all_rows
     is_cheap = rows is everything or nodes.is_range(rows) or 2 * len(rows) < len(nodes)
@@ -194,7 +193,7 @@ def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
 
 
 class ScoreOfTwo(Protocol):
-    """Scores of k nodes by two resources. A resource of which a node has nothing doesn't count there."""
+    """A function that scores k nodes by two resources. A resource that a node hasn't got doesn't count there."""
 
     def __call__(
         self,
@@ -206,7 +205,7 @@ class ScoreOfTwo(Protocol):
         request_2: float,
         /,
     ) -> IntArray:
-        """Scores from allocatable and used amounts, shape (k,), and the pod's request, of both resources in turn."""
+        """Return scores from allocatable and used amounts, shape (k,), and the pod's request, for both resources."""
         ...
 
 
@@ -222,7 +221,7 @@ class CompiledScores(Protocol):
 def compiled_scores(
     form: Callable[[CompiledScores], ScoreOfTwo], plan: Plan, nodes: NodeTable, rows: IntArray
 ) -> IntArray | None:
-    """Scores by a compiled form; None if none is installed, it would be slower, or it isn't exact for these amounts."""
+    """Return scores by a compiled form; None if it isn't installed, would be slower, or isn't exact here."""
     if len(plan) != 2 or len(rows) < _FEWEST_COMPILED:
         return None
     (first, request), (second, request_2) = plan
@@ -244,9 +243,9 @@ def _compiled_if_installed() -> CompiledScores | None:
 
 
 def valid_score(score: int) -> int:
-    """The score, or the end of 0–100 that is nearest to it.
+    """Return the score, cut to 0–100.
 
-    Amounts that have wrapped around lead beyond, where kube-scheduler fails every pod that such a node is feasible
-    for; here one node's nonsense is no other node's trouble.
+    Amounts that have wrapped around may give scores outside. kube-scheduler then fails every pod for which such
+    a node is feasible; here a faulty node doesn't affect others.
     """
     return min(max(score, 0), MAX_NODE_SCORE)

@@ -1,4 +1,4 @@
-"""Base class of plugins whose answers depend on a pod's volumes in the cluster."""
+"""The base class of plugins whose answers depend on a pod's volumes in the cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FoundT = TypeVar("FoundT")
 
 
 def volumes_of(pod: Pod) -> Hashable:
-    """The sources of the pod's volumes, whatever their order and names: a signature for batching.
+    """Return the sources of the pod's volumes, in any order and without names: a signature for batching.
 
-    As kube-scheduler's it names claims, and doesn't say what the cluster has of them.
+    As kube-scheduler's, it contains the names of claims, but not their state in the cluster.
     """
     sources = [
         attrs.evolve(volume, name="")
@@ -27,9 +27,10 @@ def volumes_of(pod: Pod) -> Hashable:
 
 
 class StoragePlugin(Plugin, Generic[FoundT]):
-    """Signs a pod by the state of its volumes in the cluster, since claims and volumes may change at any time.
+    """A plugin that signs a pod by the state of its volumes, since claims and volumes may change at any time.
 
-    All pods without storage are alike. What `sign` finds serves the pre_filter of the same cycle, too.
+    All pods without storage share one signature. What `sign` finds is reused by the pre_filter of the same
+    cycle.
     """
 
     def __init__(self, args: None, handle: Handle) -> None:
@@ -38,11 +39,11 @@ class StoragePlugin(Plugin, Generic[FoundT]):
 
     @abstractmethod
     def find(self, pod: Pod) -> FoundT | Status:
-        """What the cluster says of the pod's volumes; a refusal where something is missing."""
+        """Return the state of the pod's volumes in the cluster; a refusal if something is missing."""
 
     @abstractmethod
     def signature(self, found: FoundT) -> Hashable:
-        """The signature of a pod with storage: all inputs of filter and score."""
+        """Return the signature of a pod with storage: all inputs of filter and score."""
 
     def sign(self, pod: Pod) -> Hashable | None:
         if not pod.spec.volumes or not pod.storage:
@@ -55,8 +56,6 @@ class StoragePlugin(Plugin, Generic[FoundT]):
         return volumes_of(pod)
 
     def found(self, pod: Pod) -> FoundT | Status:
-        """The result of `find` that `sign` has kept for this pod, handed out once; otherwise the volumes are looked up
-        now.
-        """
+        """Return the result of `find` that `sign` has kept for this pod, once; otherwise call `find`."""
         latest, self._latest = self._latest, None
         return latest[1] if latest is not None and latest[0] is pod else self.find(pod)

@@ -1,4 +1,4 @@
-"""Which taints a pod tolerates, as the scheduler sees it."""
+"""The taints that a pod tolerates, as the scheduler sees it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Tolerat
 
 
 def sorted_tolerations(pod: Pod) -> Hashable:
-    """The pod's tolerations, in whatever order they are written: a signature for batching."""
+    """Return a signature of the pod's tolerations for batching, the same for any order."""
     return tuple(sorted(pod.spec.tolerations, key=lambda each: (each.key, each.value)))
 
 
 def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
-    """The taints that forbid scheduling; for explanations, since filters ask whether there is one."""
+    """Return the taints that forbid scheduling; for explanations, since filters only ask whether there is one."""
     return (taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
 def untolerated_mask(
     nodes: NodeTable, rows: IntArray, tolerations: Sequence[Toleration]
 ) -> npt.NDArray[np.bool_]:
-    """`has_untolerated_taint` for many nodes, shape (k,) for `rows` of shape (k,)."""
+    """Return `has_untolerated_taint` for many nodes, shape (k,) for `rows` of shape (k,)."""
     column = nodes.taints
     answers = [has_untolerated_taint(taints, tolerations) for taints in column.values]
     return np.array(answers, dtype=np.bool_)[column.codes.take(rows)]

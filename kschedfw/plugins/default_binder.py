@@ -1,4 +1,4 @@
-"""DefaultBinder: tells the cluster where the pod goes."""
+"""DefaultBinder: binds the pod in the cluster."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ class DefaultBinder(Plugin):
         try:
             self.handle.cluster.bind(pod, node_name)
         except Exception as error:
-            # Whatever kind of cluster this is, a binding that it refuses is this pod's failure and no one else's.
+            # A cluster may raise anything; a refused binding only fails this pod's attempt.
             return Status.from_error(error)
         return None

@@ -1,4 +1,4 @@
-"""DefaultPreemption: lower-priority pods make room for one that fits nowhere.
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits nowhere.
 
 Semantics: kube-scheduler v1.36 `defaultpreemption`, with eviction before post_filter returns unless pods are
 scheduled in groups (see `kschedfw.framework.preemption.eviction`).
@@ -43,7 +43,7 @@ _ABSOLUTE = "minCandidateNodesAbsolute"
 
 @attrs.frozen
 class DefaultPreemptionArgs:
-    """How many candidates to look for (kubescheduler.config.k8s.io DefaultPreemptionArgs).
+    """The number of candidates to look for (kubescheduler.config.k8s.io DefaultPreemptionArgs).
 
     A percentage (0–100) of the nodes where preemption may help, but at least the absolute number; not both 0.
     """
@@ -80,7 +80,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         self._knows_groups = handle.feature_gates.enabled(GENERIC_WORKLOAD)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
-        """The preemption that `post_filter` would carry out, without effects; for explanations."""
+        """Return the preemption that `post_filter` would carry out, without effects; for explanations."""
         plan = self._evaluator.plan(state, pod, node_to_status)
         return attrs.evolve(plan, status=self._introduced(plan.status))
 
@@ -105,7 +105,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        # Whoever waits for evictions is brought back by the plugin that refused it.
+        # No pod is woken by these hints: a pod that waits for evictions is woken by the plugin that refused
+        # it. A plugin without registered events would have its pods retried after every event.
         return [ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, _skip)]
 
     def _group_of(self, pod: Pod) -> str:
@@ -127,7 +128,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return ""
 
     def _introduced(self, status: Status) -> Status:
-        """The status with words before its message that tell it from the filters' in the pod's condition."""
+        """Return the status with a prefix that tells it from the filters' messages in the pod's condition."""
         if not status.reasons:
             return status
         if status.code is Code.ERROR:

@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that have the images already."""
+"""ImageLocality: prefers nodes that have the pod's images."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from kschedfw import (
 
 _MIB = 1024 * 1024
 
-# Most images lie between these sizes. Less isn't worth a preference; more (per container) earns no more.
+# Most images lie between these sizes. A smaller sum earns no score, a larger one (per container) no higher score.
 _LEAST_WORTH = 23 * _MIB
 _MOST_WORTH_PER_CONTAINER = 1000 * _MIB
 _ENOUGH = 1 << 50
-"""More than any pod's containers can be worth together."""
+"""More than the sizes of any pod's images can earn."""
 
 
 class ImageLocality(Plugin):
     """Prefers nodes that already have large images of the pod's containers.
 
     An image's size counts in proportion to the share of nodes that have it, so that a rare image doesn't draw
-    all its pods to one node. Nodes know on how many others an image is, but not how many there are: that is in
-    the signature.
+    all its pods to one node. A node's image states have the number of nodes with the image, but not the number
+    of all nodes; so the signature has it.
     """
 
     name: ClassVar[str] = "ImageLocality"
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """Pods whose images are on no node share one signature: every node scores 0 for them."""
+        """Return the pod's images that any node has. Pods without any share one signature: every node scores 0."""
         known = self._index.names
         present = [name for name in _images(pod) if name in known] if known else []
         return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
@@ -82,7 +82,7 @@ class ImageLocality(Plugin):
 
 
 def _images(pod: Pod) -> list[str]:
-    """The images of the pod's containers and image volumes, by the names that nodes have for them."""
+    """Return the images of the pod's containers and image volumes, by the names that nodes report."""
     spec = pod.spec
     names = [container.image for container in (*spec.init_containers, *spec.containers)]
     if spec.volumes:
@@ -91,7 +91,7 @@ def _images(pod: Pod) -> list[str]:
 
 
 def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
-    # So much is worth as much as anything more, and a sum of sizes near 2⁶³ wouldn't fit a column.
+    # A larger size earns no higher score, and a sum of sizes near 2⁶³ wouldn't fit a column.
     return min(int(float(image.size) * (image.num_nodes / number_of_nodes)), _ENOUGH)
 
 
@@ -115,7 +115,7 @@ def _all_scaled(sizes: IntArray, containers: int) -> IntArray:
 
 @functools.lru_cache(maxsize=4096)
 def normalized_image_name(name: str) -> str:
-    """The name as nodes report it: with the tag `latest` where it has neither tag nor digest."""
+    """Return the name as nodes report it: with the tag `latest` if it has neither tag nor digest."""
     # A colon before the last slash belongs to the registry's port.
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
@@ -124,9 +124,9 @@ _NOWHERE: Mapping[ImageStateSummary, Set[int]] = MappingProxyType({})
 
 
 class ImageIndex:
-    """Rows of the nodes with each image, by image name and the state that the nodes report.
+    """The rows of the nodes with each image, by image name and the state that the nodes report.
 
-    Sizes and counts are mostly the same on all nodes, so that the rows of an image are in few sets.
+    Sizes and counts are mostly the same on all nodes, so the rows of an image are in few sets.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -154,7 +154,7 @@ class ImageIndex:
         gone: Sequence[NodeInfo],  # noqa: ARG002  # see TableListener
         added: Sequence[NodeInfo],
     ) -> None:
-        # A node that comes or goes changes the counts of its images everywhere; there is little to save.
+        # A node that comes or goes changes the counts of its images on all nodes, so the index is built again.
         if self._by_name or any(info.image_states for info in added):
             self._by_name.clear()
             self._fill()

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes that a pod, or the scheduler's configuration, asks for."""
+"""NodeAffinity: refuses and prefers nodes by the affinity of a pod or of the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -64,12 +64,15 @@ _PREFERRED = StateKey[WeightedTerms]("NodeAffinity.preferred")
 
 
 class MalformedAffinityError(KschedfwError, ValueError):
-    """A preferred term of a pod breaks the API's rules; says where and how."""
+    """The error of a preferred term that breaks the API's rules; says where and how."""
 
 
 @attrs.frozen
 class NodeAffinityArgs:
-    """`added_affinity` holds for all pods of the profile, beside what each pod asks for."""
+    """Arguments of NodeAffinity.
+
+    `added_affinity` holds for all pods of the profile, beside each pod's own affinity.
+    """
 
     added_affinity: api.NodeAffinity | None = None
 
@@ -87,7 +90,7 @@ class NodeAffinityArgs:
 class NodeAffinity(Plugin[NodeAffinityArgs]):
     """Refuses nodes that don't match the pod's `nodeSelector` and required node affinity.
 
-    Among the others those that match more of its preferred terms, by weight, score higher.
+    Of the other nodes, those that match more of its preferred terms, by weight, score higher.
     """
 
     name: ClassVar[str] = "NodeAffinity"
@@ -117,6 +120,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
             return Status.skip()
         state.write(_REQUIRED, RequiredNodeAffinity.of(pod))
         names = None if required is None else _only_nodes(required)
+        # A single named node, as in DaemonSets' pods, spares the filters all other nodes.
         if names is None:
             return None
         return PreFilterResult(names) if names else _CONFLICT
@@ -156,7 +160,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        """The sum of the weights of the preferred terms that the node matches."""
+        """Return the sum of the weights of the preferred terms that the node matches."""
         labels, name = node_info.node.labels, node_info.name
         score = 0
         for weight, term in self._prepared_terms(state, pod):
@@ -216,7 +220,7 @@ def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(terms: tuple[PreferredSchedulingTerm, ...]) -> WeightedTerms:
-    """A pod's terms, kept, since the pods of one controller have equal ones.
+    """Return a pod's terms; cached, since the pods of one controller have equal ones.
 
     Raises:
         MalformedAffinityError: kube-scheduler couldn't compile some of them.
@@ -233,7 +237,7 @@ def _weighted(terms: Sequence[PreferredSchedulingTerm]) -> WeightedTerms:
 
 
 def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:
-    """The node names that `metadata.name` fields of the terms allow; None where a term has no such field."""
+    """Return the node names that `metadata.name` fields of the terms allow; None if a term has no such field."""
     allowed: frozenset[str] | None = None
     for term in selector.node_selector_terms:
         names = term.only_names
@@ -244,7 +248,7 @@ def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:
 
 
 def _unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[Evidence]:
-    """The entries of a `nodeSelector` that the node doesn't have."""
+    """Yield evidence for the entries of a `nodeSelector` that the node doesn't have."""
     for key, value in node_selector.items():
         if node.labels.get(key) != value:
             yield unmatched(f"nodeSelector {key}={value}", "nodeSelector", key, node.labels)

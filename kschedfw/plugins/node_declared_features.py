@@ -1,8 +1,8 @@
-"""NodeDeclaredFeatures: nodes whose kubelet has the features that a pod needs (KEP-5328).
+"""NodeDeclaredFeatures: refuses nodes whose kubelet lacks features that a pod needs (KEP-5328).
 
-A node that has a new feature declares it in `status.declaredFeatures`. A pod doesn't name what it needs: that follows
-from its spec. kube-scheduler v1.36 knows five features; three of them matter when a running pod changes, not when it is
-placed. Declared names that it doesn't know are passed over.
+A node that has a new feature declares it in `status.declaredFeatures`. A pod doesn't name the features: they
+follow from its spec. kube-scheduler v1.36 knows five features; three of them matter when a running pod changes,
+not when it is placed. Unknown declared names are ignored.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """The features that a node must declare to get the pod."""
+    """Return the features that a node must declare to get the pod."""
     spec = pod.spec
     return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(spec)])
 
@@ -124,7 +124,7 @@ def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> Que
 
 
 def _after_pod_update(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """The pod itself was changed, so that it needs other features."""
+    """Queue when the pod itself was changed so that it needs other features."""
     if not isinstance(old, Pod) or not isinstance(new, Pod) or new.uid != pod.uid:
         return QueueingHint.SKIP
     return queue_if(required_features(old) != required_features(new))

@@ -1,4 +1,4 @@
-"""NodeName: pods that name their node."""
+"""NodeName: refuses all nodes but the one that the pod names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRONG_NODE = Status.unresolvable("node(s) didn't match the requested node name"
 
 
 class NodeName(Plugin):
-    """Refuses every node but the one in the pod's `nodeName`, where it has one."""
+    """Refuses every node but the one in the pod's `nodeName`, if it has one."""
 
     name: ClassVar[str] = "NodeName"
     reads: ClassVar[Reads | None] = Reads.NODE

@@ -1,4 +1,4 @@
-"""NodePorts: host ports that are free."""
+"""NodePorts: refuses nodes whose host ports are taken."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NodePorts(Plugin):
         return frozenset(pod.host_ports)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
-        # The numbers alone, of all init containers, too, as kube-scheduler has it.
+        # As kube-scheduler's signature: the numbers alone, including those of all init containers.
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         return frozenset(
             port.host_port for container in containers for port in container.ports if port.host_port

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: nodes that use their resources evenly."""
+"""NodeResourcesBalancedAllocation: prefers nodes that use their resources evenly."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class NodeResourcesBalancedAllocationArgs:
 
 
 class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs]):
-    """Prefers nodes on which the pod evens out how much of each resource is in use.
+    """Prefers nodes on which the pod evens out the used shares of the resources.
 
-    A pod that requests none of the resources changes nothing, and is left alone: it would otherwise be drawn to
+    A pod that requests none of the resources changes no share and isn't scored: it would otherwise be drawn to
     the one node that happens to be balanced best.
     """
 
@@ -85,7 +85,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
-            return None  # what classes of devices stand behind depends on other objects than the node
+            return None  # device-backed resources depend on other objects than the node
         return self._resources.requests_of(requests)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
@@ -107,7 +107,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        """50 where the pod makes the balance as bad as it can, 75 where it changes nothing, up to 100."""
+        """Return 50 if the pod makes the balance as bad as possible, 75 if it changes nothing, up to 100."""
         plan = self._plan(state, pod)
         if plan is None:
             return 0
@@ -140,7 +140,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
-        """The resources to balance; None for a pod that requests none of them."""
+        """Return the resources to balance; None for a pod that requests none of them."""
         plan = state.find(_PLAN)
         if plan is None:  # this plugin isn't enabled at pre_score
             plan = self._resources.plan_for(pod)
@@ -159,7 +159,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
 
 def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], count: int) -> IntArray:
-    """The scores of `count` nodes, given what they have and use of each resource of the plan."""
+    """Return the scores of `count` nodes, given their total and used amounts of each resource of the plan."""
     if len(plan) == 2 and count and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
         pairs = [
             (used / allocatable, (used + request) / allocatable)
@@ -188,7 +188,7 @@ def _requests_any(plan: Plan) -> bool:
 
 
 def balance(fractions: Sequence[float]) -> int:
-    """100 where all fractions are equal, down to 50 where they lie as far apart as they can.
+    """Return 100 if all fractions are equal, down to 50 if they are as far apart as possible.
 
     The order of operations is kube-scheduler's, since the result is cut off to an integer.
     """
@@ -210,7 +210,7 @@ def balance(fractions: Sequence[float]) -> int:
 
 
 def _balances_of_two(first: Fractions, second: Fractions) -> IntArray:
-    """`balance` for two resources that every node has, shape (k,) each. Fractions above 1 count as 1."""
+    """Return `balance` for two resources that every node has, shape (k,) each. Fractions above 1 count as 1."""
     for fractions in (first, second):
         if fractions[fractions.argmax()] > 1:
             np.minimum(fractions, 1, out=fractions)
@@ -223,12 +223,15 @@ def _balances_of_two(first: Fractions, second: Fractions) -> IntArray:
 
 
 def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
-    """`balance` for each column of `fractions` (shape: resources, nodes), of those that are `there`; the rest are 0."""
+    """Return `balance` for each column of `fractions` (shape: resources, nodes), over entries in `there`.
+
+    Other entries are 0.
+    """
     n = there.sum(axis=0)
     spread = fractions.max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
     deviation = np.where(n == 2, spread / 2, 0.0)
     if len(fractions) > 2:
-        # Added up one by one, since NumPy's sums may take another order. A 0 more changes nothing.
+        # Added up one by one, since NumPy's sums may take another order. Adding the 0 of an absent resource is exact.
         total = np.zeros(fractions.shape[1])
         for each in fractions:
             total += each

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes."""
+"""NodeUnschedulable: refuses cordoned nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kschedfw.plugins._tolerations import sorted_tolerations, tolerates
 
 _CORDONED = Status.unresolvable("node(s) were unschedulable")
 
-# Cordoning a node also taints it; whoever tolerates the taint is meant to pass both.
+# Cordoning a node also taints it; a pod that tolerates the taint passes both checks.
 _TAINT = Taint("node.kubernetes.io/unschedulable", TaintEffect.NO_SCHEDULE)
 
 

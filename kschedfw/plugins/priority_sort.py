@@ -1,4 +1,4 @@
-"""PrioritySort: who comes first in the queue."""
+"""PrioritySort: the order of the queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kschedfw import Plugin, QueuedPodInfo, hookimpl
 
 
 class PrioritySort(Plugin):
-    """The higher priority first; among equals the pod that entered the queue earlier."""
+    """Orders pods by higher priority; among equals by earlier entry into the queue."""
 
     name: ClassVar[str] = "PrioritySort"
 

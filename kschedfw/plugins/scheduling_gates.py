@@ -1,4 +1,4 @@
-"""SchedulingGates: pods that somebody holds back."""
+"""SchedulingGates: holds back pods with scheduling gates."""
 
 from __future__ import annotations
 

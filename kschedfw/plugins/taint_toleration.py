@@ -1,4 +1,4 @@
-"""TaintToleration: nodes that repel pods."""
+"""TaintToleration: refuses nodes whose taints the pod doesn't tolerate."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SOFT_TOLERATIONS = StateKey[tuple[Toleration, ...]]("TaintToleration.soft_toler
 class TaintToleration(Plugin):
     """Refuses nodes with a NoSchedule or NoExecute taint that the pod doesn't tolerate.
 
-    Among the others those with fewer untolerated PreferNoSchedule taints score higher.
+    Of the other nodes, those with fewer untolerated PreferNoSchedule taints score higher.
     """
 
     name: ClassVar[str] = "TaintToleration"
@@ -90,7 +90,7 @@ class TaintToleration(Plugin):
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        """The number of PreferNoSchedule taints that the pod doesn't tolerate; `normalize_score` makes fewer better."""
+        """Return the number of untolerated PreferNoSchedule taints; `normalize_score` makes fewer better."""
         tolerations = state.read(_SOFT_TOLERATIONS)
         return _untolerated_soft(node_info.node.spec.taints, tolerations)
 

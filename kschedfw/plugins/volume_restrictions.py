@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that can't be mounted twice, and claims for one pod alone."""
+"""VolumeRestrictions: refuses disks that can't be mounted twice, and claims that only one pod may use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ExclusiveClaims:
         return ExclusiveClaims(self.names, self.uses)
 
     def uses_by(self, pod: Pod) -> int:
-        """The number of uses of these claims by the pod, by name alone as in kube-scheduler."""
+        """Return the number of uses of these claims by the pod, by name alone as in kube-scheduler."""
         return sum(
             volume.persistent_volume_claim is not None
             and volume.persistent_volume_claim.claim_name in self.names
@@ -67,7 +67,7 @@ class ExclusiveClaims:
 
 
 Found: TypeAlias = tuple[tuple[Disk, ...], ExclusiveClaims]
-"""The pod's disks, and its claims for one pod alone."""
+"""The pod's disks, and its ReadWriteOncePod claims."""
 
 _EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
 
@@ -75,7 +75,7 @@ _EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
 class VolumeRestrictions(StoragePlugin[Found]):
     """Refuses nodes where a disk that the pod mounts is mounted already, unless both only read and that is allowed.
 
-    A pod whose claim is for one pod alone (ReadWriteOncePod), and in use, is refused everywhere.
+    A pod whose claim is for a single pod (ReadWriteOncePod), and in use, is refused everywhere.
     """
 
     name: ClassVar[str] = "VolumeRestrictions"
@@ -182,7 +182,7 @@ def _conflict(disks: Iterable[Disk], others: Iterable[Disk]) -> bool:
 
 
 def _exclude(disk: Disk, other: Disk) -> bool:
-    """Return whether two pods can't mount both volumes on one node: the same disk, and one of them writes."""
+    """Whether two pods can't mount both volumes on one node: the same disk, and one of them writes."""
     match disk, other:
         case GCEPersistentDiskSource(), GCEPersistentDiskSource():
             same = disk.pd_name == other.pd_name

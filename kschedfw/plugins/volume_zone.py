@@ -1,4 +1,4 @@
-"""VolumeZone: the zones and regions of volumes."""
+"""VolumeZone: refuses nodes outside of the zones and regions of the pod's volumes."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _NOW: Final = {
     "failure-domain.beta.kubernetes.io/zone": _ZONE,
     "failure-domain.beta.kubernetes.io/region": _REGION,
 }
-"""The present names of the labels that had others while they were beta."""
+"""The present names of labels, by their names from beta."""
 _LABELS: Final = (*_NOW, _ZONE, _REGION)
 _DELIMITER: Final = "__"
 
 
 @attrs.frozen
 class VolumeTopology:
-    """A label that a node must have if it has any of them, and the values that are right."""
+    """A label that a node with any zone or region label must have, and the values allowed."""
 
     key: str
     values: frozenset[str]
@@ -84,7 +84,7 @@ _TOPOLOGIES = StateKey[Topologies]("VolumeZone.topologies")
 class VolumeZone(StoragePlugin[Topologies]):
     """Refuses nodes that are in another zone or region than a bound volume of the pod.
 
-    Nodes without any zone or region label are taken for those of a cluster with a single zone.
+    Nodes without any zone or region label pass: the cluster is assumed to have a single zone.
     """
 
     name: ClassVar[str] = "VolumeZone"
@@ -157,7 +157,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return found
 
     def find(self, pod: Pod) -> Topologies | Status:
-        """The topologies of the pod's bound volumes; a refusal if a volume can't be looked up."""
+        """Return the topologies of the pod's bound volumes; a refusal if a volume can't be looked up."""
         found: list[VolumeTopology] = []
         for volume in pod.storage:
             source = volume.persistent_volume_claim
@@ -181,7 +181,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return tuple(found)
 
     def _bound(self, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, PersistentVolume]]:
-        """The pod's claims that have a volume, with it."""
+        """Yield the pod's claims that have a volume, with the volume."""
         cluster = self.handle.cluster
         for each in pod.storage:
             source = each.persistent_volume_claim
@@ -191,7 +191,7 @@ class VolumeZone(StoragePlugin[Topologies]):
                 yield claim, volume
 
     def _refuse_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
-        """The refusal of an unbound claim; None for a claim that is bound only once the pod has a node."""
+        """Return the refusal of an unbound claim; None for a claim that is bound only once the pod has a node."""
         name = class_of_claim(claim)
         if not name:
             return _NO_CLASS
@@ -203,7 +203,10 @@ class VolumeZone(StoragePlugin[Topologies]):
 
 
 def topologies_of(volume: PersistentVolume) -> Topologies:
-    """The topologies in a volume's labels. A value may be a list `a__b`; a list with an empty item is ignored."""
+    """Return the topologies in a volume's labels.
+
+    A value may be a list `a__b`; a list with an empty item is ignored.
+    """
     found = []
     for key in _LABELS:
         value = volume.labels.get(key)

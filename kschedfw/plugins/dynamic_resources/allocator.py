@@ -1,11 +1,11 @@
-"""Finds devices for a pod's claims on one node (KEP-4381, KEP-4816).
+"""The search for devices for a pod's claims on one node (KEP-4381, KEP-4816).
 
-The first solution counts: claims in the pod's order, requests in the claim's, alternatives in theirs, devices in the
-order of pools, slices and lists; the devices of one request in increasing order only. Branches that can't lead to a
-solution are left out (see `pruning`).
+The first solution counts: claims in the pod's order, requests in the claim's, alternatives in theirs, devices
+in the order of pools, slices and lists; the devices of one request in increasing order only. Branches that
+can't lead to a solution are skipped (see `pruning`).
 
-Semantics: kube-scheduler v1.36.2 `structured` allocator ("incubating"), with what it forgets to give back: the counters
-of a device that is refused after they were taken, or that is shared.
+Semantics: kube-scheduler v1.36.2 `structured` allocator ("incubating"), including its faults: it doesn't give
+back the counters of a device that is refused after they were taken, or that is shared.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _LONG_SEARCH: Final = 1000
 
 
 class AllocationError(KschedfwError):
-    """A claim can't be allocated, whatever the node: the attempt to schedule the pod ends."""
+    """The error of a claim that can't be allocated on any node: the attempt to schedule the pod ends."""
 
 
 class InvalidPoolsError(KschedfwError):
-    """There is no solution on this node, but some of its pools are invalid."""
+    """The error of a search without a solution where some pools of the node are invalid."""
 
     def __str__(self) -> str:
         return "invalid resource pools were encountered"
@@ -55,7 +55,7 @@ class InvalidPoolsError(KschedfwError):
 class _Place(NamedTuple):
     """A place in the search: the next device to find, by claim, request and option.
 
-    `option` is None while no alternative is chosen. The next device comes behind `after` in the node's order.
+    `option` is None while no alternative is chosen. The next device comes after `after` in the node's order.
     """
 
     claim: int = 0
@@ -90,11 +90,11 @@ class Search:
         self._counters: dict[PoolId, PoolCounters] = {}
 
     def run(self) -> Sequence[Sequence[Found]] | None:
-        """Return the devices for each claim; None where there is no solution.
+        """Return the devices for each claim; None if there is no solution.
 
         Raises:
-            AllocationError: as its class has it.
-            InvalidPoolsError: there is none, and pools of the node are invalid.
+            AllocationError: a claim can't be allocated on any node.
+            InvalidPoolsError: there is no solution, and pools of the node are invalid.
             OutOfStepsError: the budget is spent.
         """
         for wanted in self._claims:
@@ -106,7 +106,7 @@ class Search:
         return self._found
 
     def _prepare(self, wanted: WantedClaim) -> None:
-        """Find out how many devices a claim needs at least."""
+        """Compute the least number of devices that a claim needs."""
         least = 0
         for request in wanted.requests:
             counts = []
@@ -164,7 +164,7 @@ class Search:
         return slice_.devices[position].is_reached_by(self._reach.node)
 
     def _search(self) -> bool:
-        """Backtracking without recursion: each level of the stack takes something, and gives it back when resumed."""
+        """Backtrack without recursion: each level of the stack takes something, and gives it back when resumed."""
         stack = [self._moves(_Place())]
         has_too_many: bool | None = None
         steps = 0
@@ -187,7 +187,7 @@ class Search:
         return False
 
     def _moves(self, place: _Place) -> _Moves:
-        """The next places of the search, each with the devices taken on the way."""
+        """Yield the next places of the search, each with the devices taken on the way."""
         if place.claim == len(self._claims):
             yield _DONE
             return False
@@ -257,14 +257,12 @@ class Search:
         return Pruning(self._claims, self._reach, self._usage, self._all, self._budget)
 
     def _likeness(self, device: PublishedDevice) -> Hashable:
-        """The equivalence class of a device: devices of the same class succeed or fail alike at this place of the
-        search.
-        """
+        """Return the equivalence class of a device: its members succeed or fail alike at this place of the search."""
         taken = frozenset(self._taken.get(device.id, ()))
         return self._pruning.likeness(device), self._consumed(device), taken
 
     def _is_in_use(self, number: int, option: Option, published: PublishedDevice) -> bool:
-        """Return whether a device is taken as a whole. For admin access, only devices of the same claim count."""
+        """Whether a device is taken as a whole. For admin access, only devices of the same claim count."""
         taken = self._taken.get(published.id, ())
         if option.admin_access:
             return number in taken
@@ -281,7 +279,7 @@ class Search:
     ) -> Callable[[], None] | None:
         """Take a free device for a request, if its capacities and the claim's constraints allow.
 
-        Return the undo function.
+        Return the function that undoes it; None if the device can't be taken.
         """
         device = published.device
         is_shared = device.allow_multiple_allocations
@@ -330,7 +328,7 @@ class Search:
         return give_back
 
     def _concerning(self, number: int, option: Option) -> Sequence[Constraint]:
-        """The claim's constraints that apply to the option."""
+        """Return the claim's constraints that apply to the option."""
         return [each for each in self._constraints[number] if each.concerns(option.request, option.full_name)]
 
     def _has_shares(self, published: PublishedDevice) -> bool:

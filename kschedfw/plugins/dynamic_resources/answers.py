@@ -1,6 +1,6 @@
-"""Cache of allocation searches, shared by pods with equal claims, until devices are allocated or freed.
+"""The cache of allocation searches, shared by pods with equal claims, until devices are allocated or freed.
 
-Which devices were found isn't kept: a pod gets them on one node alone, where they are searched for again.
+The found devices aren't kept: a pod gets them on one node alone, where they are searched for again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Solution: TypeAlias = Sequence[Sequence[Found]]
 
 
 class AllocationTimeoutError(AllocationError):
-    """The search for devices took longer than `filterTimeout`, in steps: the attempt to schedule the pod ends."""
+    """The error of a search for devices that took longer than `filterTimeout`, in steps: the attempt ends."""
 
     def __init__(self, node_name: str) -> None:
         super().__init__(f"node {node_name}: timed out trying to allocate devices")
@@ -48,9 +48,9 @@ class AllocationTimeoutError(AllocationError):
 
 @attrs.frozen
 class Answer:
-    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth.
+    """The result of a search: `code` tells by `PROBLEMS` whether devices were found, `score` is their score.
 
-    One that isn't `final` may be another when it is asked for again.
+    An answer that isn't `final` may differ when it is asked for again.
     """
 
     code: int
@@ -76,8 +76,9 @@ class AllocationAnswers:
         self._kept: dict[object, KeptAnswers] = {}
 
     def about(self, wanted: Sequence[WantedClaim], usage: Usage, timeout: float) -> Question:
-        """The question which nodes have devices for these claims, given the present usage; `timeout` is
-        `filterTimeout`.
+        """Return the question which nodes have devices for these claims, given the present usage.
+
+        `timeout` is `filterTimeout`.
         """
         asked = timeout, tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
         kept = self._kept.pop(asked, None)
@@ -127,7 +128,7 @@ class Question:
     _kept: KeptAnswers
 
     def answer(self, reach: ReachablePools) -> Answer:
-        """Whether there are devices.
+        """Return whether the devices in reach suffice.
 
         Raises:
             AllocationError: the attempt has to end.
@@ -145,9 +146,9 @@ class Question:
         return answer
 
     def codes(self, numbers: IntArray) -> tuple[npt.NDArray[np.int8], AllocationError | None]:
-        """The codes for what nodes can use, by number, up to the first for which the attempt has to end.
+        """Return the codes for these reaches, by number, up to the first for which the attempt has to end.
 
-        The error says why; without one, and with too few codes, the search for the next took too long.
+        The error says why. If there are too few codes without an error, the search for the next took too long.
         """
         if self._kept.version == self._usage.version:
             self._kept.make_room(self._inventory.size)
@@ -165,7 +166,7 @@ class Question:
         return codes, None
 
     def scores(self, numbers: IntArray) -> IntArray:
-        """The scores where there are devices."""
+        """Return the scores of reaches that have devices."""
         if self._kept.version == self._usage.version:
             self.codes(numbers)
             return self._kept.scores[numbers].astype(np.int64)
@@ -173,7 +174,7 @@ class Question:
         return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
 
     def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
-        """The devices for the claims, searched for without the cache."""
+        """Return the devices for the claims, searched for without the cache."""
         budget = budget_of(reach, self._timeout)
         search = Search(self.wanted, reach, self._usage, budget)
         try:
@@ -190,7 +191,7 @@ class Question:
 
 
 def budget_of(reach: ReachablePools, timeout: float) -> Budget:
-    """The steps of a search on a node: those of `filterTimeout` in seconds, and a look at each device."""
+    """Return the steps of a search on a node: those of `filterTimeout` in seconds, and some for each device."""
     budget = Budget.of_seconds(timeout)
     budget.left += _STEPS_PER_DEVICE * reach.device_count
     return budget

@@ -12,7 +12,7 @@ from kschedfw.api.scalars import Duration
 
 @attrs.frozen
 class DynamicResourcesArgs:
-    """How long allocation may take for a node (0: as long as it takes; see `budget`), and binding altogether."""
+    """The time limits of allocation on a node (0: none; see `budget`), and of binding altogether, in seconds."""
 
     filter_timeout: Duration = 10.0
     binding_timeout: Duration = 600.0

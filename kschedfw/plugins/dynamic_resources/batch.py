@@ -1,4 +1,4 @@
-"""The decisions of `PodDevices` for many nodes at once; both agree."""
+"""The decisions of `PodDevices` for many nodes at once. Both forms agree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class ReachColumn:
-    """Which of an inventory's reaches each node has, by row of the table."""
+    """The number of each node's reach in an inventory, by row of the table."""
 
     def __init__(self, inventory: Inventory, table: NodeTable) -> None:
         self.inventory = inventory
@@ -42,9 +42,9 @@ class ReachColumn:
 
 
 def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntArray) -> Verdicts | None:
-    """`PodDevices.problem_on` for each of the rows; None where nodes have to be asked one by one.
+    """Return `PodDevices.problem_on` for each of the rows; None if nodes must be asked one by one.
 
-    `numbers` are those of the nodes' reaches. Behind a node for which the attempt has to end nothing is looked at.
+    `numbers` are those of the nodes' reaches. No node is looked at after one for which the attempt has to end.
     """
     if devices.left_over is not None:
         return Verdicts.refuse(np.ones(len(rows), dtype=np.bool_), _LEFT_OVER)
@@ -69,7 +69,7 @@ def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: Int
 
 
 def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntArray) -> IntArray | None:
-    """`PodDevices.score` for each of the rows, of which `verdicts` has been asked for."""
+    """Return `PodDevices.score` for each of the rows, for which `verdicts` must have been called."""
     if not devices.has_alternatives:
         return np.zeros(len(rows), dtype=np.int64)
     if not _can_group(devices):
@@ -83,14 +83,14 @@ def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntAr
 
 
 def _can_group(devices: PodDevices) -> bool:
-    """Return whether columns say all about the pod's extended resources; they don't say which nodes know a resource."""
+    """Whether columns suffice for the pod's extended resources; they don't tell which nodes know a resource."""
     return devices.special is None or all(name in devices.classes for name in devices.extended_resources)
 
 
 def _by_resources(
     devices: PodDevices, nodes: NodeTable, rows: IntArray
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Positions in `rows`, grouped by the pod's extended resources that have to come from devices there."""
+    """Yield positions in `rows`, grouped by the pod's extended resources that must come from devices there."""
     everywhere = np.arange(len(rows))
     names: Sequence[str] = () if devices.special is None else devices.extended_resources
     lacking = [amount_columns(nodes, rows, name)[0] == 0 for name in names]
@@ -104,7 +104,7 @@ def _by_resources(
 
 
 def _usable(devices: PodDevices, nodes: NodeTable, rows: IntArray) -> _Mask | None:
-    """The nodes, as a mask, where all allocated claims can be used; None for all nodes."""
+    """Return the nodes where all allocated claims can be used, as a mask; None for all nodes."""
     usable: _Mask | None = None
     for claim in devices.claims:
         terms = terms_of(claim)

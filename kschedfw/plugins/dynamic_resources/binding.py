@@ -1,4 +1,4 @@
-"""Reserves allocated devices in memory, then writes them into the claims' status (kube-scheduler `bindClaim`)."""
+"""Reservation of allocated devices in memory, and its writing to the claims' status (kube-scheduler `bindClaim`)."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _POLL_INTERVAL: Final = 5.0
 
 
 class ClaimBindingError(KschedfwError):
-    """The claims of a pod couldn't be reserved for it; it has to be scheduled again."""
+    """The error of claims that couldn't be reserved for a pod; the pod has to be scheduled again."""
 
 
 class DeviceBindingTimeoutError(ClaimBindingError):
-    """The devices of a pod's claims weren't ready in time."""
+    """The error of devices that weren't ready in time."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"device binding timeout: {cause}")
 
 
 class DeviceBindingFailedError(ClaimBindingError):
-    """A driver says by a condition that a device of a pod's claim can't be made ready."""
+    """The error of a device that can't be made ready, as its driver says by a condition."""
 
     def __init__(self, claim: ResourceClaim, failed: DeviceCondition) -> None:
         super().__init__(
@@ -63,9 +63,9 @@ class DeviceBindingFailedError(ClaimBindingError):
 class DeviceReservation:
     """The claims of a pod on its node, and by uid the new allocations among them.
 
-    `special` is the claim for extended resources, which `extended` describes; `made` that claim once it is in the
-    cluster. `shared` is what other members of the pod's group were given and isn't written yet: who is bound first
-    writes it.
+    `special` is the claim for extended resources, which `extended` describes; `made` is that claim once it is
+    in the cluster. `shared` are allocations of other members of the pod's group that aren't written yet: the
+    member that is bound first writes them.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -77,7 +77,7 @@ class DeviceReservation:
 
 
 class ClaimBinder:
-    """Reserves devices for a pod in memory, then writes the allocations to the cluster."""
+    """The binder of claims: reserves devices in memory, then writes the allocations to the cluster."""
 
     def __init__(self, claims: ResourceClaims, handle: Handle, timeout: float) -> None:
         self._claims = claims
@@ -87,7 +87,7 @@ class ClaimBinder:
     def reserve(
         self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None
     ) -> DeviceReservation:
-        """Reserve the devices in memory. Only members of the same group, while it is on trial, may share the claim."""
+        """Reserve the devices in memory. Only members of the same group, while it is on trial, may share a claim."""
         allocations = {
             wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
             for wanted, found in decided.found
@@ -128,7 +128,7 @@ class ClaimBinder:
         """Write the allocations, and wait until devices that need preparation are ready, or the pod is cancelled.
 
         Raises:
-            ClaimBindingError: a claim is gone or somebody else's by now, or its devices aren't ready in time.
+            ClaimBindingError: a claim is gone or another pod's by now, or its devices aren't ready in time.
             Exception: whatever the cluster raises.
         """
         self.write(reservation, pod)
@@ -166,10 +166,10 @@ class ClaimBinder:
         self._claims.landed(claim.uid)
 
     def _reserved(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """The allocated claim with the pod among its consumers.
+        """Return the allocated claim with the pod among its consumers.
 
-        The allocation gets a timestamp unless it has one, also where somebody else has made it: without one its devices
-        would never be overdue.
+        The allocation gets a timestamp if it has none, even one made by another pod: without a timestamp its
+        devices would never be overdue.
         """
         if claim.is_reserved_for(pod):
             return claim
@@ -262,7 +262,7 @@ class ClaimBinder:
                 clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
 
     def _preparing(self, reservation: DeviceReservation) -> Sequence[str]:
-        """The drivers that prepare devices of the pod before it is bound."""
+        """Return the drivers that prepare devices of the pod before it is bound."""
         written = (claim.status.allocation for claim in reservation.claims)
         drivers = {
             result.driver
@@ -291,11 +291,11 @@ class ClaimBinder:
         return True
 
     def deallocate(self, claim: ResourceClaim) -> None:
-        """Free a claim, so that it can be allocated anew."""
+        """Free a claim, so that it can be allocated again."""
         self._update(without_allocation(claim))
 
     def remove(self, claim: ResourceClaim) -> None:
-        """Delete a claim that was made for extended resources, and what it has."""
+        """Delete a claim that was made for extended resources, and free its devices."""
         stored = self._update(
             attrs.evolve(
                 without_allocation(claim),
@@ -309,7 +309,7 @@ class ClaimBinder:
 
 
 def _is_same(given: AllocationResult, allocation: AllocationResult) -> bool:
-    """Whether the claim has just this allocation by now. Only what is written has a timestamp."""
+    """Whether the claim has exactly this allocation by now, except for the timestamp, which only written ones have."""
     return attrs.evolve(given, allocation_timestamp=None) == attrs.evolve(
         allocation, allocation_timestamp=None
     )

@@ -1,4 +1,4 @@
-"""How much of a device's capacities a request takes (KEP-5075).
+"""The consumption of a device's capacities by a request (KEP-5075).
 
 Semantics: kube-scheduler v1.36 `consumable capacity`.
 """
@@ -16,9 +16,9 @@ Amounts: TypeAlias = Mapping[str, Quantity]
 
 
 def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> FrozenDict[str, Quantity] | None:
-    """The capacities that a request consumes of a device; None where the device lacks one, or its policy forbids it.
+    """Return the capacities that a request consumes of a device; None if the device lacks one or a policy forbids it.
 
-    What isn't asked for takes the policy's default, or else everything.
+    A capacity that isn't requested is consumed by the policy's default amount, or else as a whole.
     """
     if any(name not in capacities for name in wanted):
         return None
@@ -29,7 +29,7 @@ def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> Froze
 
 
 def is_left(capacities: Mapping[str, DeviceCapacity], taken: Amounts, used: Amounts) -> bool:
-    """Whether the device has so much, beside what is used already."""
+    """Whether the device has these amounts left beside the used ones."""
     return all(
         (taken[name] + used[name] if name in used else taken[name]) <= capacity.value
         for name, capacity in capacities.items()

@@ -1,7 +1,7 @@
 """The claims of pods: the cluster's state with decided but unwritten allocations.
 
-What a pod was given in its scheduling cycle is in flight until it is written into the claim's status: its devices
-are taken, and no other pod can use the claim yet (kube-scheduler `DRAManager`).
+An allocation made in a pod's scheduling cycle is in flight until it is written into the claim's status: its
+devices are taken, and no other pod can use the claim yet (kube-scheduler `DRAManager`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
 
 
 class ResourceClaimProblem(Exception):
-    """A claim of the pod keeps it from being scheduled; the text says why."""
+    """The error of a claim that keeps the pod from being scheduled; the text says why."""
 
 
 class ResourceClaims:
@@ -31,10 +31,10 @@ class ResourceClaims:
         """The trial of a group in which a claim was put in flight, by the claim's uid."""
 
     def of(self, pod: Pod) -> Iterator[ResourceClaim]:
-        """The pod's claims in its order. Claims that the pod turned out not to need are left out.
+        """Yield the pod's claims in its order. Claims that the pod turned out not to need are omitted.
 
         Raises:
-            ClaimProblem: one isn't there, isn't the pod's, or is being deleted.
+            ResourceClaimProblem: a claim doesn't exist, isn't the pod's, or is being deleted.
         """
         for reference in pod.spec.resource_claims:
             name = claim_name(pod, reference)
@@ -53,7 +53,7 @@ class ResourceClaims:
             yield claim
 
     def extended_of(self, pod: Pod) -> ResourceClaim | None:
-        """The claim for the pod's extended resources that an earlier attempt created."""
+        """Return the claim for the pod's extended resources that an earlier attempt created; None if there is none."""
         self.book.follow(self.cache.list())
         return next((each for each in self.book.extended_of(pod.uid) if each.is_owned_by(pod)), None)
 
@@ -72,7 +72,7 @@ class ResourceClaims:
             self._trials[uid] = trial
 
     def as_shared(self, claim: ResourceClaim, trial: MemberStates | None) -> ResourceClaim:
-        """The claim with the allocation that another group member got in this trial; unchanged if there is none."""
+        """Return the claim with the allocation that another group member got in this trial; unchanged if none."""
         given = self.book.in_flight(claim.uid)
         if given is None or trial is None or self._trials.get(claim.uid) is not trial:
             return claim
@@ -84,16 +84,16 @@ class ResourceClaims:
         self._trials.pop(uid, None)
 
     def usage(self) -> Usage:
-        """The devices in use now; the result doesn't change afterwards."""
+        """Return the devices in use now; the result doesn't change afterwards."""
         self.book.follow(self.cache.list())
         return self.book.usage()
 
 
 def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
-    """The name of the claim behind an entry of the pod; None if the entry needs none.
+    """Return the name of the claim behind an entry of the pod; None if the entry needs none.
 
     Raises:
-        ClaimProblem: it is to be made from a template, and isn't yet.
+        ResourceClaimProblem: the claim has to be made from a template, and isn't yet.
     """
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
@@ -104,10 +104,10 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
 
 
 def reserved_for_others(claim: ResourceClaim, pod: Pod) -> bool:
-    """Return whether the claim is reserved for another consumer than the pod."""
+    """Whether the claim is reserved for another consumer than the pod."""
     return any(each.uid != pod.uid for each in claim.status.reserved_for)
 
 
 def without_allocation(claim: ResourceClaim) -> ResourceClaim:
-    """The claim without its allocation and reservations."""
+    """Return the claim without its allocation and reservations."""
     return attrs.evolve(claim, status=attrs.evolve(claim.status, allocation=None, reserved_for=()))

@@ -9,14 +9,14 @@ from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice
 
 
 class Constraint(Protocol):
-    """Is told of each device that is taken, and of each that is given back, in reverse order."""
+    """A constraint, which is told of each device that is taken, and of each that is given back, in reverse order."""
 
     def concerns(self, request: str, full: str) -> bool:
-        """Return whether the constraint applies to a request; an alternative is named `name/alternative`."""
+        """Whether the constraint applies to a request; an alternative is named `name/alternative`."""
         ...
 
     def allows(self, device: PublishedDevice) -> bool:
-        """Return whether the device may be added to the devices taken so far."""
+        """Whether the device may be added to the devices taken so far."""
         ...
 
     def add(self, request: str, device: PublishedDevice) -> None: ...
@@ -25,7 +25,7 @@ class Constraint(Protocol):
 
 
 def constraint_of(constraint: DeviceConstraint) -> Constraint:
-    """The constraint without any devices taken."""
+    """Return the constraint without any devices taken."""
     if constraint.match_attribute:
         return _Match(constraint)
     return _Distinct(constraint)
@@ -40,7 +40,7 @@ class _OfRequests:
 
 
 class _Match(_OfRequests):
-    """Requires all devices to have the attribute with the same value."""
+    """The constraint that all devices have the attribute with the same value."""
 
     def __init__(self, constraint: DeviceConstraint) -> None:
         super().__init__(constraint)
@@ -61,9 +61,9 @@ class _Match(_OfRequests):
 
 
 class _Distinct(_OfRequests):
-    """All devices have the attribute, each with another value; but of a request only the last value is known.
+    """The constraint that all devices have the attribute with different values.
 
-    That is how v1.36 does it, and so its decisions are these.
+    Only the last value of each request is remembered, as in v1.36, whose decisions depend on that.
     """
 
     def __init__(self, constraint: DeviceConstraint) -> None:

@@ -1,4 +1,4 @@
-"""Counters that the devices of a pool share, such as the memory of a card that is cut into partitions (KEP-4815)."""
+"""The counters that devices of a pool share, such as the memory of a card that is cut into partitions (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CounterName: TypeAlias = tuple[str, str]
 
 
 def consumption_of(device: Device) -> Iterator[tuple[CounterName, Quantity]]:
-    """What a device takes of its pool's counters."""
+    """Yield the amounts that a device takes of its pool's counters."""
     for consumed in device.consumes_counters:
         for name, counter in consumed.counters.items():
             yield (consumed.counter_set, name), counter.value
@@ -26,7 +26,7 @@ Counted: TypeAlias = Mapping[CounterName, Quantity]
 
 
 class PoolCounters:
-    """What a pool's counters hold, and what is taken of it: by allocated devices, and by others in a search."""
+    """A pool's counters, and the amounts taken of them: by allocated devices, and by others in a search."""
 
     def __init__(self, pool: Pool, usage: PoolUsage) -> None:
         self._there, self._allocated = _counted(pool, usage)
@@ -43,7 +43,7 @@ class PoolCounters:
         )
 
     def shortages(self, device: Device) -> Iterator[tuple[CounterName, Quantity, Quantity]]:
-        """The counters that don't suffice: how much the device needs, and how much is left."""
+        """Yield the counters that don't suffice, with the amount that the device needs and the amount left."""
         nothing = Quantity.of(0, QuantityFormat.DECIMAL_SI)
         for name, amount in dict(consumption_of(device)).items():
             there = self._there.get(name, nothing)
@@ -58,7 +58,7 @@ class PoolCounters:
         return amount
 
     def take(self, device: Device) -> bool:
-        """Take the device's counters, if they suffice; returns whether they do."""
+        """Take the device's counters if they suffice. Return whether they do."""
         if not self.suffice_for(device):
             return False
         for name, amount in consumption_of(device):
@@ -73,7 +73,7 @@ class PoolCounters:
 # Of most pools nothing is taken or given back from one pod to the next.
 @lru_cache(maxsize=4096)
 def _counted(pool: Pool, usage: PoolUsage) -> tuple[Counted, Counted]:
-    """What there is of each counter, and how much of it allocated devices take."""
+    """Return the total amount of each counter, and the amount that allocated devices take."""
     there = {
         (counters.name, name): counter.value
         for each in pool.slices

@@ -37,10 +37,11 @@ CANNOT_FIT = "cannot fit resource"
 
 @attrs.frozen(eq=False)
 class NodeDevices:
-    """What one node has for a pod.
+    """The devices of one node for a pod.
 
-    With a `problem` the pod can't run there. `unavailable` are allocated claims that can't be used there. `found` has
-    the devices for each claim that is to be allocated; that for extended resources comes last, with `extended`.
+    With a `problem` the pod can't run there. `unavailable` are allocated claims that can't be used there.
+    `found` has the devices for each claim to be allocated; the claim for extended resources comes last, with
+    `extended`.
     """
 
     problem: str = ""
@@ -51,7 +52,7 @@ class NodeDevices:
 
 @attrs.frozen(eq=False)
 class Demand:
-    """What a pod needs of a node: the extended resources that have to come from devices, and what is asked for.
+    """The needs of a pod on a node: the extended resources that must come from devices, and the question for them.
 
     Without a `question` nothing has to be allocated.
     """
@@ -64,9 +65,9 @@ class Demand:
 class PodDevices:
     """A pod's claims and extended resources, and the devices available in this cycle.
 
-    `claims` are all that it names; `wanted` those of them without an allocation. `special` is the claim for the
-    extended resources that classes stand behind, `left_over` that of an earlier attempt. `classes` has the class behind
-    each extended resource. `filter_timeout` is for the search on one node, in seconds.
+    `claims` are all claims that it names; `wanted` are those without an allocation. `special` is the claim for
+    the extended resources that classes back, `left_over` such a claim of an earlier attempt. `classes` has the
+    class behind each extended resource. `filter_timeout` is for the search on one node, in seconds.
     """
 
     pod: Pod
@@ -85,7 +86,7 @@ class PodDevices:
     _demands: dict[tuple[str, ...], Demand] = attrs.field(factory=dict)
 
     def problem_on(self, info: NodeInfo) -> str:
-        """The reason why the pod can't run on the node; empty if it can.
+        """Return the reason why the pod can't run on the node; empty if it can.
 
         Raises:
             AllocationError: the attempt has to end.
@@ -103,7 +104,7 @@ class PodDevices:
         return NOT_AVAILABLE if self.unavailable_on(info.node) else ""
 
     def on(self, info: NodeInfo) -> NodeDevices:
-        """What the node has for the pod, searched for anew. Raises as `problem_on`."""
+        """Return the node's devices for the pod, searched for without the cache. Raises as `problem_on`."""
         resources, problem = self.resources_on(info.allocatable)
         if problem:
             return NodeDevices(problem)
@@ -121,9 +122,7 @@ class PodDevices:
         return NodeDevices(found=found, extended=demand.extended)
 
     def score(self, info: NodeInfo) -> int:
-        """The score of a node's devices: higher for alternatives named earlier in the request; 0 if nothing is to be
-        allocated.
-        """
+        """Return the score of a node's devices: higher for earlier alternatives; 0 if nothing is to be allocated."""
         resources, problem = self.resources_on(info.allocatable)
         question = None if problem else self.demand(resources).question
         if question is None:
@@ -133,7 +132,7 @@ class PodDevices:
 
     @cached_property
     def has_alternatives(self) -> bool:
-        """Whether nodes may differ in what they offer."""
+        """Whether a claim has alternatives, so that nodes may differ in score."""
         return any(each.first_available for claim in self.claims for each in claim.spec.devices.requests)
 
     @cached_property
@@ -142,7 +141,7 @@ class PodDevices:
         return sum(map(_score_of_allocation, self.claims))
 
     def demand(self, resources: tuple[str, ...]) -> Demand:
-        """The demand on nodes where these of the pod's extended resources have to come from devices."""
+        """Return the demand on nodes where these of the pod's extended resources must come from devices."""
         known = self._demands.get(resources)
         if known is None:
             known = self._demands[resources] = self._demand(resources)
@@ -160,23 +159,23 @@ class PodDevices:
         return Demand(extended, question)
 
     def unavailable_on(self, node: Node) -> Sequence[ResourceClaim]:
-        """The allocated claims that can't be used on the node."""
+        """Return the allocated claims that can't be used on the node."""
         return [claim for claim in self.claims if not self._is_usable(claim, node)]
 
     def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
-        """Return whether an allocated claim can be used on the node; True for a claim without allocation."""
+        """Whether an allocated claim can be used on the node; True for a claim without allocation."""
         terms = terms_of(claim)
         return (terms is None or any_matches(terms, node)) and self.may_be_ready(claim)
 
     def may_be_ready(self, claim: ResourceClaim) -> bool:
-        """Return whether the claim's devices are or may become ready in time; True for a claim without devices."""
+        """Whether the claim's devices are or may become ready in time; True for a claim without devices."""
         readiness = binding_readiness(claim)
         if isinstance(readiness, DeviceCondition):
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
     def resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
-        """The extended resources that have to come from the node's devices, or why the pod can't run there."""
+        """Return the extended resources that must come from the node's devices, or why the pod can't run there."""
         if self.left_over is not None:
             return (), LEFT_OVER
         if self.special is None:
@@ -203,7 +202,7 @@ class PodDevices:
 
 
 def terms_of(claim: ResourceClaim) -> Sequence[NodeSelectorTerm] | None:
-    """The terms of the nodes where an allocated claim can be used; None for all nodes."""
+    """Return the terms of the nodes where an allocated claim can be used; None for all nodes."""
     allocation = claim.status.allocation
     if allocation is None or allocation.node_selector is None:
         return None

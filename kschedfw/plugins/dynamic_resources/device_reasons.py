@@ -37,7 +37,8 @@ def _nothing(_: PublishedDevice) -> str:
 class DeviceReason:
     """A requirement of a request, and the text about devices that fail it.
 
-    `found` goes before their number. `of_device` says more about a single one. `values` are for programs.
+    `found` is the text after which their number follows. `of_device` describes a single one. `values` are for
+    programs.
     """
 
     asked: str
@@ -51,9 +52,10 @@ WOULD_DO: Final = DeviceReason("", "")
 
 @attrs.frozen(eq=False, slots=False)
 class Viewer:
-    """Looks at what a node can use, while so much is taken. `holder_of` gives the key of the claim with a device.
+    """The devices that a node can use, examined under the present usage.
 
-    Raises OutOfStepsError where selectors take more than the `budget`.
+    `holder_of` returns the key of the claim with a device. All methods raise OutOfStepsError if selectors take
+    more than the `budget`.
     """
 
     reach: ReachablePools
@@ -62,7 +64,7 @@ class Viewer:
     budget: Budget
 
     def reasons(self, option: Option) -> dict[DeviceReason, list[PublishedDevice]]:
-        """Devices by the reason why the request can't have them; usable ones are under `WOULD_DO`."""
+        """Return the devices by the reason why the request can't have them; usable ones are under `WOULD_DO`."""
         found: dict[DeviceReason, list[PublishedDevice]] = {}
         for pool in self.reach.pools:
             for slice_ in pool.slices:
@@ -72,7 +74,7 @@ class Viewer:
         return found
 
     def _reasons(self, option: Option, pool: NodePool, published: PublishedDevice) -> Iterator[DeviceReason]:
-        """All reasons against a device: first its properties, then its present use."""
+        """Yield all reasons against a device: first its properties, then its present use."""
         device = published.device
         for whose, key, expressions in (
             (f"class {option.device_class.name}", "class", option.selectors[0]),

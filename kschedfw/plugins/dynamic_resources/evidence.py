@@ -1,7 +1,7 @@
 """Evidence of refusals by DynamicResources: devices of the node, and why the pod can't have them.
 
-Devices are looked at one by one, as if nothing else was taken for the pod; those with the same reason are counted
-together. What constraints say of the devices that would do comes last.
+Devices are looked at one by one, as if nothing else was taken for the pod; devices with the same reason are
+counted together. The constraints on usable devices come last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_PIECES: Final = 40
 def evidence_of(
     devices: PodDevices, info: NodeInfo, holder_of: Callable[[DeviceId], str]
 ) -> Iterator[Evidence]:
-    """What keeps the pod off a node that was refused; `holder_of` gives the key of the claim that has a device."""
+    """Yield the evidence for the refusal of a node; `holder_of` returns the key of the claim that has a device."""
     pieces = _evidence(devices, info, holder_of)
     try:
         yield from islice(pieces, _MOST_PIECES)
@@ -103,7 +103,7 @@ def _name(wanted: WantedClaim, option: Option, extended: ExtendedRequests) -> st
 def _of_option(
     name: str, option: Option, groups: Mapping[DeviceReason, Sequence[PublishedDevice]], would_do: int
 ) -> Iterator[Evidence]:
-    """The number of usable devices for an option, and the reasons against the others."""
+    """Yield the number of usable devices for an option, and the reasons against the others."""
     total = would_do + sum(map(len, groups.values()))
     count = total if option.wants_all else option.count
     what = "all devices" if option.wants_all else f"{count} device{'' if count == 1 else 's'}"
@@ -146,7 +146,7 @@ def _examples(reason: DeviceReason, devices: Sequence[PublishedDevice]) -> str:
 
 
 def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[PublishedDevice]) -> Evidence:
-    """The number of usable devices by the value of the constraint's attribute."""
+    """Return the number of usable devices by the value of the constraint's attribute."""
     kind, name = "matchAttribute", constraint.match_attribute
     if not name:
         kind, name = "distinctAttribute", constraint.distinct_attribute

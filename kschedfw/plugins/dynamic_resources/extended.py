@@ -1,7 +1,7 @@
 """Extended resources backed by device classes (KEP-5004).
 
-A pod requests them as it does those of device plugins. On nodes that have none of a device plugin's, a special claim is
-made for the pod, with a request per container and resource.
+A pod requests them like those of device plugins. On nodes where no device plugin provides them, a special claim
+is made for the pod, with a request per container and resource.
 
 Semantics: kube-scheduler v1.36 `DRAExtendedResource`.
 """
@@ -32,10 +32,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """The device class of each extended resource, by explicit name and by the implicit name made of the class's own.
+    """Return the device class of each extended resource, by explicit name and by the class's implicit name.
 
-    Of two classes that give the same explicit name, the newer one gets it. An older class that comes later in the order
-    of names loses its implicit name, too.
+    Of two classes with the same explicit name, the newer one gets it. An older class that comes later in the
+    order of names loses its implicit name, too.
     """
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name):
@@ -56,7 +56,7 @@ def _is_newer(one: DeviceClass, other: DeviceClass) -> bool:
 
 @attrs.frozen
 class ExtendedRequests:
-    """What the special claim asks for on a node, and whom each request serves."""
+    """The requests of the special claim on a node, and the container and resource that each request serves."""
 
     requests: tuple[DeviceRequest, ...] = ()
     mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
@@ -76,10 +76,10 @@ class _Held:
 def extended_requests(
     pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]
 ) -> ExtendedRequests:
-    """The requests for those of the pod's resources that come from devices.
+    """Return the requests for those of the pod's resources that come from devices.
 
-    Containers that run at the same time have requests of their own. Init containers run before, one after another: they
-    use what containers that start later will have, and have requests of their own for what that lacks.
+    Containers that run at the same time have requests of their own. Init containers run before, one after
+    another: they use the devices of containers that start later, and have requests of their own for the rest.
     """
     everyone = (*pod.spec.init_containers, *pod.spec.containers)
     first = len(pod.spec.init_containers)
@@ -133,5 +133,5 @@ def _request(held: _Held, device_class: str) -> DeviceRequest:
 
 
 def may_come_from_devices(name: str) -> bool:
-    """Return whether the resource's name is one that device plugins or device classes may provide."""
+    """Whether the resource's name is one that device plugins or device classes may provide."""
     return is_extended(name) or name.startswith(IMPLICIT_RESOURCE_PREFIX)

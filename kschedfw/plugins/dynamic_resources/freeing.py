@@ -1,4 +1,4 @@
-"""Frees a claim that only the pending pod uses, so that it can be allocated on another node (post_filter)."""
+"""The freeing of a claim that only the pending pod uses, so that it can be allocated on another node (post_filter)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kschedfw.plugins.dynamic_resources.decision import NOT_AVAILABLE, PodDevice
 
 @attrs.frozen(eq=False)
 class Freeing:
-    """What can be freed.
+    """The claims that can be freed.
 
-    `unavailable` are the pod's allocated claims that couldn't be used on some node, `eligible` those that nobody
-    else has reserved. `left_over` is a claim for extended resources that an earlier attempt made.
+    `unavailable` are the pod's allocated claims that couldn't be used on some node, `eligible` those that no
+    other pod has reserved. `left_over` is a claim for extended resources that an earlier attempt made.
     """
 
     message: str
@@ -33,7 +33,7 @@ def plan_freeing(
     node_to_status: NodeToStatus,
     nodes: Iterable[NodeInfo],
 ) -> Freeing:
-    """What can be freed for a pod, given why each node was refused by which plugin."""
+    """Return the claims that can be freed for a pod, given the refusal of each node with its plugin."""
     if devices is None:
         return Freeing("no new claims to deallocate")
     met: set[str] = set()

@@ -1,4 +1,4 @@
-"""Which events are worth another attempt for a pod that was refused because of its devices."""
+"""The events that are worth another attempt for a pod that was refused because of its devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem, Reso
 
 
 def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
-    """The events that the plugin subscribes to, with its judgement of each."""
+    """Return the events that the plugin subscribes to, each with its hint."""
 
     def after_pod_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
         """Queue when the pod's own claims have been made."""

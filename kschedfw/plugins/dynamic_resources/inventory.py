@@ -1,7 +1,7 @@
 """The devices that drivers publish, by pool and by the nodes that reach them.
 
-Of a pool's slices those of the latest generation count, all others are stale. Everything here is made once per state of
-a slice, or of all slices, and shared by all pods and nodes.
+Only a pool's slices of the latest generation count, all others are stale. All values here are made once per
+state of a slice, or of all slices, and shared by all pods and nodes.
 
 Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
 """
@@ -41,7 +41,7 @@ _MOST_CANDIDATES: Final = 32
 
 
 class SelectorFailure(Exception):
-    """A selector fails to evaluate for a device. The caller adds whose selector it is."""
+    """The failure of a selector to evaluate for a device. The caller adds the selector's owner."""
 
     def __init__(self, index: int, why: str) -> None:
         super().__init__(index, why)
@@ -51,7 +51,7 @@ class SelectorFailure(Exception):
 
 @attrs.frozen(eq=False, slots=False)
 class PublishedDevice:
-    """A device, where it comes from, and how selectors see it."""
+    """A device with its driver and pool, and its form for selectors."""
 
     id: DeviceId
     device: Device
@@ -59,11 +59,11 @@ class PublishedDevice:
 
     @cached_property
     def input(self) -> DeviceInput:
-        """The device in expressions. Raises ValueError where an attribute is no version and says that it is one."""
+        """The device in expressions. Raises ValueError for an attribute that claims to be a version and isn't."""
         return _input(self.device, self.id[0])
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """The attribute by its qualified name.
+        """Return the attribute by its qualified name; None if the device doesn't have it.
 
         Attributes in the driver's own domain may be published without domain.
         """
@@ -75,7 +75,7 @@ class PublishedDevice:
         return found
 
     def is_reached_by(self, node: Node) -> bool:
-        """Return whether the device can be used on the node, if its slice has nodes per device."""
+        """Whether the device can be used on the node, if its slice has nodes per device."""
         device = self.device
         return not self.slice.spec.per_device_node_selection or reaches(
             node, device.node_name, device.node_selector, device.all_nodes
@@ -98,15 +98,15 @@ class PublishedSlice:
 
     @property
     def counter_sets(self) -> Sequence[CounterSet]:
-        """Counter sets for devices in other slices of the pool. As in v1.36, every node sees them."""
+        """The counter sets for devices in other slices of the pool. As in v1.36, every node sees them."""
         return self.slice.spec.shared_counters
 
     def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
-        """Return whether all selectors are true for a device; evaluation stops at the first that is false.
+        """Whether all selectors are true for a device; evaluation stops at the first that is false.
 
         Raises:
-            Refusal: one before that can't be evaluated.
-            OutOfStepsError: the budget is spent; nothing is remembered of this device then.
+            SelectorFailure: a selector before that can't be evaluated.
+            OutOfStepsError: the budget is spent; nothing is cached for this device then.
         """
         if not expressions:
             return True
@@ -122,13 +122,13 @@ class PublishedSlice:
         return answer
 
     def devices_for(self, node: Node) -> Sequence[PublishedDevice]:
-        """The slice's devices that the node can use, if the slice has nodes per device."""
+        """Return the slice's devices that the node can use, if the slice has nodes per device."""
         if not self.slice.spec.per_device_node_selection:
             return ()
         return [device for device in self.devices if device.is_reached_by(node)]
 
     def is_reached_by(self, node: Node) -> bool:
-        """Return whether the node can use the whole slice, or any of its devices."""
+        """Whether the node can use the whole slice, or any of its devices."""
         spec = self.slice.spec
         if spec.per_device_node_selection:
             return bool(self.devices_for(node))
@@ -158,7 +158,7 @@ def _evaluated(
 
 
 def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -> tuple[int, str] | None:
-    """The first selector that a device fails, with the error if it can't be evaluated; None if all match.
+    """Return the first selector that a device fails, with the error if it can't be evaluated; None if all match.
 
     Raises:
         OutOfStepsError: the budget is spent.
@@ -171,7 +171,7 @@ def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -
 
 
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
-    """Return whether a node name, node selector or "all nodes" includes the node."""
+    """Whether a node name, node selector or "all nodes" includes the node."""
     if node_name:
         return node_name == node.name
     return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
@@ -179,7 +179,7 @@ def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes
 
 @attrs.frozen(eq=False)
 class Pool:
-    """All slices of one generation of a pool, whichever nodes reach them."""
+    """All slices of one generation of a pool, for all nodes."""
 
     id: PoolId
     slices: Sequence[PublishedSlice]
@@ -192,8 +192,8 @@ class Pool:
 class NodePool:
     """A pool as one node sees it: the slices whose devices the node can use, by name.
 
-    Some slices of an incomplete pool are missing (or too many are there), which happens while a driver publishes
-    changes. One that `is_invalid` contradicts itself. Neither can be used.
+    An incomplete pool has too few or too many slices, which happens while a driver publishes changes. An
+    invalid pool (`is_invalid`) contradicts itself. Neither can be used.
     """
 
     pool: Pool
@@ -205,7 +205,7 @@ class NodePool:
     def of(cls, pool: Pool, seen: Sequence[PublishedSlice], *, is_superseded: bool) -> NodePool | None:
         """Validate a pool by the slices that the node sees, as v1.36 does; by the others only if some are missing.
 
-        None where the node sees a part of a generation that isn't the latest.
+        Return None if the node only sees slices of an old generation.
         """
         slices = sorted((each for each in seen if not each.counter_sets), key=lambda each: each.slice.name)
         counts = {each.slice.spec.pool.resource_slice_count for each in seen}
@@ -227,13 +227,13 @@ class NodePool:
 
     @property
     def waits_for_binding(self) -> bool:
-        """Whether any of its devices has to be prepared before the pod is bound."""
+        """Whether any of the pool's devices has to be prepared before the pod is bound."""
         devices = (device.device for each in self.slices for device in each.devices)
         return self.can_be_used and any(each.binding_conditions for each in devices)
 
 
 def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSlice]) -> bool:
-    """Return whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
+    """Whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
     sets = [each for slice_ in seen for each in slice_.counter_sets]
     there = {(each.name, counter) for each in sets for counter in each.counters} | {
         (each.name, "") for each in sets
@@ -252,7 +252,7 @@ def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSl
 class ReachablePools:
     """The pools that a node can use, in the order of the search. Nodes with the same pools share one reach.
 
-    `number` counts those of an inventory, from 0. `node` is one of the nodes, and stands for all of them.
+    `number` counts the reaches of an inventory, from 0. `node` is one of its nodes, and stands for all of them.
     """
 
     number: int
@@ -261,7 +261,7 @@ class ReachablePools:
     _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
 
     def candidates(self, selectors: Selectors, budget: Budget) -> Sequence[Candidate]:
-        """Usable devices that match the selectors of class and request, in the order of the search.
+        """Return the usable devices that match the selectors of class and request, in the order of the search.
 
         Raises:
             OutOfStepsError: the budget is spent.
@@ -295,7 +295,7 @@ class ReachablePools:
 
     @cached_property
     def device_count(self) -> int:
-        """The number of devices in the pools, whether or not they can be used."""
+        """The number of devices in the pools, usable or not."""
         return sum(len(slice_.devices) for pool in self.pools for slice_ in pool.slices)
 
     @cached_property
@@ -304,7 +304,7 @@ class ReachablePools:
 
     @cached_property
     def is_invalid(self) -> bool:
-        """Whether any of the pools is."""
+        """Whether any of the pools is invalid."""
         return any(each.is_invalid for each in self.pools)
 
 
@@ -341,7 +341,7 @@ class Inventory:
         self._reaching: dict[PoolId, list[int]] = defaultdict(list)
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
-        """Every slice that the node can use, or whose devices it can use, stale ones, too."""
+        """Yield every slice that the node can use as a whole or in part, including stale ones."""
         for each in (*self._local.get(node.name, ()), *self._by_device):
             if each.is_reached_by(node):
                 yield each
@@ -350,19 +350,19 @@ class Inventory:
                 yield from slices
 
     def on(self, node: Node) -> ReachablePools:
-        """The reach of the node."""
+        """Return the reach of the node."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
             known = self._on_node[node.name] = node, self._find(node)
         return known[1]
 
     def reaching(self, pool: PoolId) -> Sequence[int]:
-        """The numbers of the reaches with devices of the pool, among those made so far."""
+        """Return the numbers of the reaches with devices of the pool, among those made so far."""
         return self._reaching.get(pool, ())
 
     @property
     def size(self) -> int:
-        """The number of distinct reaches so far."""
+        """The number of distinct reaches made so far."""
         return len(self._by_number)
 
     def reach(self, number: int) -> ReachablePools:
@@ -391,7 +391,7 @@ class Inventory:
         return found
 
     def _pool_of(self, id_: PoolId, reached: Sequence[PublishedSlice]) -> NodePool | None:
-        """A pool for nodes that reach these of its slices, and see those with counters."""
+        """Return a pool for nodes that reach these of its slices, and see those with counters."""
         seen = [*reached, *self._counters.get(id_, ())]
         generations = self._pools[id_]
         # Which generation is the latest is judged by the slices for this node alone, as in v1.36.

@@ -38,7 +38,7 @@ class DeviceManager:
 
     @classmethod
     def of(cls, cluster: ClusterClient) -> DeviceManager:
-        """The manager of this cluster."""
+        """Return the manager of this cluster, made on first use."""
         known = _MANAGERS.get(id(cluster))
         if known is None:
             known = _MANAGERS[id(cluster)] = cls(cluster)
@@ -48,14 +48,14 @@ class DeviceManager:
         return self._cluster.get(DeviceClass, name)
 
     def classes(self) -> Mapping[str, DeviceClass]:
-        """The class behind each extended resource."""
+        """Return the class behind each extended resource."""
         listed = self._cluster.list(DeviceClass)
         if listed is not self._listed_classes:
             self._classes, self._listed_classes = classes_by_resource(listed), listed
         return self._classes
 
     def resources_of(self, pod: Pod) -> Sequence[str]:
-        """The extended resources that the pod requests and that a class stands behind."""
+        """Return the extended resources that the pod requests and that a class backs."""
         requested = pod.requests.amounts.scalar_resources
         if not requested:
             return ()
@@ -63,7 +63,7 @@ class DeviceManager:
         return [name for name, amount in requested.items() if amount and name in classes]
 
     def inventory(self) -> Inventory:
-        """All devices; what is known of a slice stays as long as it doesn't change."""
+        """Return all devices. Cached values of a slice are kept as long as the slice doesn't change."""
         listed = self._cluster.list(ResourceSlice)
         if listed is not self._listed_slices:
             slices: dict[str, PublishedSlice] = {}
@@ -80,10 +80,10 @@ class DeviceManager:
         return self._inventory
 
     def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
-        """The number of devices on the node that back the extended resource, and of those in use.
+        """Return the number of devices on the node that back the extended resource, and of those in use.
 
-        As in v1.36, devices of stale slices and incomplete pools are counted, too. Where a selector of the class can't
-        be evaluated, or all of them together take too long, there are none.
+        As in v1.36, devices of stale slices and incomplete pools are counted, too. If a selector of the class
+        can't be evaluated, or all of them together take too long, both are 0.
         """
         device_class = self.classes().get(resource)
         if device_class is None:

@@ -1,6 +1,7 @@
 """The hooks of DynamicResources.
 
-Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured parameters) and those named beside it.
+Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured parameters) and the KEPs named in other
+modules.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
 
 class DynamicResources(Plugin[DynamicResourcesArgs]):
-    """Lets a pod run where its claims' devices are or can be allocated, and allocates them.
+    """Lets a pod run on nodes where its claims' devices are or can be allocated, and allocates them.
 
     Devices are taken in the scheduling cycle, and written into the claims' status before the pod is bound.
     """
@@ -171,7 +172,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return column.numbers(nodes, rows)
 
     def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
-        """The claims that post_filter could free for the pod; without effects.
+        """Return the claims that post_filter could free for the pod; without effects.
 
         Raises:
             StateKeyError: pre_filter hasn't been called.
@@ -194,7 +195,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None, Status.unschedulable(freeing.message)
 
     def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:
-        """The status that `post_filter` would return; without effects."""
+        """Return the status that `post_filter` would return; without effects."""
         if DEVICES not in state:
             return Status.from_error("not found")
         return Status.unschedulable(self.plan_freeing(state, pod, node_to_status).message)
@@ -246,7 +247,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
 
 def _special_claim(pod: Pod) -> ResourceClaim:
-    """The claim for a pod's extended resources, as it will be made once its node is chosen."""
+    """Return the claim for a pod's extended resources, as it will be made once its node is chosen."""
     owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
     metadata = ObjectMeta(
         name=SPECIAL_CLAIM,

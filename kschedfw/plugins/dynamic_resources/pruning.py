@@ -1,8 +1,8 @@
 """Proofs that branches of a device search have no solution, so that the search can skip them.
 
-kube-scheduler tries alike devices one after the other, and so works for an exponential time on a claim for 32 devices
-where there are 31. Only what is proven to fail is left out: the first solution stays the first, and an error that the
-search would meet is still met.
+kube-scheduler tries alike devices one after the other, and so works for an exponential time on a claim for 32
+devices where there are 31. Only branches that are proven to fail are skipped: the first solution stays the
+first, and an error that the search would meet is still met.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Choice:
 
 
 class Pruning:
-    """Facts about the devices of one search; each is computed on first use."""
+    """Facts about the devices of one search, each computed on first use."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Pruning:
 
     @cached_property
     def _choices(self) -> Mapping[tuple[int, Option], _Choice]:
-        """By claim, too: claims that ask for the same have the same options, but constraints of their own."""
+        """The choices by claim and option: claims with equal requests share options, but not constraints."""
         return {
             (number, option): self._choice(wanted, option)
             for number, wanted in enumerate(self._claims)
@@ -80,10 +80,10 @@ class Pruning:
 
     @cached_property
     def knows_likeness(self) -> bool:
-        """Return whether devices of equal likeness fail alike at a place of the search.
+        """Whether devices of equal likeness fail alike at a place of the search.
 
-        That takes a search that finds everything as it was after going back. kube-scheduler's doesn't where it forgets
-        something: the values of `distinctAttribute`, and counters. Nor may it end with an error at one device and not
+        This needs a search that restores everything when it goes back. kube-scheduler's doesn't restore the
+        values of `distinctAttribute`, nor counters. Nor may the search end with an error at one device and not
         at another.
         """
         if any(each.distinct_attribute for each in self._constraints):
@@ -102,7 +102,7 @@ class Pruning:
         return True
 
     def likeness(self, published: PublishedDevice) -> Hashable:
-        """The equivalence class of a device at the start of a search: its members do equally well for all requests."""
+        """Return the equivalence class of a device at the start of a search: its members suit all requests alike."""
         known = self._likeness.get(published)
         if known is None:
             self._budget.spend(len(self._choices))
@@ -161,7 +161,7 @@ class Pruning:
         return min(counts, default=0)
 
     def _usable(self, number: int, request: WantedRequest) -> Iterator[PublishedDevice]:
-        """The devices that a request of a claim could have if nothing else was asked for."""
+        """Yield the devices that a request of a claim could have if nothing else was asked for."""
         for option in request.options:
             for published in self._choices[number, option].devices:
                 self._budget.spend(1)
@@ -174,7 +174,7 @@ class Pruning:
                     yield published
 
     def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
-        """Whether the device has what the option asks for, beside what is allocated."""
+        """Whether the device has the capacities that the option asks for, beside the allocated amounts."""
         device = published.device
         amounts = consumed(device.capacity, option.capacity)
         used = self._usage.of(published.id[:2]).consumed(published.id[2])
@@ -184,7 +184,7 @@ class Pruning:
 
 
 def _may_overlap(request: WantedRequest, devices: frozenset[PublishedDevice]) -> bool:
-    """Return whether another request may get the same devices."""
+    """Whether another request may get the same devices."""
     return any(each.admin_access for each in request.options) or any(
         each.device.allow_multiple_allocations for each in devices
     )

@@ -30,15 +30,15 @@ _MOST_KNOWN: Final = 1024
 
 
 class MissingClass(Exception):
-    """A request names a class that doesn't exist."""
+    """The error of a request for a class that doesn't exist."""
 
 
 @attrs.frozen(eq=False)
 class Option:
     """One way to satisfy a request: the only one, or one of several alternatives.
 
-    `full_name` is how results name it. `selectors` are the expressions of the class and then the request's own. `score`
-    is what taking it is worth for a node: an alternative the more, the earlier it comes.
+    `full_name` is its name in results. `selectors` are the expressions of the class and then the request's own.
+    `score` is what it adds to a node's score: the earlier the alternative, the more.
     """
 
     request: str
@@ -62,7 +62,7 @@ class Option:
 
 @attrs.frozen(eq=False)
 class WantedRequest:
-    """A request with its options, of which one is taken; only where `has_alternatives` may there be several."""
+    """A request with its options, of which one is taken. Only with `has_alternatives` there may be several."""
 
     name: str
     options: tuple[Option, ...]
@@ -78,17 +78,17 @@ class WantedClaim:
 
 
 class RequestBook:
-    """Resolves requests, once for all claims with equal requests."""
+    """The resolved requests, shared by all claims with equal requests."""
 
     def __init__(self, class_of: ClassLookup) -> None:
         self._class_of = class_of
         self._known: dict[Hashable, tuple[WantedRequest, ...]] = {}
 
     def wanted(self, claim: ResourceClaim) -> WantedClaim:
-        """The resolved requests of a claim; the same object until device classes change.
+        """Return the resolved requests of a claim; the same object until device classes change.
 
         Raises:
-            MissingClass: a class isn't there.
+            MissingClass: a class doesn't exist.
         """
         asked = claim.spec.devices.requests
         # Amounts are equal that are written in different units, in which results give them back.

@@ -1,4 +1,4 @@
-"""Makes a claim's AllocationResult from the devices found."""
+"""Construction of a claim's AllocationResult from the found devices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Found:
 def allocation_result(
     wanted: WantedClaim, found: Sequence[Found], node: Node, share_id: Callable[[], str]
 ) -> AllocationResult:
-    """The AllocationResult for the claim's status, without its timestamp."""
+    """Return the AllocationResult for the claim's status, without its timestamp."""
     options = list(dict.fromkeys(each.option for each in found))
     return AllocationResult(
         DeviceAllocationResult(
@@ -62,7 +62,7 @@ def _result(found: Found, share_id: Callable[[], str]) -> DeviceRequestAllocatio
 
 
 def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
-    """The device configurations: first those of the classes, then the claim's own."""
+    """Yield the device configurations: first those of the classes, then the claim's own."""
     by_class: dict[str, list[Option]] = {}
     for option in options:
         by_class.setdefault(option.device_class.name, []).append(option)
@@ -77,7 +77,7 @@ def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[D
 
 
 def _node_selector(found: Sequence[Found], node: Node) -> NodeSelector | None:
-    """The nodes on which all of the devices can be used; None for all nodes."""
+    """Return the nodes on which all of the devices can be used; None for all nodes."""
     expressions: dict[Requirement, None] = {}
     fields: dict[Requirement, None] = {}
     for each in found:

@@ -1,6 +1,6 @@
 """The devices in use by allocated claims and by allocations in flight (kube-scheduler `AllocatedState`).
 
-Kept by pool, in values that never change, so that a pod's cycle has its own picture at the cost of copying a dict.
+Kept by pool, in immutable values, so that a pod's cycle gets its own copy for the cost of copying a dict.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kschedfw.plugins.dynamic_resources.inventory import PoolId
 class PoolUsage:
     """The use of a pool by name: whole devices, and the consumed capacities of shared devices.
 
-    `shares` has every share: its device, and how much of it.
+    `shares` has the consumed capacities of every share, by device.
     """
 
     taken: frozenset[str] = frozenset()
     shares: FrozenDict[str, tuple[Amounts, ...]] = EMPTY
 
     def consumed(self, device: str) -> FrozenDict[str, Quantity]:
-        """The sum of all shares of a device."""
+        """Return the sum of all shares of a device."""
         total: FrozenDict[str, Quantity] = EMPTY
         for share in self.shares.get(device, ()):
             total = added(total, share)
@@ -47,7 +47,7 @@ _NONE: Final[Mapping[PoolId, PoolUsage]] = {}
 
 @attrs.frozen(eq=False)
 class Usage:
-    """Device usage at one moment, by pool. `version` counts the changes up to then."""
+    """The usage of devices at one moment, by pool. `version` counts the changes until then."""
 
     by_pool: Mapping[PoolId, PoolUsage] = _NONE
     version: int = 0
@@ -57,7 +57,7 @@ class Usage:
 
 
 def counting_results(allocation: AllocationResult | None) -> Iterator[DeviceRequestAllocationResult]:
-    """The results of an allocation that take a device; results with admin access take none."""
+    """Yield the results of an allocation that take a device; results with admin access take none."""
     if allocation is not None:
         for result in allocation.devices.results:
             if not result.admin_access:

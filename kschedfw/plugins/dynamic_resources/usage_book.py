@@ -25,7 +25,7 @@ _FEWEST_CHANGES: Final = 4096
 class UsageBook:
     """Device usage by pool, from the claims' statuses or, where there is one, the allocation in flight.
 
-    What is in flight may be told from any thread; it counts from the next `follow` on.
+    Allocations in flight may be added from any thread; they count from the next `follow` on.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class UsageBook:
         return uid in self._in_flight
 
     def in_flight(self, uid: str) -> AllocationResult | None:
-        """The allocation of a claim that isn't written yet; None if there is none."""
+        """Return the allocation of a claim that isn't written yet; None if there is none."""
         return self._in_flight.get(uid)
 
     def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
@@ -61,22 +61,22 @@ class UsageBook:
                 self._told.add(uid)
 
     def extended_of(self, pod_uid: str) -> Iterable[ResourceClaim]:
-        """The claims for extended resources that a pod owns."""
+        """Return the claims for extended resources that a pod owns."""
         return self._extended.get(pod_uid, {}).values()
 
     def holder_of(self, device: DeviceId) -> str:
-        """The key of a claim that has the device; empty if no claim in the cluster does."""
+        """Return the key of a claim that has the device; empty if no claim in the cluster does."""
         for uid, allocation in self._allocations.get(device[:2], {}).items():
             if uid in self._claims and any(each.device == device[2] for each in counting_results(allocation)):
                 return self._claims[uid].key
         return ""
 
     def usage(self) -> Usage:
-        """The present usage; the result doesn't change afterwards."""
+        """Return the present usage; the result doesn't change afterwards."""
         return Usage(dict(self._by_pool), self._dropped + len(self._changed))
 
     def changed_since(self, version: int) -> Sequence[PoolId] | None:
-        """The pools whose usage has changed since `version`; None if the log no longer goes back that far."""
+        """Return the pools whose usage has changed since `version`; None if the log begins later."""
         start = version - self._dropped
         return None if start < 0 else self._changed[start:]
 
@@ -97,7 +97,7 @@ class UsageBook:
             self._dropped += surplus
 
     def _follow_claims(self, claims: Sequence[ResourceClaim]) -> set[str]:
-        """The claims that came, went or changed."""
+        """Return the uids of the claims that came, went or changed."""
         before = self._listed
         # The list of all claims is a new one after each change, in the same order but for what came last.
         changed = list(compress(claims, map(is_not, claims, before)))

@@ -1,4 +1,4 @@
-"""InterPodAffinity: place pods near other pods, or far from them."""
+"""InterPodAffinity: places pods near other pods, or far from them."""
 
 from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from kschedfw.plugins.inter_pod_affinity.plugin import InterPodAffinity

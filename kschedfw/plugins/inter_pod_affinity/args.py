@@ -13,14 +13,15 @@ _MAX_WEIGHT = 100
 
 @attrs.frozen
 class InterPodAffinityArgs:
-    """How existing pods' terms count in scores (kubescheduler.config.k8s.io InterPodAffinityArgs).
+    """The weights of existing pods' terms in scores (kubescheduler.config.k8s.io InterPodAffinityArgs).
 
-    An existing pod that requires to be near pods like the new one pulls it with `hard_pod_affinity_weight` (0–100).
-    `ignore_preferred_terms_of_existing_pods` saves looking at existing pods for new ones without preferred terms.
+    An existing pod that requires to be near pods like the new one attracts it with `hard_pod_affinity_weight`
+    (0–100). With `ignore_preferred_terms_of_existing_pods`, existing pods aren't looked at for new pods without
+    preferred terms.
 
-    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them, also
-    by those that kube-scheduler passes over because it tries pods again after five minutes anyway. In a simulation
-    nobody does that.
+    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them.
+    kube-scheduler ignores some of these events, because it tries all pods again after five minutes. In a
+    simulation nothing else would wake them.
     """
 
     hard_pod_affinity_weight: int = 1

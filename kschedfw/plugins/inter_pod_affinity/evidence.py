@@ -1,4 +1,4 @@
-"""Which required term rules a node out, and which pods make it do so, for explanations."""
+"""The required terms that rule a node out, and the pods behind them, for explanations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _EXISTING = "podAntiAffinity of existing pods"
 
 @attrs.frozen(eq=False)
 class Neighbours:
-    """The keys of pods on the snapshot's nodes by what they match, topology key and domain.
+    """The keys of pods on the snapshot's nodes by the term they match, topology key and domain.
 
-    Each question takes one look at all pods, and its answers are kept: many nodes are refused for the same pods.
+    Each question takes one look at all pods, and its answers are kept: many nodes are refused for the same
+    pods.
     """
 
     snapshot: Snapshot
@@ -33,9 +34,9 @@ class Neighbours:
     def of(
         self, node_info: NodeInfo, topology_key: str, what: object, matches: Callable[[PodInfo], bool]
     ) -> list[str]:
-        """The matching pods in the node's domain; pods of the node itself come first, in their present state.
+        """Return the matching pods in the node's domain; pods of the node itself come first, in their present state.
 
-        `what` tells questions apart.
+        `what` identifies the question in the cache.
         """
         own = [info.pod.key for info in node_info.pods if matches(info)]
         domain = node_info.node.labels.get(topology_key)
@@ -56,7 +57,7 @@ class Neighbours:
 
 
 def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbours) -> Iterator[Evidence]:
-    """Evidence for the refusal of the node: one entry for each term that it breaks."""
+    """Yield evidence for the refusal of the node: one entry for each term that it breaks."""
     labels = node_info.node.labels
     yield from _without_company(state, labels)
     for term in state.terms.anti_affinity:
@@ -124,7 +125,7 @@ def _minds(state: RequiredState, key: str, existing: PodInfo) -> bool:
 
 
 def _text(term: AffinityTerm) -> str:
-    """The term's selector and namespaces in words."""
+    """Return the term's selector and namespaces in words."""
     spaces = sorted(term.namespaces)
     if term.namespace_selector.everything:
         where = "any namespace"

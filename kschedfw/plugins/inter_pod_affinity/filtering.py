@@ -18,8 +18,9 @@ REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-# Shared, since a refusal per node and pod would otherwise be the plugin's dearest part. Evicting pods can't make
-# company for the pod, but it can make room from pods that it avoids or that avoid it.
+# Shared, since making a refusal per node and pod would cost more than the rest of the plugin. Evictions can't
+# bring pods that an affinity term needs (unresolvable), but can remove pods that an anti-affinity term
+# avoids.
 _NO_COMPANY = Status.unresolvable(REASON_AFFINITY)
 _BAD_COMPANY = Status.unschedulable(REASON_ANTI_AFFINITY)
 _UNWELCOME = Status.unschedulable(REASON_EXISTING_ANTI_AFFINITY)
@@ -32,9 +33,10 @@ _Codes: TypeAlias = npt.NDArray[np.int8]
 
 
 class MatchCounts:
-    """How many matches of terms with pods there are, by topology key and domain.
+    """The number of matches of terms with pods, by topology key and domain.
 
-    These are the counts of an index, which are shared, and changes to them for the sake of argument, which aren't.
+    It is the sum of an index's counts, which are shared, and of hypothetical changes, which belong to this
+    object.
     """
 
     __slots__ = ("_changes", "_sums")
@@ -47,14 +49,14 @@ class MatchCounts:
 
     @classmethod
     def of(cls, sums: Iterable[DomainSums]) -> MatchCounts:
-        """Counts of matches, summed over all parts."""
+        """Return counts of matches, summed over all parts."""
         by_key: dict[str, tuple[DomainSums, ...]] = {}
         for each in sums:
             by_key[each.domains.key] = (*by_key.get(each.domains.key, ()), each)
         return cls(by_key)
 
     def add(self, topology_key: str, node_labels: Mapping[str, str], by: int) -> None:
-        """Count a match in the node's domain; a node without the label has none."""
+        """Count a match in the node's domain; ignore it if the node lacks the label."""
         domain = node_labels.get(topology_key)
         if domain is not None:
             where = (topology_key, domain)
@@ -69,7 +71,7 @@ class MatchCounts:
         return count > 0
 
     def any_around(self, node_labels: Mapping[str, str]) -> bool:
-        """Return whether any of the node's domains has a match."""
+        """Whether any of the node's domains has a match."""
         return any(key in node_labels and self.any_at(key, node_labels[key]) for key in self.keys)
 
     @property
@@ -78,7 +80,10 @@ class MatchCounts:
         return self._sums.keys() | {key for key, _ in self._changes} if self._changes else self._sums.keys()
 
     def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
-        """Whether there is a match, by the code of the domain; the last one, more than there are codes, is False."""
+        """Return whether there is a match, by the code of the domain.
+
+        The extra last entry (nodes without label) is False.
+        """
         column = nodes.label(topology_key)
         occupied = np.zeros(column.size + 1, dtype=np.bool_)
         for index, each in enumerate(self._sums.get(topology_key, ())):
@@ -102,19 +107,17 @@ class MatchCounts:
 
 @attrs.frozen(eq=False)
 class RequiredState:
-    """State written by pre_filter: the pod's required terms, and the domains with pods that match them or that repel
-    the pod.
-    """
+    """State written by pre_filter: the pod's required terms, and the domains with pods that match or repel it."""
 
     pod: Pod
     namespace_labels: FrozenDict[str, str]
     terms: OwnTerms
     wanted: MatchCounts
-    """Pods that match all affinity terms, by the terms' keys."""
+    """The pods that match all affinity terms of the pod, by the terms' keys."""
     avoided: MatchCounts
-    """Pods that match an anti-affinity term."""
+    """The pods that match an anti-affinity term of the pod."""
     averse: MatchCounts
-    """Existing pods' anti-affinity terms that match the pod."""
+    """The existing pods' anti-affinity terms that match the pod."""
 
     @classmethod
     def of(
@@ -144,7 +147,7 @@ class RequiredState:
         )
 
     def change(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:
-        """Count a pod that came to the node (1) or left it (-1)."""
+        """Count a pod as added to the node (1) or removed from it (-1)."""
         for theirs in existing.required_anti_affinity_terms:
             if theirs.matches(self.pod, self.namespace_labels):
                 self.averse.add(theirs.topology_key, node_labels, by)
@@ -157,7 +160,8 @@ class RequiredState:
                 self.avoided.add(term.topology_key, node_labels, by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """The refusal of a node with these labels; None if it passes."""
+        """Return the refusal of a node with these labels; None if it passes."""
+        # In kube-scheduler's order of checks, since the first one gives the reason.
         if self.terms.company is not None and not self._has_company(node_labels):
             return _NO_COMPANY
         if self.avoided.any_around(node_labels):
@@ -167,7 +171,7 @@ class RequiredState:
         return None
 
     def verdicts(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        """The refusals of many nodes: worked out by domain, then looked up for each node."""
+        """Return the refusals of many nodes: computed by domain, then looked up for each node."""
         worst: _Codes | None = None
         if not len(rows):
             return Verdicts.passing(0)
@@ -201,14 +205,13 @@ class RequiredState:
 
     @property
     def _may_be_first(self) -> bool:
-        """Return whether the pod may be the first of its group: no pod matches its affinity terms yet, but it matches
-        them itself.
-        """
+        """Whether the pod may be the first of its group: no pod matches its affinity terms yet, but it does itself."""
         company = self.terms.company
+        # Otherwise no pod of a group with affinity to itself could ever be placed.
         return company is not None and not self.wanted and company.matches(self.pod)
 
     def _codes_by_key(self, nodes: NodeTable) -> Mapping[str, _Codes]:
-        """For each topology key the verdict on a domain by its code, and last on nodes without the label."""
+        """Return for each topology key the verdict by the domain's code, and last for nodes without the label."""
         by_key: dict[str, _Codes] = {}
 
         def refuse(key: str, refused: npt.NDArray[np.bool_], code: int) -> None:
@@ -229,6 +232,6 @@ class RequiredState:
 
 
 def _keys(terms: OwnTerms) -> Iterable[str]:
-    """The topology keys of the affinity terms, each once."""
+    """Return the topology keys of the affinity terms, each once."""
     company = terms.company
     return () if company is None else dict.fromkeys(term.topology_key for term in company.terms)

@@ -1,4 +1,4 @@
-"""Which events are worth another attempt for a pod that required terms, its own or others', kept off every node."""
+"""The events that are worth another attempt for a pod that required terms kept off every node."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, name
 
 @attrs.frozen
 class AffinityHints:
-    """The events that the plugin subscribes to, and its judgement of each.
+    """The events that the plugin subscribes to, with its hints.
 
-    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: those that an
-    existing pod's anti-affinity refused, when nodes come, go or change labels, and those that may be the first of
-    their group, when its last pod goes. `complete` brings these back, too.
+    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: pods that
+    an existing pod's anti-affinity refused, when nodes come, go or change labels, and pods that may be the
+    first of their group, when its last pod goes. `complete` wakes these, too.
     """
 
     reader: TermReader
@@ -34,9 +34,9 @@ class AffinityHints:
         )
 
     def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when a pod on a node has become company, or is no longer in the way; or the pod's own labels changed.
+        """Queue when a pod on a node begins to match the pod's affinity, or ceases to match its anti-affinity.
 
-        A nominated pod counts as on its node.
+        Also queue when the pod's own labels changed. A nominated pod counts as on its node.
         """
         before = old if isinstance(old, Pod) else None
         after = new if isinstance(new, Pod) else None
@@ -64,7 +64,7 @@ class AffinityHints:
         )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when a node came to a domain, or left one, that terms of the pod are about."""
+        """Queue when a node was added to a domain of the pod's terms, or removed from one."""
         if self.complete:
             return QueueingHint.QUEUE
         if not isinstance(new, Node):
@@ -80,14 +80,15 @@ class AffinityHints:
         return queue_if(entered or left)
 
     def _minds(self, existing: Pod, pod: Pod) -> bool:
-        """Return whether a required anti-affinity term of the existing pod selects the other pod."""
+        """Whether a required anti-affinity term of the existing pod selects the other pod."""
         terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
         labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in terms)
 
     def _may_be_first_after(self, gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
-        """Return whether a removed pod was the last that the pod's affinity terms select, so that the pod may go
-        anywhere.
+        """Whether the removed pod may have been the last that the pod's affinity terms select.
+
+        If so, the pod may go anywhere.
         """
         return self.complete and _is_company(terms, gone) and _is_company(terms, pod)
 

@@ -69,8 +69,7 @@ NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity.neighbours")
 
 
 class InterPodAffinity(Plugin[InterPodAffinityArgs]):
-    """Places a pod in domains with pods that its affinity terms select, and away from pods that anti-affinity terms
-    select.
+    """Places a pod near pods that its affinity terms select, and away from pods that its anti-affinity terms select.
 
     Required terms filter, preferred ones score. Terms of existing pods count, too: their required anti-affinity
     filters, and all their other terms score.
@@ -178,7 +177,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def _parts(self, company: Company) -> Iterator[tuple[DomainSums, int]]:
         yield from parts_of_own_terms(company.own.preferred, self.handle.snapshot.topology)
         if company.existing is not None:
-            # A pod with preferred terms is held against all nodes, others only against those with affinity.
+            # As kube-scheduler, which looks at all nodes for a pod with preferred terms, else only at nodes
+            # with affinity.
             yield from parts_of_existing_terms(
                 company.existing,
                 self.args.hard_pod_affinity_weight,

@@ -15,7 +15,7 @@ from kschedfw.plugins.inter_pod_affinity.terms import OwnTerm
 
 @attrs.frozen(eq=False)
 class DomainWeights:
-    """The sum of weights by the code of the domain, negative where the pod is repelled; 0 comes last."""
+    """The sum of weights by the code of the domain, negative for repulsion; the extra last entry is 0."""
 
     domains: Domains
     weights: IntArray
@@ -32,10 +32,10 @@ class Attraction:
 
     @classmethod
     def of(cls, parts: Iterator[tuple[DomainSums, int]]) -> Attraction:
-        """The weights of all parts, summed by domain.
+        """Return the weights of all parts, summed by domain.
 
-        Parts without anything in a domain don't count. A domain whose weights cancel each other out still is one that
-        was found, as in kube-scheduler.
+        Parts without any pod in a domain don't count. A domain whose weights cancel each other out does, as in
+        kube-scheduler.
         """
         by_key: dict[str, DomainWeights] = {}
         for sums, weight in parts:
@@ -56,7 +56,7 @@ class Attraction:
         return score
 
     def scores(self, nodes: NodeTable, rows: IntArray) -> IntArray:
-        """The scores of many nodes."""
+        """Return the scores of many nodes, shape (k,)."""
         scores: IntArray | None = None
         for key, of_key in self.by_key.items():
             # Nodes without the label have domain -1, and so the last weight of all.
@@ -66,7 +66,7 @@ class Attraction:
 
 
 def parts_of_own_terms(terms: tuple[OwnTerm, ...], index: TopologyIndex) -> Iterator[tuple[DomainSums, int]]:
-    """Domains with pods that the pod's own preferred terms select, with the terms' weights."""
+    """Yield the domains with pods that the pod's own preferred terms select, with the terms' weights."""
     for term in terms:
         yield index.counter(term.query).in_domains(term.topology_key), term.weight
 
@@ -78,9 +78,9 @@ _ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFIN
 def parts_of_existing_terms(
     tally: TermTally, hard_weight: int, *, unlisted: bool
 ) -> Iterator[tuple[DomainSums, int]]:
-    """Terms of existing pods that select the pod. Required terms have the weight `hard_weight`.
+    """Yield the terms of existing pods that select the pod. Required terms have the weight `hard_weight`.
 
-    With `unlisted`, also those of pods on trial on nodes that aren't known to have pods with affinity.
+    With `unlisted`, include terms of pods on trial whose nodes aren't listed as having pods with affinity.
     """
     for preferred, required in _ALL if unlisted else _LISTED:
         for sums in tally.of(preferred).values():
@@ -91,11 +91,11 @@ def parts_of_existing_terms(
 
 
 def normalized(scores: IntArray) -> IntArray:
-    """The range from the lowest to the highest score stretched to 0–100; all 0 where there is no range.
+    """Return scores with the range from lowest to highest stretched to 0–100; all 0 if there is no range.
 
     In float64 and in kube-scheduler's order of operations, then cut off: 100 × 0.29 is 28 to both.
     """
-    # What NumPy finds much faster is where they are.
+    # NumPy finds the position of an extreme much faster than its value.
     lowest = int(scores[scores.argmin()])
     spread = int(scores[scores.argmax()]) - lowest
     if not spread:

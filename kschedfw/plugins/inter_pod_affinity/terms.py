@@ -16,14 +16,14 @@ _MOST_KEPT = 10_000
 
 
 def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
-    """The labels of the pod's namespace; none where the namespace isn't known (yet)."""
+    """Return the labels of the pod's namespace; none if the namespace isn't known (yet)."""
     namespace = cluster.get(Namespace, pod.metadata.namespace)
     return EMPTY if namespace is None else namespace.metadata.labels
 
 
 @attrs.frozen(cache_hash=True)
 class TermQuery:
-    """Selects the pods that match all of these terms: one or more, all of them resolved."""
+    """The query for pods that match all of these terms: one or more, all of them resolved."""
 
     terms: tuple[AffinityTerm, ...]
 
@@ -41,7 +41,7 @@ class TermQuery:
 
 @attrs.frozen
 class OwnTerm:
-    """A term of the pod by itself. Preferred terms have a weight, which is negative for anti-affinity."""
+    """A single term of the pod. Preferred terms have a weight, which is negative for anti-affinity."""
 
     query: TermQuery
     weight: int = 1
@@ -63,9 +63,9 @@ class OwnTerm:
 class OwnTerms:
     """All terms of a pod.
 
-    The required ones must all hold: a pod near by, the same for all, that `company` asks for, and none that any term
-    of `anti_affinity` is about. `preferred` ones draw or repel. `error` is what is wrong with their selectors, if
-    something is.
+    The required ones must all hold: one pod nearby matches all terms of `company`, and no pod matches a term of
+    `anti_affinity`. `preferred` terms attract or repel. `error` is the error in their selectors, None if they
+    are valid.
     """
 
     company: TermQuery | None = None
@@ -75,7 +75,7 @@ class OwnTerms:
 
     @classmethod
     def of(cls, pod: Pod) -> OwnTerms:
-        """The pod's terms, their namespace selectors still to be resolved."""
+        """Return the pod's terms, whose namespace selectors must still be resolved."""
         affinity = pod.spec.affinity
         near, far = affinity.pod_affinity, affinity.pod_anti_affinity
         wanted = required_terms(near, pod)
@@ -94,15 +94,15 @@ class OwnTerms:
 
     @property
     def look_at_namespaces(self) -> bool:
-        """Return whether a term has a namespace selector, so that the labels of all namespaces are needed."""
+        """Whether a term has a namespace selector, so that the labels of all namespaces are needed."""
         company = () if self.company is None else self.company.terms
         others = (each.term for each in (*self.anti_affinity, *self.preferred))
         return any(_looks_at_namespaces(term) for term in (*company, *others))
 
     def resolved(self, namespaces: Sequence[Namespace]) -> OwnTerms:
-        """The terms with the namespaces listed that their namespace selectors select.
+        """Return the terms with the namespaces listed that their namespace selectors select.
 
-        After that they can be matched without the labels of each existing pod's namespace.
+        Such terms can be matched without the labels of each existing pod's namespace.
         """
 
         def resolve(terms: Iterable[OwnTerm]) -> Iterator[OwnTerm]:
@@ -122,7 +122,7 @@ _NO_AFFINITY = PodAffinity()
 
 @attrs.define(eq=False)
 class _KnownTerms:
-    """Terms, and what they resolve to for the namespaces that were there last."""
+    """Terms, and their resolved form for the latest namespaces."""
 
     terms: OwnTerms
     resolved: OwnTerms
@@ -143,10 +143,10 @@ class _KnownTerms:
 
 @attrs.define(eq=False)
 class TermReader:
-    """Reads the terms of pods; those of pods with equal affinities in a namespace are the same object.
+    """The terms of pods. Pods with equal affinities in a namespace share the object.
 
-    Namespaces may change without any change of nodes or pods, so terms that look at them are resolved for each
-    pod, unless the namespaces are still the same.
+    Namespaces may change without any change of nodes or pods, so terms with namespace selectors are resolved
+    for each pod, unless the namespaces are still the same.
     """
 
     cluster: ClusterClient
@@ -169,7 +169,7 @@ class TermReader:
 
 
 def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
-    """The error in the selectors of a pod's terms; None if all are valid."""
+    """Return the error in the selectors of a pod's terms; None if all are valid."""
     lists = {
         "requiredAffinityTerms": near.required,
         "requiredAntiAffinityTerms": far.required,

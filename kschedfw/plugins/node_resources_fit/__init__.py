@@ -1,4 +1,4 @@
-"""NodeResourcesFit: nodes with enough room, and how full they should get."""
+"""NodeResourcesFit: refuses nodes without enough resources, and scores the others by their usage."""
 
 from kschedfw.plugins._resources import ResourceSpec
 from kschedfw.plugins.node_resources_fit.args import (

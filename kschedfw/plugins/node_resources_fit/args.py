@@ -28,7 +28,7 @@ class ScoringStrategyType(StrEnum):
 
 @attrs.frozen
 class UtilizationShapePoint:
-    """At this utilization (0–100 %) a resource earns this score (0–10)."""
+    """A point of the function: a resource at this utilization (0–100 %) earns this score (0–10)."""
 
     utilization: int = 0
     score: int = 0
@@ -36,7 +36,7 @@ class UtilizationShapePoint:
 
 @attrs.frozen
 class RequestedToCapacityRatio:
-    """Points of a function, by rising utilization; it is linear between them and constant outside."""
+    """The points of a function, by rising utilization; it is linear between them and constant outside."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
@@ -48,7 +48,7 @@ class RequestedToCapacityRatio:
 
 @attrs.frozen
 class ScoringStrategy:
-    """How to score what is requested against what there is, over weighted resources."""
+    """The strategy of scoring requested against allocatable amounts, over weighted resources."""
 
     type: ScoringStrategyType
     resources: tuple[ResourceSpec, ...] = attrs.field(
@@ -73,8 +73,11 @@ class ScoringStrategy:
 
 @attrs.frozen
 class NodeResourcesFitArgs:
-    """`ignored_resources` and `ignored_resource_groups` (what stands before the slash) name extended resources that
-    somebody else, an extender for example, keeps the books of."""
+    """Arguments of NodeResourcesFit.
+
+    `ignored_resources` and `ignored_resource_groups` (the part before the slash) name extended resources that
+    something else manages, for example an extender.
+    """
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -94,7 +97,7 @@ class NodeResourcesFitArgs:
 
 
 def shape_errors(shape: Sequence[UtilizationShapePoint], path: str) -> Iterator[FieldError]:
-    """What is wrong with the points of a function of utilization."""
+    """Yield the errors of the points of a function of utilization."""
     for index, (point, following) in enumerate(pairwise(shape), start=1):
         if point.utilization >= following.utilization:
             why = "values must be sorted in increasing order"

@@ -1,8 +1,8 @@
-"""The scoring strategies for many nodes at once; `scoring` says what each means, and these agree with it exactly.
+"""The scoring strategies for many nodes at once; they agree exactly with those in `scoring`.
 
-Division is done in float64 where amounts are small enough, which takes a third of the time of int64's. It gives the
-same integers: with amounts up to 2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer.
-Larger amounts, of which 100 times the sum of two must be an int64, are divided as integers.
+Division is done in float64 where amounts are small enough, which takes a third of the time of int64's. It gives
+the same integers: with amounts up to 2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next
+integer. Larger amounts, of which 100 times the sum of two must be an int64, are divided as integers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Floats = npt.NDArray[np.float64]
 
 class BatchScorer(Protocol):
     def __call__(self, usages: Iterable[ColumnUsage], count: int, /) -> IntArray:
-        """The scores of `count` nodes."""
+        """Return the scores of `count` nodes."""
         ...
 
 
@@ -68,14 +68,14 @@ def most_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
 
 
 class _Average:
-    """The weighted average of shares (0–100 each) of the resources that a node has."""
+    """The weighted average of shares (0–100 each) over the resources that a node has."""
 
     def __init__(self, count: int) -> None:
         self._total: _Floats = np.zeros(count)
         self._weights: int | _Floats = 0
 
     def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
-        """Count in a resource of which these amounts, 0 up to what is allocatable, are free or used."""
+        """Add a resource, given these free or used amounts, from 0 to the allocatable amount."""
         if len(allocatable) and allocatable[allocatable.argmax()] > LARGEST_EXACT:
             self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
             self._total += amounts * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
@@ -93,7 +93,7 @@ class _Average:
         self._total += shares
 
     def scores(self) -> IntArray:
-        """Shape (k,), int64: 0 for a node without any of the resources."""
+        """Return the scores, shape (k,), int64; 0 for a node without any of the resources."""
         self._total /= np.maximum(self._weights, 1)
         return self._total.astype(np.int64)
 

@@ -50,7 +50,7 @@ _LEAST_ALLOCATED = attrgetter("least_allocated")
 
 
 class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
-    """Refuses nodes without enough room for the pod's requests, and scores the others by how full they would get."""
+    """Refuses nodes without enough room for the pod's requests, and scores the others by their usage with the pod."""
 
     name: ClassVar[str] = "NodeResourcesFit"
     args_type: ClassVar[type[object] | None] = NodeResourcesFitArgs
@@ -72,7 +72,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
-            return None  # what classes of devices stand behind depends on other objects than the node
+            return None  # device-backed resources depend on other objects than the node
         return requests
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
@@ -147,7 +147,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def placement_score(self, group: QueuedGroup, placed: PlacedGroup) -> int:
-        """How full the placement's nodes would get together, whatever the strategy: groups are packed."""
+        """Return the usage of the placement's nodes together, whatever the strategy: groups are packed."""
         usages = []
         members = [pod for pod in group.pods if pod.uid in placed.node_names]
         for resource in self._resources.resources:
@@ -167,6 +167,6 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
 
 def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
-    """The amounts that must be free on the node, without those that devices provide."""
+    """Return the amounts that must be free on the node, without those that devices provide."""
     demand, backed = state.read(_DEMAND), state.find(_BACKED)
     return demand if backed is None else backed.without(demand, node_info)

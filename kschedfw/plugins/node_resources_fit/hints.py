@@ -1,4 +1,4 @@
-"""Which events may make room for a pod that didn't fit."""
+"""The events that may make room for a pod that didn't fit."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from kschedfw.plugins.node_resources_fit.shortage import fits
 
 @attrs.frozen
 class FitHints:
-    """The events that the plugin subscribes to, and its judgement of each.
+    """The events that the plugin subscribes to, with its hints.
 
-    `devices` says which extended resources a class of devices stands behind: the filter leaves those to
-    DynamicResources, so a node that doesn't have them may do.
+    `devices` tells which extended resources are backed by device classes: the filter leaves those to
+    DynamicResources, so a node without them may do.
     """
 
     devices: DeviceManager
@@ -43,7 +43,7 @@ class FitHints:
         )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when a node that can hold the pod came, or has more of what the pod requests than before."""
+        """Queue when a node that can hold the pod was added, or has more of the pod's resources than before."""
         if not isinstance(new, Node):
             return QueueingHint.SKIP
         demand, info = pod.requests.demand, NodeInfo.of(new)
@@ -58,7 +58,7 @@ class FitHints:
 
 
 def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when a pod on a node is gone or requests less than before; or the pod itself does."""
+    """Queue when a pod on a node is gone or requests less than before, or the pod itself requests less."""
     if not isinstance(old, Pod):
         return QueueingHint.SKIP
     if not isinstance(new, Pod):
@@ -69,7 +69,7 @@ def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> Queue
 
 
 def _after_class_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Queue when a class begins to stand behind an extended resource that the pod requests."""
+    """Queue when a class begins to back an extended resource that the pod requests."""
     if not isinstance(new, DeviceClass):
         return QueueingHint.SKIP
     names = {new.spec.extended_resource_name}

@@ -1,4 +1,4 @@
-"""The scoring strategies: from how much of each resource would be in use to a score of 0–100.
+"""The scoring strategies: from the usage of each resource with the pod to a score of 0–100.
 
 All arithmetic is on integers and rounds as kube-scheduler's does.
 """
@@ -20,7 +20,7 @@ from kschedfw.plugins.node_resources_fit.args import (
 )
 
 Usage = tuple[int, int, int]
-"""Of one resource: how much would be requested with the pod, the node's allocatable amount (not 0), the weight."""
+"""The usage of one resource: the requested amount with the pod, the allocatable amount (not 0), the weight."""
 
 
 class Scorer(Protocol):
@@ -40,7 +40,7 @@ def scorer_of(strategy: ScoringStrategy) -> Scorer:
 
 
 def least_allocated(usages: Iterable[Usage]) -> int:
-    """The average of the free shares; what is requested beyond the node's capacity leaves nothing free."""
+    """Return the average of the free shares; a resource requested beyond capacity has no free share."""
     score = weights = 0
     for requested, allocatable, weight in usages:
         if requested <= allocatable:
@@ -50,7 +50,7 @@ def least_allocated(usages: Iterable[Usage]) -> int:
 
 
 def most_allocated(usages: Iterable[Usage]) -> int:
-    """The average of the used shares.
+    """Return the average of the used shares.
 
     The capacity may be exceeded, since containers without requests count as if they had some.
     """
@@ -62,9 +62,9 @@ def most_allocated(usages: Iterable[Usage]) -> int:
 
 
 def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
-    """The average of what the shape gives for the utilization of each resource, rounded to the nearest integer.
+    """Return a scorer: the average of the shape's values at each resource's utilization, rounded to nearest.
 
-    A resource to which it gives 0 doesn't count at all, not even its weight.
+    A resource with the value 0 doesn't count at all, not even its weight.
     """
     table = shape_table(ratio)
 
@@ -73,8 +73,9 @@ def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
         for requested, allocatable, weight in usages:
             full = requested > allocatable
             utilization = MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable
-            # Amounts that don't fit int64 wrap around, even below 0; the shape is constant out there.
+            # Amounts that don't fit int64 wrap around, even below 0; the shape is constant outside of 0–100.
             value = table[min(max(utilization, 0), MAX_UTILIZATION)]
+            # As in kube-scheduler: a resource with the score 0 doesn't lower the average.
             if value > 0:
                 score += value * weight
                 weights += weight
@@ -84,12 +85,12 @@ def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
 
 
 def shape_table(ratio: RequestedToCapacityRatio) -> Sequence[int]:
-    """The value of the shape at every whole percentage of utilization."""
+    """Return the value of the shape at every whole percentage of utilization."""
     return [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
 
 
 def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
-    """The value (0–100) of the broken line through the points; falling segments round up, rising ones down."""
+    """Return the value (0–100) of the line through the points; falling segments round up, rising ones down."""
     scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
     if utilization <= shape[0].utilization:
         return shape[0].score * scale

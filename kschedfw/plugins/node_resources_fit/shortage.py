@@ -1,6 +1,6 @@
-"""Whether a pod's requests fit into what is left on a node, and what is short where they don't.
+"""Checks of a pod's requests against a node's free amounts, and the shortages.
 
-The demand is a pod's requests, of which 0 is no demand at all: even an overcommitted node meets it.
+The demand is the pod's requests. A request of 0 is no demand: even an overcommitted node meets it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._resources import amount_text
 
 _MOST_RESOURCES = 62
-"""How many resources have a bit in an int64, beside that for what is unresolvable."""
+"""The number of resources that have a bit in an int64, beside the bit for unresolvable."""
 
 _MOST_COUNTED = 256
 
 
 def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) -> Resource:
-    """Requested amounts without the ignored extended resources, which are named or whose group (before the slash) is
-    named.
-    """
+    """Return requested amounts without the ignored extended resources (by name, or by group before the slash)."""
     kept = {
         name: amount
         for name, amount in amounts.scalar_resources.items()
@@ -42,7 +40,7 @@ def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) ->
 
 @attrs.frozen
 class Shortage:
-    """A resource that a node has too little left of."""
+    """A resource of which a node has too little left."""
 
     resource: str
     requested: int
@@ -55,7 +53,7 @@ class Shortage:
 
     @property
     def evidence(self) -> Evidence:
-        """Evidence with the numbers. The free amount is negative on an overcommitted node."""
+        """The evidence with the numbers. The free amount is negative on an overcommitted node."""
         free = self.capacity - self.used
         short = self.requested - free
         requested, left, all_, missing = (
@@ -78,15 +76,17 @@ class Shortage:
 
     @property
     def unresolvable(self) -> bool:
-        """Return whether even the empty node would be too small. Preemption can always reduce the number of pods."""
+        """Whether even the empty node would be too small. Preemption can always reduce the number of pods."""
         return self.resource != PODS and self.requested > self.capacity
 
 
 def fits(demand: Resource, info: NodeInfo) -> bool:
-    """Return whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
+    """Whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
         return False
+    # `wrapped`, here and below: kube-scheduler's difference of int64 overflows silently, and decides as it
+    # does.
     if demand.milli_cpu and demand.milli_cpu > wrapped(allocatable.milli_cpu - requested.milli_cpu):
         return False
     if demand.memory and demand.memory > wrapped(allocatable.memory - requested.memory):
@@ -104,7 +104,7 @@ def fits(demand: Resource, info: NodeInfo) -> bool:
 
 
 def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
-    """Everything that is short, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
+    """Return all shortages, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
     short = []
     for name, amount in _wanted(demand):
         used = len(info.pods) if name == PODS else info.requested.get(name)
@@ -115,7 +115,7 @@ def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
 
 
 def verdict(demand: Resource, info: NodeInfo) -> Status | None:
-    """The refusal of a node on which something is short."""
+    """Return the refusal of a node on which something is short; None if the pod fits."""
     if fits(demand, info):
         return None
     short = shortages(demand, info)
@@ -123,7 +123,7 @@ def verdict(demand: Resource, info: NodeInfo) -> Status | None:
 
 
 def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-    """The `verdict` on each of the nodes; None where there are too many resources."""
+    """Return the `verdict` on each of the nodes; None if there are too many resources."""
     wanted = _wanted(demand)
     if len(wanted) > _MOST_RESOURCES:
         return None
@@ -134,7 +134,7 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
         if column is None:
-            if amount <= 0:  # it has wrapped around
+            if amount <= 0:  # the request has wrapped around
                 continue
             lacking = np.arange(len(rows))
         else:
@@ -162,15 +162,15 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
 
 
 def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArray]:
-    """The distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0.
+    """Return the distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0.
 
-    `refused` are the places where there is no 0, each once or more: in most cases a small part.
+    `refused` are the positions of the numbers that aren't 0, possibly repeated: in most cases a small part.
     """
     occurring = short.take(refused)
     if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
         combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
         return combinations[1:].tolist(), codes[:-1]
-    # As ever; counting takes a fraction of the time that sorting takes.
+    # The usual case: counting takes a fraction of the time of sorting.
     combinations = np.bincount(occurring).nonzero()[0]
     number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
     number_of[combinations] = np.arange(1, len(combinations) + 1)
@@ -178,14 +178,14 @@ def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArr
 
 
 def _bits(number: int) -> Iterator[int]:
-    """The binary digits, lowest first."""
+    """Yield the binary digits, lowest first."""
     while number:
         yield number & 1
         number >>= 1
 
 
 def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
-    """The amounts that must be free on a node, in the order of reasons."""
+    """Return the amounts that must be free on a node, in the order of reasons."""
     wanted = [(PODS, 1)]
     if demand.milli_cpu:
         wanted.append((CPU, demand.milli_cpu))

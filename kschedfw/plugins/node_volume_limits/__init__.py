@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: how many volumes of each CSI driver a node can attach."""
+"""NodeVolumeLimits: refuses nodes that can't attach more volumes of a CSI driver."""
 
 from kschedfw.plugins.node_volume_limits.plugin import NodeVolumeLimits
 

@@ -15,7 +15,7 @@ NO_LIMIT: Final = 1 << 62
 
 
 def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
-    """The node's limit on attached volumes, by driver; drivers without a limit are left out."""
+    """Return the node's limit on attached volumes, by driver; drivers without a limit are omitted."""
     if csi_node is None:
         return {}
     return {
@@ -67,9 +67,9 @@ class AttachmentsByNode:
 
 
 class StorageOfNodes:
-    """Reads CSINodes and VolumeAttachments.
+    """The CSINodes and VolumeAttachments by node.
 
-    Returns the same objects until these change, which makes comparisons cheap.
+    The same objects are returned until these change, which makes comparisons cheap.
     """
 
     def __init__(self, cluster: ClusterClient) -> None:

@@ -60,7 +60,7 @@ _UNCLEAR: Final = 1 << 61
 
 
 class NodeVolumeLimits(Plugin):
-    """Refuses nodes that can't attach so many volumes more of a CSI driver, going by their CSINode.
+    """Refuses nodes that can't attach the pod's volumes, by the limits of each CSI driver in their CSINode.
 
     Volumes of in-tree plugins count as their driver's on nodes whose CSINode says that they have been migrated.
     """
@@ -73,8 +73,9 @@ class NodeVolumeLimits(Plugin):
         self._storage = StorageOfNodes(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """None for pods with volumes that count, since their answers depend on objects whose changes aren't tracked;
-        else ().
+        """Return None for pods with volumes that count, else ().
+
+        The answers for such volumes depend on objects whose changes aren't tracked.
         """
         return None if pod.spec.volumes and can_count(pod) else ()
 
@@ -116,7 +117,7 @@ class NodeVolumeLimits(Plugin):
     def _exceeded(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Iterator[tuple[str, int, int, int]]:
-        """Each driver whose limit the pod's volumes exceed: how many they are, how many there are, and the limit.
+        """Yield each driver whose limit the pod's volumes exceed: new volumes, attached volumes, and the limit.
 
         Raises:
             ClaimNotFoundError: a claim of the pod doesn't exist.
@@ -141,7 +142,7 @@ class NodeVolumeLimits(Plugin):
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        """Looks closer only at nodes that would be over a limit if every volume there counted against it."""
+        """Check exactly only nodes that would be over a limit if every volume there counted against it."""
         try:
             new = set(attachments(self.handle.cluster, pod, ALL_MIGRATED, is_new=True))
         except VolumeError:
@@ -170,7 +171,7 @@ class NodeVolumeLimits(Plugin):
     def _may_be_full(
         self, state: CycleState, new: Iterable[Attachment], limits: LimitColumns, nodes: NodeTable
     ) -> npt.NDArray[np.bool_]:
-        """By row: whether the volumes that there are at most, and the new ones, are more than a limit."""
+        """Return by row whether the attached volumes (at most) and the new ones may exceed a limit."""
         used = nodes.encoded("attachments at most", _most_attachments, Reads.PODS)
         taken = np.array([most or 0 for most in used.values], dtype=np.int64)[used.codes]
         may_be: npt.NDArray[np.bool_] = (taken == _UNCLEAR) & (limits.lowest != NO_LIMIT)
@@ -184,7 +185,7 @@ class NodeVolumeLimits(Plugin):
         return may_be
 
     def _attached_to(self, state: CycleState, node_name: str) -> set[Attachment]:
-        """Volumes attached to the node, or about to be, according to its VolumeAttachments."""
+        """Return the volumes attached to the node, or about to be, according to its VolumeAttachments."""
         found = set()
         for each in _listed(state, self._storage).get(node_name, ()):
             volume = self.handle.cluster.get(PersistentVolume, each.spec.source.persistent_volume_name or "")
@@ -201,7 +202,7 @@ def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:
 
 
 def _most_attachments(node_info: NodeInfo) -> int | None:
-    """An upper bound of the volumes that the node's pods have attached; a huge number where there is no bound."""
+    """Return an upper bound of the volumes that the node's pods have attached; None for 0, `_UNCLEAR` if unknown."""
     volumes = [volume for each in node_info.pods_with_volumes for volume in each.pod.storage]
     return _UNCLEAR if any(map(may_fail, volumes)) else len(volumes) or None
 

@@ -1,4 +1,4 @@
-"""Which volumes, of which CSI drivers, a pod has attached to its node."""
+"""The volumes that a pod has attached to its node, by CSI driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_BOUND: Final = "not bound: "
 
 
 def can_count(pod: Pod) -> bool:
-    """Return whether the pod may have volumes that count: a claim, or an inline volume that a CSI driver may handle."""
+    """Whether the pod may have volumes that count: a claim, or an inline volume that a CSI driver may handle."""
     return any(
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -35,7 +35,7 @@ def can_count(pod: Pod) -> bool:
 
 
 def may_fail(volume: Volume) -> bool:
-    """Return whether `attachments` could fail for this volume of a running pod."""
+    """Whether `attachments` could fail for this volume of a running pod."""
     claim, ebs = volume.persistent_volume_claim, volume.aws_elastic_block_store
     return (
         volume.ephemeral is not None
@@ -47,11 +47,11 @@ def may_fail(volume: Volume) -> bool:
 def attachments(
     cluster: ClusterClient, pod: Pod, csi_node: CSINode | None, *, is_new: bool = False
 ) -> Iterator[Attachment]:
-    """The volumes that the pod has attached, or would have, on the node.
+    """Yield the volumes that the pod has attached, or would have, on the node.
 
     Raises:
-        ClaimNotFoundError: a claim of a new pod is missing; those of others are passed over.
-        VolumeError: a volume can't be told.
+        ClaimNotFoundError: a claim of a new pod is missing; missing claims of running pods are skipped.
+        VolumeError: a volume can't be determined.
     """
     for volume in pod.storage:
         if volume.persistent_volume_claim is None and volume.ephemeral is None:
@@ -96,7 +96,7 @@ def _claimed(
 def _to_be_made(
     cluster: ClusterClient, claim: PersistentVolumeClaim, csi_node: CSINode | None
 ) -> Attachment | None:
-    """The volume that will be provisioned for the claim by its storage class; None without a class."""
+    """Return the volume that will be provisioned for the claim by its storage class; None without a class."""
     name = class_of_claim(claim)
     storage_class = cluster.get(StorageClass, name) if name else None
     if storage_class is None or not storage_class.provisioner:

@@ -1,4 +1,4 @@
-"""PodTopologySpread: spread pods evenly over zones, nodes or whatever a node label names."""
+"""PodTopologySpread: spreads pods evenly over zones, nodes or other domains of a node label."""
 
 from kschedfw.plugins.pod_topology_spread.args import PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.plugin import PodTopologySpread

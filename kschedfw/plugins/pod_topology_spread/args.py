@@ -29,9 +29,9 @@ class PodTopologySpreadArgs:
     `default_constraints` have no label selector: it is deduced from the Services and controllers that the pod
     belongs to. They count only with `defaulting_type` List; System stands for kube-scheduler's own defaults.
 
-    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them, also
-    by those that kube-scheduler passes over because it tries pods again after five minutes anyway. In a simulation
-    nobody does that.
+    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them.
+    kube-scheduler ignores some of these events, because it tries all pods again after five minutes. In a
+    simulation nothing else would wake them.
     """
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()

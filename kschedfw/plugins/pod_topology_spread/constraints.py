@@ -1,4 +1,4 @@
-"""From a pod's spread constraints, or the defaults where it has none, to what counting and filtering need."""
+"""A pod's spread constraints, or the defaults if it has none, compiled for counting and filtering."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST_KEPT = 4096
 
 
 class MalformedSelectorError(KschedfwError, ValueError):
-    """A label selector breaks the API's rules; says how, in kube-scheduler's words."""
+    """The error of a label selector that breaks the API's rules; says how, in kube-scheduler's words."""
 
 
 @attrs.frozen(cache_hash=True)
 class SiblingQuery:
-    """Selects the pods that count towards a constraint: in the namespace, matching the selector, and not terminating.
+    """The query for pods that count towards a constraint: same namespace, matching selector, not terminating.
 
-    An empty selector, although it selects every pod, counts none: so does kube-scheduler.
+    An empty selector selects every pod, but counts none: so does kube-scheduler.
     """
 
     namespace: str
@@ -44,7 +44,7 @@ class SiblingQuery:
         return self.matches_regardless(pod)
 
     def matches_regardless(self, pod: Pod) -> bool:
-        """Return whether labels and namespace match, for terminating pods and empty selectors, too."""
+        """Whether labels and namespace match, even for terminating pods and empty selectors."""
         meta = pod.metadata
         return meta.namespace == self.namespace and self.selector.matches(meta.labels)
 
@@ -57,7 +57,7 @@ class SiblingQuery:
 class SpreadConstraint:
     """A spread constraint with its selector compiled and its optional fields filled in.
 
-    `self_match` tells whether the pod to be scheduled is itself one of those that are counted.
+    `self_match` tells whether the pod to be scheduled is itself counted.
     """
 
     topology_key: str
@@ -70,10 +70,10 @@ class SpreadConstraint:
 
 
 def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
-    """The constraints that the pod itself carries, of one kind.
+    """Return the pod's own constraints of one kind.
 
     Raises:
-        MalformedSelectorError: a selector is one that the API server would not have let through.
+        MalformedSelectorError: a selector is invalid; the API server would have refused it.
     """
     meta = pod.metadata
     return _own(pod.spec.topology_spread_constraints, meta.namespace, meta.labels, action)
@@ -86,7 +86,7 @@ def _own(
     labels: FrozenDict[str, str],
     action: UnsatisfiableAction,
 ) -> tuple[SpreadConstraint, ...]:
-    """The pod's own constraints; cached, since pods of one controller have equal ones."""
+    """Return the pod's own constraints; cached, since pods of one controller have equal ones."""
     return tuple(
         _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
         for constraint in constraints
@@ -100,17 +100,17 @@ def default_constraints(
     siblings: SiblingQuery,
     labels: FrozenDict[str, str],
 ) -> tuple[SpreadConstraint, ...]:
-    """The defaults for a pod with these labels and siblings."""
+    """Return the defaults for a pod with these labels and siblings."""
     return tuple(_compile(constraint, siblings, labels) for constraint in defaults)
 
 
 def has_topologies(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
-    """Whether a node with these labels lies in some domain of every constraint."""
+    """Whether a node with these labels is in some domain of every constraint."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
 
 def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """The selector with `match_label_keys` merged in; the merge changes nothing if the API server has done it."""
+    """Return the selector with `match_label_keys` merged in. Merging again, after the API server, changes nothing."""
     if (error := selector_error(constraint.label_selector)) is not None:
         raise MalformedSelectorError(error)
     narrowed_to = {key: labels[key] for key in constraint.match_label_keys if key in labels}

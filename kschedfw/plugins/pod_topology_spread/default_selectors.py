@@ -25,7 +25,7 @@ _MOST_KEPT = 4096
 
 @attrs.frozen(eq=False)
 class _Services:
-    """The services of a namespace, and what they say about pods with certain labels, as far as asked."""
+    """The services of a namespace, and their combined selectors by pod labels, as far as asked."""
 
     services: Sequence[Service]
     selected_by: BoundedDict[FrozenDict[str, str], FrozenDict[str, str]] = attrs.field(
@@ -33,7 +33,7 @@ class _Services:
     )
 
     def equalities(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
-        """The union of the requirements of all services that select these labels, which can't contradict each other."""
+        """Return the requirements of all services that select these labels; they can't contradict each other."""
         known = self.selected_by.get(labels)
         if known is None:
             known = self.selected_by[labels] = FrozenDict(
@@ -46,9 +46,9 @@ class _Services:
 
 
 class DefaultSelectors:
-    """Derives the selector of default constraints from a pod's Services and controller.
+    """The selectors of default constraints, derived from a pod's Services and controller.
 
-    The cluster is asked for its services every time, but they are only looked at when they are others than before.
+    The cluster is asked for its services every time, but they are only looked at after a change.
     """
 
     def __init__(self, cluster: ClusterClient) -> None:
@@ -56,7 +56,7 @@ class DefaultSelectors:
         self._services: BoundedDict[str, _Services] = BoundedDict(_MOST_KEPT)
 
     def of(self, pod: Pod) -> Selector:
-        """The selector made of the pod's Services and controller; selects everything if the pod has neither."""
+        """Return the selector made of the pod's Services and controller; selects everything if the pod has neither."""
         namespace = pod.metadata.namespace
         services = self._cluster.list(Service, namespace)
         labels = self._equalities(services, namespace, pod.metadata.labels) if services else EMPTY

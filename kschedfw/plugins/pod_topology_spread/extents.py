@@ -1,4 +1,4 @@
-"""Which nodes count towards a constraint, and in which domain: what depends on node objects alone."""
+"""The nodes that count towards a constraint, and their domains: everything that depends on node objects alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_PATTERNS = 8
 
 @attrs.frozen(eq=False)
 class NodeInclusion:
-    """Tells which nodes count towards a constraint of a pod (node affinity and node taints policies)."""
+    """The nodes that count towards a constraint of a pod, by its node affinity and node taints policies."""
 
     pod: Pod
 
@@ -41,7 +41,7 @@ class NodeInclusion:
         return not (constraint.honors_taints and has_untolerated_taint(node.spec.taints, tolerations))
 
     def mask(self, nodes: NodeTable, constraint: SpreadConstraint) -> Mask:
-        """`includes` for all nodes."""
+        """Return `includes` for all nodes."""
         rows = nodes.all_rows
         included = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
@@ -51,7 +51,7 @@ class NodeInclusion:
         return included
 
     def signature(self, constraint: SpreadConstraint) -> Hashable:
-        """The part of the pod that the answers depend on."""
+        """Return the part of the pod that the answers depend on."""
         spec = self.pod.spec
         node_affinity = spec.affinity.node_affinity if constraint.honors_affinity else None
         return (
@@ -63,9 +63,9 @@ class NodeInclusion:
 
 @attrs.frozen(eq=False)
 class Extent:
-    """The domains of a topology, by their codes in the label's column, and which nodes count towards each.
+    """The domains of a topology, by their codes in the label's column, and the nodes that count towards each.
 
-    Those that count are included by the constraint's policies and have all labels that are required.
+    A node counts if the constraint's policies include it and it has all required labels.
     """
 
     key: str
@@ -77,25 +77,25 @@ class Extent:
     complete: Mask | None
     """The nodes that have all labels that are required, None if all nodes do."""
     occupied: Mask
-    """The domains in which a node counts, and `domains` is how many these are."""
+    """The domains in which a node counts; `domains` is their number."""
     domains: int
     _lie_in: Places
-    """As `places`, but one more, and nodes without the label are in the domain of the empty label if there is one."""
+    """`places` + 1, with nodes without the label in the domain of the empty label if there is one."""
     _bins: Places | None
-    """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
+    """Like `_lie_in`, but 0 for nodes that don't count; None if exactly the nodes with the label count."""
     nodes: NodeTable
     _verdicts: BoundedDict[bytes, Verdicts] = attrs.field(factory=lambda: BoundedDict(_MOST_PATTERNS))
-    """Those on all nodes, by those on the domains."""
+    """Cached verdicts on all nodes, by the verdicts on the domains."""
 
     @classmethod
     def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
-        """The extent of a topology key, given the included nodes and the required labels."""
+        """Return the extent of a topology key, given the included nodes and the required labels."""
         column = nodes.label(key)
         places = column.codes.astype(np.intp)
         complete = np.ones(len(nodes), dtype=np.bool_)
         for other in required:
             complete &= nodes.label(other).codes != NO_VALUE
-        # Where the label isn't required, nodes without it are taken for nodes whose label is empty.
+        # Where the label isn't required, nodes without it count as nodes whose label is empty.
         unlabelled = places == NO_VALUE
         lie_in = np.where(unlabelled, column.code_of(""), places)
         bins = np.where(included & complete, lie_in, NO_VALUE)
@@ -116,7 +116,7 @@ class Extent:
         )
 
     def count(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
-        """The pods per domain on nodes that count, by code. Not to be changed."""
+        """Return the pods per domain on nodes that count, by code. Not to be changed."""
         if siblings.matches_nothing:
             return np.zeros(len(self.occupied), dtype=np.int64)
         counter = snapshot.topology.counter(siblings)
@@ -129,19 +129,19 @@ class Extent:
         return counts[1:].astype(np.int64)
 
     def count_per_node(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
-        """The pods on each node, whether it counts or not. Not to be changed."""
+        """Return the pods on each node, whether it counts or not. Not to be changed."""
         if siblings.matches_nothing:
             return np.zeros(len(self.places), dtype=np.int64)
         return snapshot.topology.counter(siblings).per_node
 
     def places_of(self, rows: IntArray) -> Places:
-        """`places` in these rows, shape (k,). Not to be changed."""
+        """Return `places` in these rows, shape (k,). Not to be changed."""
         return self.nodes.take(self.places, rows)
 
     def verdicts(
         self, by_domain: npt.NDArray[np.int8], statuses: tuple[Status, ...], rows: IntArray
     ) -> Verdicts:
-        """The verdicts on nodes, given those on the domains by their code, the last for nodes that lie in none."""
+        """Return the verdicts on nodes, given those by domain code, the last for nodes without domain."""
         if not self.nodes.is_all(rows) or len(by_domain) > _MOST_DOMAINS:
             return Verdicts(by_domain.take(self.places_of(rows)), statuses)
         pattern = by_domain.tobytes()
@@ -152,7 +152,7 @@ class Extent:
         return known
 
     def domains_of(self, rows: IntArray) -> int:
-        """The number of domains of these nodes, whether they count or not; nodes without the label form one."""
+        """Return the number of domains of these nodes, whether they count or not; nodes without the label form one."""
         if self.nodes.is_all(rows):
             return self._domains_of_all
         return int(np.count_nonzero(np.bincount(self.nodes.take(self._lie_in, rows))))
@@ -177,7 +177,7 @@ class Extents:
         constraint: SpreadConstraint,
         required: tuple[str, ...],
     ) -> Extent:
-        """The extent of one constraint of a pod; only nodes with all required labels count."""
+        """Return the extent of one constraint of a pod; only nodes with all required labels count."""
         state = (nodes.layout, nodes.node_changes.version)
         if nodes is not self._nodes or state != self._state:
             self._known.clear()

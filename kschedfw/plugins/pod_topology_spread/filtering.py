@@ -1,4 +1,4 @@
-"""Hard constraints: how full every domain is, and which nodes would make the skew too great."""
+"""Hard constraints: the counts of every domain, and the nodes that would make the skew too great."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeIn
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_NO_LABEL = f"{REASON_SKEW} (missing required label)"
 
-# Shared, since a refusal per node and pod would otherwise be the plugin's dearest part.
+# Shared, since making a refusal per node and pod would cost more than the rest of the plugin.
 _TOO_SKEWED = Status.unschedulable(REASON_SKEW)
 _NO_LABEL = Status.unresolvable(REASON_NO_LABEL)
 
@@ -26,16 +26,16 @@ _TOO_SKEWED_CODE = _STATUSES.index(_TOO_SKEWED)
 _NO_LABEL_CODE = _STATUSES.index(_NO_LABEL)
 
 _NO_MINIMUM = (1 << 31) - 1
-"""The minimum over no domain at all; no skew above it exceeds anything."""
+"""The minimum over no domain: so large that no count exceeds it."""
 
 
 @attrs.frozen(eq=False)
 class ConstraintCounts:
-    """Matching pods per domain of one constraint.
+    """The matching pods per domain of one constraint.
 
-    What pre_filter counted, `counts` by code and their minimum `least`, is shared by all clones and never changes.
-    `changed` has the present counts of those domains that pods were added to or removed from, by name, since these may
-    be domains that no node of the snapshot lies in.
+    The counts of pre_filter, `counts` by code and their minimum `least`, are shared by all clones and never
+    change. `changed` has the present counts of domains with added or removed pods, by name, since these may be
+    domains without a node in the snapshot.
     """
 
     constraint: SpreadConstraint
@@ -52,30 +52,30 @@ class ConstraintCounts:
         return ConstraintCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
 
     def change(self, domain: str, by: int) -> None:
-        """Note that this many matching pods came to the domain, or left it."""
+        """Add this many matching pods to the domain; a negative number removes them."""
         self.changed[domain] = self.count(domain) + by
 
     def count(self, domain: str) -> int:
-        """The matching pods in a domain, none in an unknown one."""
+        """Return the number of matching pods in a domain; 0 for an unknown one."""
         changed = self.changed.get(domain)
         return self._counted(domain) if changed is None else changed
 
     def allowed(self) -> int:
-        """The greatest count at which a domain can still take the pod."""
+        """Return the greatest count at which a domain can still take the pod."""
         constraint, changed = self.constraint, self.changed
         domains, least = self.extent.domains, self.least
         if changed:
             domains += sum(not self._is_occupied(domain) for domain in changed)
             least = self._present_least()
-        # While there are fewer domains than wanted, an imaginary empty one is the emptiest.
+        # With fewer domains than minDomains, the global minimum is 0 (KEP-3022).
         if domains < constraint.min_domains:
             least = 0
         return constraint.max_skew - constraint.self_match + least
 
     def evidence(self, domain: str | None) -> Evidence | None:
-        """Evidence of the counts that keep the pod out of a domain; None if it may go there.
+        """Return evidence of the counts that keep the pod out of a domain; None if it may go there.
 
-        Domain None: a node without label.
+        Domain None stands for a node without label.
         """
         constraint = self.constraint
         key, max_skew = constraint.topology_key, constraint.max_skew
@@ -96,7 +96,7 @@ class ConstraintCounts:
         )
 
     def verdicts(self) -> npt.NDArray[np.int8]:
-        """The codes of the verdicts on nodes by the code of their domain, the last for nodes that lie in none."""
+        """Return the codes of the verdicts by domain code, the last for nodes without domain."""
         counts, code_of = self.counts, self.extent.column.code_of
         if self.changed:
             counts = counts.copy()
@@ -110,10 +110,10 @@ class ConstraintCounts:
 
     def _present_least(self) -> int:
         least_changed = min(self.changed.values())
-        # Otherwise it is in a domain that hasn't changed, whose count is at least the former minimum …
+        # Otherwise the minimum is in an unchanged domain, whose count is at least the former minimum …
         if least_changed <= self.least:
             return least_changed
-        # … and equal to it, unless the domains that had it have changed.
+        # … and equal to it, unless all domains that had it have changed.
         if all(self._counted(domain) > self.least for domain in self.changed):
             return self.least
         unchanged = self.extent.occupied.copy()
@@ -143,7 +143,7 @@ class HardSpread:
     def of(
         cls, pod: Pod, constraints: tuple[SpreadConstraint, ...], snapshot: Snapshot, extents: Extents
     ) -> HardSpread:
-        """The state with pods counted on all nodes; only nodes that have all topology labels take part."""
+        """Return the state with pods counted on all nodes; only nodes that have all topology labels take part."""
         inclusion = NodeInclusion(pod)
         required = tuple(constraint.topology_key for constraint in constraints)
         domains = []
@@ -160,10 +160,9 @@ class HardSpread:
         )
 
     def change(self, other: Pod, node: Node, by: int) -> None:
-        """Count `other` as having come to the node (1) or left it (-1).
+        """Count `other` as added to the node (1) or removed from it (-1).
 
-        As in kube-scheduler, this looks at neither of the two exceptions that counting makes: pods on their way
-        out, and empty selectors.
+        As in kube-scheduler, terminating pods and empty selectors aren't excepted here, unlike in counting.
         """
         labels = node.metadata.labels
         if not has_topologies(labels, self.constraints):
@@ -173,7 +172,7 @@ class HardSpread:
                 domains.change(labels[constraint.topology_key], by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """The refusal of a node with these labels; None if it passes."""
+        """Return the refusal of a node with these labels; None if it passes."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             domain = node_labels.get(constraint.topology_key)
             if domain is None:
@@ -183,14 +182,14 @@ class HardSpread:
         return None
 
     def evidence(self, node_labels: Mapping[str, str]) -> Iterator[Evidence]:
-        """Evidence for the refusal of a node: one entry for each constraint that it breaks."""
+        """Yield evidence for the refusal of a node: one entry for each constraint that it breaks."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             found = domains.evidence(node_labels.get(constraint.topology_key))
             if found is not None:
                 yield found
 
     def verdicts(self, rows: IntArray) -> Verdicts:
-        """The refusals of many nodes of the snapshot."""
+        """Return the refusals of many nodes of the snapshot."""
         deciding = []
         for domains in self.domains:
             by_domain = domains.verdicts()
@@ -199,7 +198,7 @@ class HardSpread:
         if not deciding:
             return Verdicts.passing(len(rows))
         if len(deciding) == 1:
-            # The same domains are too full for many pods in a row.
+            # Cached by the extent, since the same domains are too full for many pods in a row.
             extent, by_domain = deciding[0]
             return extent.verdicts(by_domain, _STATUSES, rows)
         codes: npt.NDArray[np.int8] | None = None

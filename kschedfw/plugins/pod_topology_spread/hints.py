@@ -1,4 +1,4 @@
-"""Which events are worth another attempt for a pod that its hard constraints kept off every node."""
+"""The events that are worth another attempt for a pod that its hard constraints kept off every node."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, h
 
 @attrs.frozen
 class SpreadHints:
-    """The events that the plugin subscribes to, and its judgement of each.
+    """The events that the plugin subscribes to, with its hints.
 
-    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: when a counted
-    pod begins to terminate, and so no longer counts, and when a node comes to match the pod's node affinity, or ceases
-    to. `complete` brings these back, too.
+    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: when a
+    counted pod begins to terminate, and so no longer counts, and when a node begins or ceases to match the
+    pod's node affinity. `complete` wakes these, too.
     """
 
     hard_constraints: Callable[[Pod], tuple[SpreadConstraint, ...]]
@@ -42,7 +42,10 @@ class SpreadHints:
         )
 
     def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when the change can alter a count, or which nodes count. A nominated pod counts as on its node."""
+        """Queue when the change can alter a count, or the set of counted nodes.
+
+        A nominated pod counts as on its node.
+        """
         changed = [state for state in (old, new) if isinstance(state, Pod)]
         if not all(_is_involved(state, pod) for state in changed):
             return QueueingHint.SKIP
@@ -80,7 +83,7 @@ class SpreadHints:
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
-    """Return whether the pod is the rejected one itself, or on a node so that it may be counted."""
+    """Whether the pod is the rejected one itself, or on a node so that it may be counted."""
     return other.uid == pod.uid or (takes_a_place(other) and other.namespace == pod.namespace)
 
 

@@ -74,7 +74,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         self._extents = Extents()
 
     def constraints(self, pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
-        """The pod's constraints of one kind; the defaults count only where it has none of either kind.
+        """Return the pod's constraints of one kind; the defaults count only if it has none of either kind.
 
         Raises:
             MalformedSelectorError: the selector of one is malformed.
@@ -97,8 +97,8 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             # A score depends on which other nodes are feasible, and so on all that other plugins read of the pod.
             if self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY):
                 return None
-            # Compiled constraints, since Services and controllers may change without a change of nodes or pods. Labels
-            # matter to them alone.
+            # Compiled constraints, since Services and controllers may change without a change of nodes or
+            # pods. Labels only matter within them.
             constraints = self.hard_constraints(pod)
         except MalformedSelectorError:
             return None
@@ -159,7 +159,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return Status.from_error(f"calculating preScoreState: {what}: {error}")
         if not constraints:
             return _SKIP
-        # The system's defaults spread over hosts even where nodes have no zone.
+        # As kube-scheduler: its own defaults spread over hosts even where nodes have no zone label.
         require_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaults
         rows = _rows(snapshot.table, nodes)
         state.write(

@@ -1,4 +1,4 @@
-"""Soft constraints: the emptier its domains, the better a node."""
+"""Scores by soft constraints: the fewer matching pods in a node's domains, the better."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @attrs.frozen(eq=False)
 class Penalties:
-    """The penalty of one constraint by domain, the last for nodes in no domain; by row for the hostname key."""
+    """The penalty of one constraint by domain, the last for nodes without domain; by row for the hostname key."""
 
     extent: Extent
     amounts: FloatArray
@@ -28,9 +28,9 @@ class Penalties:
     def of(
         cls, constraint: SpreadConstraint, extent: Extent, snapshot: Snapshot, scored: IntArray
     ) -> Penalties:
-        """The penalties from pods on all nodes, weighted by the number of domains of the scored nodes.
+        """Return the penalties from pods on all nodes, weighted by the number of domains of the scored nodes.
 
-        The hostname's domains are single nodes, and each is counted by itself, whether it is included or not.
+        The hostname's domains are single nodes, and each is counted by itself, included or not.
         """
         per_node = constraint.topology_key == HOSTNAME_LABEL
         if per_node:
@@ -42,14 +42,14 @@ class Penalties:
         amounts = np.zeros(len(counts) + (not per_node))
         used = amounts[: len(counts)]
         np.multiply(counts, weight, out=used)
-        # A greater max skew adds more to all nodes alike, and so waters down how much they differ.
+        # A greater max skew adds more to all nodes alike, so that their relative differences shrink.
         used += constraint.max_skew - 1
         if per_node and extent.unlabelled is not None:
             used[extent.unlabelled] = 0.0
         return cls(extent, amounts, per_node)
 
     def on(self, rows: IntArray) -> FloatArray:
-        """The penalties in these rows, shape (k,). Read-only."""
+        """Return the penalties in these rows, shape (k,). Read-only."""
         if self.per_node:
             return self.extent.nodes.take(self.amounts, rows)
         return self.amounts.take(self.extent.places_of(rows))
@@ -60,9 +60,10 @@ class Penalties:
 
 @attrs.frozen(eq=False)
 class SoftSpread:
-    """State written by pre_score. `complete` are the nodes with all labels, where all are required (None: all nodes).
+    """State written by pre_score: the penalties, and the nodes with all labels.
 
-    Those that aren't are ignored, and get the lowest score.
+    `complete` is a mask of the nodes that have all labels; None if all nodes do or not all labels are required.
+    Other nodes are ignored, and get the lowest score.
     """
 
     penalties: tuple[Penalties, ...]
@@ -100,7 +101,7 @@ class SoftSpread:
         return _round(score)
 
     def scores(self, rows: IntArray) -> IntArray:
-        """`score` for many nodes."""
+        """Return `score` for many nodes, shape (k,)."""
         first, *others = self.penalties
         if others or first.per_node:
             sums = first.on(rows)
@@ -114,7 +115,7 @@ class SoftSpread:
         return scores
 
     def normalize(self, rows: IntArray, scores: IntArray) -> IntArray:
-        """Turn fewer-is-better into 0–100."""
+        """Turn penalties (fewer is better) into 0–100."""
         complete = None if self.complete is None else self.complete[rows]
         counted = scores if complete is None else scores[complete]
         highest = max(int(counted[counted.argmax()]), 0) if len(counted) else 0
@@ -130,18 +131,22 @@ class SoftSpread:
 
 
 def _weight(domains: int) -> float:
-    """The weight of counts among this many domains: counts shrink as domains multiply. The 2 keeps it above 1."""
+    """Return the weight of counts for this many domains, since counts shrink as domains multiply.
+
+    The 2 keeps it above 0.
+    """
     return math.log(domains + 2)
 
 
 def _rounded(scores: FloatArray) -> IntArray:
-    """`_round` for many scores."""
+    """Return `_round` for many scores."""
     return np.floor(scores + 0.5).astype(np.int64)
 
 
 def _round(score: float) -> int:
-    """Go's math.Round, halves up, where Python's round takes the even neighbour.
+    """Return Go's math.Round, which rounds halves up, where Python's round takes the even neighbour.
 
-    Adding a half is inexact only below a half, and there is no score but 0, since no weight is less than log 2.
+    Adding a half is inexact only below a half, and there is no score but 0 there, since no weight is less than
+    log 2.
     """
     return math.floor(score + 0.5)

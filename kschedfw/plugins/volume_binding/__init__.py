@@ -1,4 +1,4 @@
-"""VolumeBinding: pods go where their volumes are, can be, or can be made."""
+"""VolumeBinding: places pods where their volumes are, can be used, or can be provisioned."""
 
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.plugin import VolumeBinding

@@ -16,11 +16,14 @@ DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationSh
 
 @attrs.frozen
 class VolumeBindingArgs:
-    """`bind_timeout_seconds` is how long a pod waits for its volumes before its binding fails.
+    """Arguments of VolumeBinding.
 
-    `storage_capacity_scoring` stands for kube-scheduler's feature gate of that name, which is off in v1.36. With it
-    nodes are scored by `shape`: by how much of a volume the claim would use and, where a volume has to be made, of the
-    storage that is there. The points are by rising utilization; it is linear between them and constant outside.
+    `bind_timeout_seconds` is the time that a pod waits for its volumes before its binding fails.
+
+    `storage_capacity_scoring` stands for kube-scheduler's feature gate of that name, which is off in v1.36.
+    With it nodes are scored by `shape`: by the utilization of a volume by its claim and, where a volume has to
+    be provisioned, of the available storage. The points are by rising utilization; the function is linear
+    between them and constant outside.
     """
 
     bind_timeout_seconds: int = 600

@@ -1,4 +1,4 @@
-"""Reserves volumes for a pod, and binds them (kube-scheduler `volumeBinder`)."""
+"""Reservation of volumes for a pod, and their binding (kube-scheduler `volumeBinder`)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
 from kschedfw.plugins.volume_binding.reach import BoundReach
 
 _POLL_INTERVAL = 1.0
-"""Seconds."""
+"""The seconds between two looks at the claims."""
 
 
 class VolumeBindingError(KschedfwError):
-    """The volumes of a pod couldn't be bound; it has to be scheduled anew."""
+    """The error of a pod's volumes that couldn't be bound; the pod has to be scheduled again."""
 
 
 @attrs.define(eq=False)
 class VolumeReservation:
     """A pod's volumes and claims with the changes that bind them on its node.
 
-    `bindings` have volumes that name the claim, `claims` are those that name the node their volume is to be made for.
-    Another pod with the same claim may have assumed some of that already; `own_volumes` and `own_claims` are those that
-    are assumed for this pod.
+    `bindings` have volumes that name the claim, `claims` name the node for which their volume is to be
+    provisioned. Another pod with the same claim may have assumed some of these already; `own_volumes` and
+    `own_claims` are those assumed for this pod.
     """
 
     bindings: list[Binding] = attrs.field(factory=list)
@@ -38,7 +38,7 @@ class VolumeReservation:
 
 
 class VolumeBinder:
-    """Assumes a pod's volume bindings in memory, then writes them to the cluster."""
+    """The binder of volumes: assumes a pod's bindings in memory, then writes them to the cluster."""
 
     def __init__(self, claims: VolumeClaims, clock: Clock, timeout: float) -> None:
         self._claims = claims
@@ -47,7 +47,7 @@ class VolumeBinder:
         self._timeout = timeout
 
     def reserve(self, decided: NodeVolumes, node_name: str) -> VolumeReservation:
-        """Assume that the bindings are there, so that no other pod gets the volumes.
+        """Assume the bindings, so that no other pod gets the volumes.
 
         Raises:
             VolumeBindingError: a volume or claim has changed since the decision; nothing is assumed then.
@@ -93,7 +93,8 @@ class VolumeBinder:
         """Write the reservation to the cluster, and wait until all claims are bound, or the pod is cancelled.
 
         Raises:
-            VolumeBindingError: that didn't happen in time, somebody undid it, or the pod won't be bound any more.
+            VolumeBindingError: the claims weren't bound in time, another client undid a binding, or the pod
+                won't be bound.
             Exception: whatever the cluster raises.
         """
         written = self._write(reservation, node_name)
@@ -103,11 +104,11 @@ class VolumeBinder:
             raise VolumeBindingError(f"binding volumes: {error}") from error
 
     def _write(self, reservation: VolumeReservation, node_name: str) -> dict[str, Named]:
-        """The objects as they were written, by kind and key. What is in the cluster already isn't written again."""
+        """Write the changes that the cluster doesn't have yet. Return the written objects, by kind and key."""
         written: dict[str, Named] = {}
         for volume, claim in reservation.bindings:
             if self._cluster.get(PersistentVolumeClaim, claim.key) is None:
-                # kube-scheduler would write all the same, and the volume be that of a claim which is gone.
+                # kube-scheduler would write all the same, and bind the volume to a claim that is gone.
                 raise VolumeBindingError(f'could not find v1.PersistentVolumeClaim "{claim.key}"')
             there = self._cluster.get(PersistentVolume, volume.key)
             if there is None or there.spec.claim_ref is None or there.spec.claim_ref.uid != claim.uid:
@@ -140,10 +141,10 @@ class VolumeBinder:
     def _is_done(
         self, reservation: VolumeReservation, written: dict[str, Named], pod: Pod, node_name: str
     ) -> bool:
-        """Whether all claims are bound.
+        """Return whether all claims are bound.
 
         Raises:
-            VolumeBindingError: they won't be, or not to what the pod can use on the node.
+            VolumeBindingError: a claim won't be bound, or is bound to a volume that the pod can't use on the node.
         """
         node = self._cluster.get(Node, node_name)
         if node is None:
@@ -180,7 +181,7 @@ class VolumeBinder:
         if _is_older(there, written.get(f"claim {claim.key}")):
             return False
         if there.annotations.get(SELECTED_NODE, "") != node.name:
-            # That is how a provisioner says that it couldn't make the volume.
+            # A provisioner removes the annotation to say that it couldn't make the volume.
             raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
         if there.spec.volume_name:
             volume = self._cluster.get(PersistentVolume, there.spec.volume_name)
@@ -207,7 +208,7 @@ def _lacking(volume: PersistentVolume, there: PersistentVolume | None, claim: Pe
 
 
 def _is_older(there: Named, written: Named | None) -> bool:
-    """Return whether the cluster's copy is older than the written object, since reads may lag."""
+    """Whether the cluster's copy is older than the written object, since reads may lag."""
     if written is None:
         return False
     old, new = there.metadata.resource_version, written.metadata.resource_version

@@ -1,4 +1,4 @@
-"""Looks up the claims of a pod, and what has to be done about each."""
+"""Lookup of a pod's claims, and of the steps to bind each."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
 
 
 class VolumeClaimProblem(KschedfwError):
-    """A claim keeps the pod from being scheduled; the text says which and why."""
+    """The error of a claim that keeps the pod from being scheduled; the text says which and why."""
 
 
 @attrs.frozen(eq=False)
 class VolumeClaims:
-    """Claims and volumes of the cluster, with the assumed bindings."""
+    """The claims and volumes of the cluster, with the assumed bindings."""
 
     cluster: ClusterClient
     claims: AssumeCache[PersistentVolumeClaim]
@@ -45,10 +45,10 @@ class VolumeClaims:
         )
 
     def needs(self, pod: Pod) -> PodVolumes | None:
-        """The requirements of the pod's claims; None if it has no claims.
+        """Return the requirements of the pod's claims; None if it has no claims.
 
         Raises:
-            ClaimProblem: one isn't there, or in no state to be used.
+            VolumeClaimProblem: a claim doesn't exist, or is in no usable state.
         """
         names = [name for name, _ in _claims_of(pod)]
         if not names:
@@ -72,7 +72,7 @@ class VolumeClaims:
         return self._with_delayed(bound, delayed) if delayed else PodVolumes(tuple(bound))
 
     def evidence(self, pod: Pod, node: Node) -> Iterator[Evidence]:
-        """What keeps each claim of the pod off the node: its volume's node affinity, or no room for a volume."""
+        """Yield what keeps each claim of the pod off the node: its volume's node affinity, or no room for a volume."""
         for name, _ in _claims_of(pod):
             claim = self.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
@@ -104,8 +104,9 @@ class VolumeClaims:
             yield Evidence(where, ", ".join(STATUSES[problems].reasons), values=FrozenDict(names))
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
-        """The node restrictions of the pod's volumes; None unless all claims are bound and no volume was migrated to
-        CSI.
+        """Return the node restrictions of the pod's volumes.
+
+        Return None if a claim is unbound or a volume was migrated to CSI.
         """
         reaches = []
         for name, _ in _claims_of(pod):
@@ -142,7 +143,7 @@ class VolumeClaims:
             raise VolumeClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
 
     def _delaying_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
-        """The claim's storage class if it has WaitForFirstConsumer binding; else None."""
+        """Return the claim's storage class if it has WaitForFirstConsumer binding; else None."""
         name = class_of_claim(claim)
         storage_class = self.cluster.get(StorageClass, name) if name else None
         if storage_class is None:

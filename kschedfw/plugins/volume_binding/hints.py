@@ -1,4 +1,4 @@
-"""Which events are worth another attempt for a pod that was refused because of its volumes."""
+"""The events that are worth another attempt for a pod that was refused because of its volumes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedfw.plugins.volume_binding.provisioning import largest_volume
 
 
 def volume_events() -> tuple[ClusterEvent, ...]:
-    """The events that the plugin subscribes to, with its judgement of each."""
+    """Return the events that the plugin subscribes to, each with its hint."""
     add_or_update = ActionType.ADD | ActionType.UPDATE
     return (
         ClusterEvent(EventResource.STORAGE_CLASS, add_or_update, _after_storage_class_change),
@@ -28,7 +28,7 @@ def volume_events() -> tuple[ClusterEvent, ...]:
 
 
 def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-    """Queue when it is one of the pod's claims."""
+    """Queue when the changed claim is one of the pod's."""
     if not isinstance(new, PersistentVolumeClaim):
         return QueueingHint.QUEUE
     return queue_if(

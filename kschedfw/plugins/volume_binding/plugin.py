@@ -49,10 +49,10 @@ _IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
 
 class VolumeBinding(Plugin[VolumeBindingArgs]):
-    """Lets a pod run where its volumes can be used, and binds those that wait for it.
+    """Lets a pod run on nodes where its volumes can be used, and binds the volumes that wait for its node.
 
-    Claims with delayed binding get the smallest volume that fits and can be used from the node, or a new one is made
-    for the node. Volumes are reserved in the scheduling cycle and bound before the pod is.
+    Claims with delayed binding get the smallest volume that fits and can be used from the node, or a new one is
+    provisioned for the node. Volumes are reserved in the scheduling cycle and bound before the pod is.
     """
 
     name = "VolumeBinding"

@@ -23,7 +23,7 @@ Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
 class NodeVolumes:
     """The decision for a node: the claims to bind, each with its volume, and the claims to provision a volume for.
 
-    With `problems` the pod can't run there, and nothing is to be made.
+    With `problems` the pod can't run there, and nothing is to be provisioned.
     """
 
     problems: Problems
@@ -40,7 +40,7 @@ class Unbound:
     provisioning: Provisioning
 
     def find(self, node: Node, taken: set[str]) -> PersistentVolume | None:
-        """The volume to bind the claim to on the node; volumes in `taken` are left out."""
+        """Return the volume to bind the claim to on the node, except volumes in `taken`; None if there is none."""
         for volume in self.candidates.prebound:
             if volume.name not in taken:
                 return volume if reach_of(volume).has(node.labels) else None
@@ -50,9 +50,10 @@ class Unbound:
         return None
 
     def found(self, nodes: NodeTable, rows: IntArray, taken: dict[str, Mask]) -> Mask:
-        """On which nodes `find` finds a volume, shape (k,) for `rows` of shape (k,).
+        """Return the nodes on which `find` finds a volume, shape (k,) for `rows` of shape (k,).
 
-        `taken` has for each volume on which of them it is taken already; what is found here is added.
+        `taken` has a mask per volume of the nodes on which it is taken already; the volumes found here are
+        added.
         """
         found = np.zeros(len(rows), dtype=np.bool_)
         left = np.arange(len(rows))
@@ -92,8 +93,8 @@ def _take(volume: PersistentVolume, positions: IntArray, found: Mask, taken: dic
 class PodVolumes:
     """A pod's claims at the start of its cycle.
 
-    `bound` says from where each bound volume can be used, None for one that isn't there. `selected` are claims for
-    which a volume is being made for a certain node, `unbound` all others, those that ask for least first.
+    `bound` has the reach of each bound volume, None for a volume that doesn't exist. `selected` are claims for
+    which a volume is being provisioned for a certain node, `unbound` all others, smallest request first.
     """
 
     bound: tuple[BoundReach | None, ...] = ()
@@ -105,7 +106,7 @@ class PodVolumes:
         return not self.selected and not self.unbound
 
     def on(self, node: Node, cluster: ClusterClient) -> NodeVolumes:
-        """What the node has for the claims."""
+        """Return the node's volumes for the claims."""
         problems = self._bound_problem(node, cluster)
         if any(name != node.name for name, _ in self.selected):
             return NodeVolumes(problems | NO_VOLUME)
@@ -133,7 +134,7 @@ class PodVolumes:
         return FINE
 
     def verdicts(self, nodes: NodeTable, rows: IntArray, cluster: ClusterClient) -> Verdicts:
-        """The problems of many nodes, as `on` has them."""
+        """Return the problems of many nodes, as `on` for each."""
         problems = np.zeros(len(rows), dtype=np.int64)
         left = np.arange(len(rows))
         for reach in self.bound:
@@ -176,5 +177,5 @@ def _make(
 
 
 def by_size(unbound: Sequence[Unbound]) -> tuple[Unbound, ...]:
-    """Claims that ask for little first, so that each gets the smallest volume that fits."""
+    """Return the claims, smallest request first, so that each gets the smallest volume that fits."""
     return tuple(sorted(unbound, key=lambda each: requested_storage(each.claim)))

@@ -1,4 +1,4 @@
-"""Why a pod can't run on a node because of its volumes."""
+"""The reasons why a pod can't run on a node because of its volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dynamic provisioning: whether a volume for a claim could be created for a node."""
+"""Dynamic provisioning: the nodes for which a volume for a claim could be created."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOWHERE: Final = Reach(())
 
 @attrs.frozen(eq=False)
 class Provisioning:
-    """A claim to provision a volume for, its class, and the published storage capacities.
+    """A claim to provision a volume for, the nodes that its class allows, and the published storage capacities.
 
-    `rooms` are the places that are large enough; None where nobody says how much room there is.
+    `rooms` are the capacities that are large enough; None if the driver doesn't publish capacities.
     """
 
     claim: PersistentVolumeClaim
@@ -44,17 +44,17 @@ class Provisioning:
         return cls(claim, allowed_topologies(storage_class), rooms)
 
     def problem(self, node: Node) -> Problems:
-        """The reason why the volume can't be provisioned for the node."""
+        """Return the reason why the volume can't be provisioned for the node; FINE if it can."""
         if not self.topologies.has(node.labels):
             return NO_VOLUME
         return FINE if self.rooms is None or self.room(node) is not None else NO_SPACE
 
     def room(self, node: Node) -> Room | None:
-        """The storage capacity where the volume would probably be created for the node."""
+        """Return the storage capacity from which the volume would probably be provisioned for the node."""
         return next((room for room in self.rooms or () if room.reach.has(node.labels)), None)
 
     def problems(self, nodes: NodeTable, rows: IntArray) -> IntArray:
-        """`problem` for many nodes, shape (k,) for `rows` of shape (k,)."""
+        """Return `problem` for many nodes, shape (k,) for `rows` of shape (k,)."""
         found = np.full(len(rows), NO_SPACE, dtype=np.int64)
         found[self._has_room(nodes, rows)] = FINE
         found[~self.topologies.mask(nodes, rows)] = NO_VOLUME
@@ -92,5 +92,5 @@ def _rooms(
 
 
 def largest_volume(capacity: CSIStorageCapacity) -> Quantity | None:
-    """The size of the largest volume that can be created there; None if unknown."""
+    """Return the size of the largest volume that can be created there; None if unknown."""
     return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size

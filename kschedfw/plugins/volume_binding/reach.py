@@ -1,7 +1,8 @@
-"""The nodes from which a volume can be used, or from which it could be after provisioning.
+"""The nodes from which a volume can be used, or could be after provisioning.
 
-Semantics: component-helpers `CheckNodeAffinity`, core/v1 `MatchTopologySelectorTerms`, and what csi-translation-lib
-does to the topology of volumes whose in-tree plugin was migrated (kube-scheduler v1.36).
+Semantics: component-helpers `CheckNodeAffinity`, core/v1 `MatchTopologySelectorTerms`, and
+csi-translation-lib's translation of the topology of volumes whose in-tree plugin was migrated (kube-scheduler
+v1.36).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-doma
 
 @attrs.frozen
 class Reach:
-    """Node selector terms one of which a node's labels have to match; None for all nodes."""
+    """Node selector terms, one of which must match a node's labels; None for all nodes."""
 
     terms: tuple[NodeSelectorTerm, ...] | None = None
 
@@ -49,7 +50,7 @@ class Reach:
         return self.terms is None or any(term.matches(labels, "") for term in self.terms)
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
-        """`has` for many nodes, shape (k,) for `rows` of shape (k,)."""
+        """Return `has` for many nodes, shape (k,) for `rows` of shape (k,)."""
         return np.ones(len(rows), dtype=np.bool_) if self.terms is None else any_mask(self.terms, nodes, rows)
 
 
@@ -60,8 +61,8 @@ EVERYWHERE: Final = Reach()
 class BoundReach:
     """The nodes from which a bound volume can be used.
 
-    On nodes where its in-tree `plugin` was migrated to a CSI driver that is `migrated`. There is no `plugin` where that
-    makes no difference.
+    On nodes where its in-tree `plugin` was migrated to a CSI driver, `migrated` counts. `plugin` is None where
+    migration makes no difference.
     """
 
     reach: Reach
@@ -84,13 +85,13 @@ class BoundReach:
         return self.on(node_name, cluster).has(labels)
 
     def on(self, node_name: str, cluster: ClusterClient) -> Reach:
-        """The nodes, by what the CSINode of one of them says of migration."""
+        """Return the nodes, given the CSINode of the one that is asked about."""
         if self.plugin is not None and self.plugin.is_migrated(cluster.get(CSINode, node_name)):
             return self.migrated
         return self.reach
 
     def mask(self, nodes: NodeTable, rows: IntArray, cluster: ClusterClient) -> Mask:
-        """`has` for many nodes."""
+        """Return `has` for many nodes."""
         mask = self.reach.mask(nodes, rows)
         if self.plugin is not None:
             migrated = np.zeros(len(nodes), dtype=np.bool_)
@@ -105,14 +106,14 @@ _BOUND_EVERYWHERE: Final = BoundReach(EVERYWHERE)
 
 
 def reach_of(volume: PersistentVolume) -> Reach:
-    """The nodes that the volume's node affinity lets it be used from."""
+    """Return the nodes that the volume's node affinity allows."""
     affinity = volume.spec.node_affinity
     return EVERYWHERE if affinity is None or affinity.required is None else _compiled(affinity.required)
 
 
 @functools.lru_cache(maxsize=8192)
 def _compiled(selector: NodeSelector) -> Reach:
-    """Compiled terms; cached, since volumes are looked at again with every pod."""
+    """Return compiled terms; cached, since volumes are looked at again with every pod."""
     if any(selector_errors(selector, "")):
         return Reach(())  # one term that doesn't compile spoils the whole selector here
     terms = []
@@ -128,7 +129,7 @@ def _compiled(selector: NodeSelector) -> Reach:
 
 @functools.lru_cache(maxsize=1024)
 def allowed_topologies(storage_class: StorageClass) -> Reach:
-    """The nodes for which volumes of the class may be provisioned."""
+    """Return the nodes for which volumes of the class may be provisioned."""
     if not storage_class.allowed_topologies:
         return EVERYWHERE
     return Reach(
@@ -147,7 +148,7 @@ def allowed_topologies(storage_class: StorageClass) -> Reach:
 
 @functools.lru_cache(maxsize=8192)
 def selected_by(selector: LabelSelector) -> Reach:
-    """The nodes whose labels the selector matches."""
+    """Return the nodes whose labels the selector matches."""
     requirements = selector.compile().requirements
     return Reach((NodeSelectorTerm(requirements),)) if requirements else EVERYWHERE
 
@@ -156,7 +157,7 @@ def selected_by(selector: LabelSelector) -> Reach:
 
 
 def _translated(volume: PersistentVolume, topology_key: str) -> PersistentVolume:
-    """The volume's zones under the CSI driver's label, from its node affinity or else from its own labels."""
+    """Return the volume with its zones under the CSI driver's label, from node affinity or else from labels."""
     affinity = volume.spec.node_affinity
     terms = () if affinity is None or affinity.required is None else affinity.required.node_selector_terms
     keys = {expression.key for term in terms for expression in term.match_expressions}

@@ -1,4 +1,4 @@
-"""Rates nodes by how much of their storage would be in use, with a function of utilization (KEP-1845, KEP-4049)."""
+"""Scores of nodes by the utilization of their storage, with a function of utilization (KEP-1845, KEP-4049)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Shape = Sequence[UtilizationShapePoint]
 
 
 def score(shape: Shape, volumes: NodeVolumes, node: Node) -> int:
-    """The average over the storage classes of what is to be bound or made, rounded to the nearest integer.
+    """Return the average over the storage classes of the volumes to bind or provision, rounded to nearest.
 
-    What has to be made counts only where nothing is to be bound.
+    Volumes to provision count only if no volume is to be bound.
     """
     usage = _bound(volumes) if volumes.bindings else _made(volumes, node)
     if not usage:
@@ -26,7 +26,7 @@ def score(shape: Shape, volumes: NodeVolumes, node: Node) -> int:
 
 
 def _bound(volumes: NodeVolumes) -> dict[str, tuple[int, int]]:
-    """Bytes requested and the volumes' bytes, by storage class."""
+    """Return the requested bytes and the volumes' bytes, by storage class."""
     usage: dict[str, tuple[int, int]] = {}
     for volume, claim in volumes.bindings:
         requested, capacity = usage.get(volume.spec.storage_class_name, (0, 0))
@@ -38,9 +38,7 @@ def _bound(volumes: NodeVolumes) -> dict[str, tuple[int, int]]:
 
 
 def _made(volumes: NodeVolumes, node: Node) -> dict[str, tuple[int, int]]:
-    """Requested and free bytes of volumes to provision, by storage class; classes without published capacity are left
-    out.
-    """
+    """Return requested and free bytes of volumes to provision, by storage class with published capacity."""
     usage: dict[str, tuple[int, int]] = {}
     for provisioning in volumes.provisionings:
         room = provisioning.room(node)
