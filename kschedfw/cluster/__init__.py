@@ -1,4 +1,4 @@
-"""Where objects live: the `Cluster` protocol, and the cluster in memory that is its embedded default."""
+"""The `Cluster` protocol, where objects live, and the cluster in memory that is its embedded default."""
 
 from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import (

@@ -19,11 +19,11 @@ POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 
 
 class ClaimController:
-    """What Kubernetes' resource claim controller does, as far as scheduling depends on it.
+    """Kubernetes' resource claim controller, as far as scheduling depends on it.
 
     * A pod gets a claim for each template that it refers to; its status has the claims' names.
-    * A claim that was made for a pod is deleted with it. Other claims lose their reservation for a pod that is gone or
-      has ended, and are deallocated when they have none left.
+    * A claim that was made for a pod is deleted with it. Other claims lose their reservation for a pod that is
+      gone or has ended, and are deallocated when they have no reservation left.
 
     It reacts to a change before the write that made it returns.
     """
@@ -68,7 +68,7 @@ class ClaimController:
             self._cluster.update(pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses)))
 
     def _claim_of(self, pod: Pod, reference: PodResourceClaim) -> ResourceClaim | None:
-        """An existing claim of the pod, as in a dump without the pod's status."""
+        """Return an existing claim of the pod, as in a dump without the pod's status; None if there is none."""
         for claim in self._cluster.list(ResourceClaim, pod.namespace):
             if claim.annotations.get(POD_CLAIM) == reference.name and claim.is_owned_by(pod):
                 return claim
@@ -87,10 +87,10 @@ def _uses_claims(pod: Pod) -> bool:
 
 
 def _without_reservation(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-    """The claim without the pod among its consumers, and without devices if that was the last one.
+    """Return the claim without the pod among its consumers, and without devices if that was the last one.
 
-    The finalizer keeps a claim until it has no devices. So one that is deleted with its pod is freed first, which is
-    the event that schedulers wait for.
+    The finalizer keeps a claim until it has no devices. So a claim that is deleted with its pod is freed first,
+    which is the event that schedulers wait for.
     """
     left = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
     allocation = claim.status.allocation if left else None

@@ -6,20 +6,23 @@ from kschedfw.api.errors import KschedfwError
 
 
 class ClusterError(KschedfwError):
-    """A cluster refused a request; nothing was changed."""
+    """The error of a request that a cluster refused. Nothing was changed."""
 
 
 class NotFoundError(ClusterError):
-    """The object doesn't exist (HTTP 404 at the API server)."""
+    """The error of an object that doesn't exist (HTTP 404 at the API server)."""
 
 
 class AlreadyExistsError(ClusterError):
-    """An object of that kind and name exists already (HTTP 409 AlreadyExists at the API server)."""
+    """The error of creating an object whose kind and name are taken (HTTP 409 AlreadyExists at the API server)."""
 
 
 class ConflictError(ClusterError):
-    """The request was made for another state of the object than the present one (HTTP 409 Conflict)."""
+    """The error of a request made for another state of the object than the present one (HTTP 409 Conflict)."""
 
 
 class LostRaceError(ConflictError):
-    """Another scheduler was faster. What it did is known by now, so the pod can be decided on again at once."""
+    """The error of a write that another scheduler prevented.
+
+    The other scheduler's write is known by now, so the pod can be decided on again at once.
+    """

@@ -1,4 +1,4 @@
-"""Unbinds pods, so that they can be scheduled again."""
+"""Unbinding of pods, so that they can be scheduled again."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
 @attrs.frozen
 class Freed:
-    """The result of `free_pods`: the former node of each freed pod, by the pod's key, and the keys of pods that
-    stay.
-    """
+    """The result of `free_pods`: the former node of each freed pod, and the keys of pods that stay."""
 
     nodes: Mapping[str, str]
     kept: tuple[str, ...]
 
 
 def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
-    """Make the bound pods pending for which `wanted` is true, as if they had just been created.
+    """Make the bound pods for which `wanted` is true pending, as if they had just been created.
 
-    Daemon pods and mirror pods stay, since they belong to their nodes; so do pods that have ended or are being deleted.
+    Daemon pods and mirror pods stay, since they belong to their nodes; so do pods that have ended or are being
+    deleted.
     """
     nodes: dict[str, str] = {}
     kept: list[str] = []
@@ -57,7 +56,7 @@ def belongs_to_its_node(pod: Pod) -> bool:
 
 
 def freed(pod: Pod, node: Node | None) -> Pod:
-    """The pod without its node, and without the labels that it got from the node when it was bound."""
+    """Return the pod without its node, and without the labels that it got from the node when it was bound."""
     labels = {
         key: value
         for key, value in pod.labels.items()

@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Named)
 
 @attrs.frozen
 class _Change:
-    """A change of the truth, and when it was made."""
+    """A change of the truth, and the time at which it was made."""
 
     time: float
     event: WatchEvent
@@ -33,17 +33,17 @@ class _Change:
 class LocalCopy:
     """The `Cluster` of one of several schedulers: reads come from a private copy, writes go to the truth.
 
-    The copy follows the truth only in `sync`, and then up to `delay` seconds ago; so it is as old as its scheduler
-    wants it. What the scheduler itself writes is seen at once. A binding is a transaction of one claim; `commit` makes
-    one of many. After a conflict the copy is brought up to date, whatever the delay: the scheduler has just talked to
+    The copy is updated only in `sync`, to the state of `delay` seconds ago; so it is as old as its scheduler
+    wants it. The scheduler's own writes are seen at once. A binding is a transaction of one claim; `commit`
+    makes one of many. After a conflict the copy is updated whatever the delay: the scheduler has just talked to
     the truth.
 
     Args:
-        state: what is copied.
+        state: the shared state that is copied.
         now: seconds on any scale, for the delay.
         delay: seconds by which the copy lags at least.
         detection: how conflicts of bindings are detected.
-        is_mine: whether a pending pod is this scheduler's; of the others it sees only those that are bound.
+        is_mine: whether a pending pod is this scheduler's; of other pending pods it sees only bound ones.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class LocalCopy:
     # --- the copy ---
 
     def sequence(self, node_name: str) -> int:
-        """The node's sequence number as far as the copy has followed."""
+        """Return the node's sequence number as far as the copy has followed."""
         return self._sequences.get(node_name, 0)
 
     @property
     def lag(self) -> int:
-        """How many changes the copy hasn't followed yet."""
+        """The number of changes that the copy hasn't followed yet."""
         return len(self._pending)
 
     def sync(self) -> None:
@@ -109,7 +109,7 @@ class LocalCopy:
         self._deliver()
 
     def offer(self, node_names: Iterable[str] | None) -> None:
-        """Let the scheduler see these nodes only; None: all. The others are gone for it, as if they were deleted."""
+        """Let the scheduler see these nodes only; None: all. Other nodes look as if they were deleted."""
         with self._lock:
             before, self._offered = self._offered, None if node_names is None else frozenset(node_names)
             for node in self._objects.get(Node, {}).values():
@@ -121,7 +121,7 @@ class LocalCopy:
     # --- reading, as `Cluster` ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """As `Cluster.get`, of the copy."""
+        """Read from the copy, as `Cluster.get`."""
         with self._lock:
             if issubclass(kind, CustomResource):
                 stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
@@ -130,7 +130,7 @@ class LocalCopy:
             return None if found is None or not self._is_offered(found) else cast("T", found)
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`, of the copy."""
+        """List from the copy, as `Cluster.list`."""
         with self._lock:
             if issubclass(kind, CustomResource):
                 read = (kind.of(obj) for obj in self._objects.get(CustomObject, {}).values())
@@ -140,7 +140,7 @@ class LocalCopy:
         return cast("Sequence[T]", [obj for obj in found if namespace in (None, obj.namespace)])
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`; the handler is called in `sync`, `resync`, `offer` and the scheduler's own writes."""
+        """Watch the copy, as `Cluster.watch`. Handlers are called in `sync`, `resync`, `offer` and own writes."""
         with self._lock:
             there = [
                 WatchEvent(EventType.ADDED, obj)
@@ -163,40 +163,40 @@ class LocalCopy:
     # --- writing, as `Cluster` ---
 
     def add(self, obj: T) -> T:
-        """As `Cluster.add`, at the truth."""
+        """Add to the truth, as `Cluster.add`."""
         stored = self.state.truth.add(obj)
         self._catch_up_with(obj)
         return stored
 
     def update(self, obj: T) -> T:
-        """As `Cluster.update`, at the truth."""
+        """Update the truth, as `Cluster.update`."""
         stored = self.state.truth.update(obj)
         self._catch_up_with(obj)
         return stored
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`, at the truth."""
+        """Delete from the truth, as `Cluster.delete`."""
         self.state.truth.delete(obj)
         self._catch_up_with(obj)
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """As `Cluster.patch_pod_status`, at the truth."""
+        """Patch the truth, as `Cluster.patch_pod_status`."""
         self.state.truth.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
         self._catch_up_with(pod)
 
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """As `Cluster.record_event`, at the truth."""
+        """Record the event at the truth, as `Cluster.record_event`."""
         self.state.truth.record_event(regarding, type, reason, message, related)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Commit a transaction of this claim alone.
 
         Raises:
-            LostRaceError: it was refused; the copy is up to date now.
+            LostRaceError: the claim was refused; the copy is up to date now.
         """
         if self._committed.pop(pod.uid, None) == node_name:
             return
@@ -206,7 +206,10 @@ class LocalCopy:
             raise LostRaceError(f"Pod {pod.key}: conflict: {outcome.conflicts[0].reason}")
 
     def commit(self, claims: Iterable[Claim], mode: CommitMode) -> Outcome:
-        """Commit a transaction of these claims. Its pods are bound; their binding cycles' `bind` has nothing to do."""
+        """Commit a transaction of these claims.
+
+        Its pods are bound, so that `bind` in their binding cycles does nothing.
+        """
         outcome = self._commit(tuple(claims), mode)
         self._committed |= {claim.pod.uid: claim.node_name for claim in outcome.accepted}
         return outcome
@@ -223,18 +226,18 @@ class LocalCopy:
     # --- behind the scenes ---
 
     def _note(self, event: WatchEvent) -> None:
-        """A change of the truth, told by whoever makes it."""
+        """Queue a change of the truth; called by the thread that makes it."""
         with self._arriving:
             self._pending.append(_Change(self._now(), event))
 
     def _apply(self, count: int) -> None:
-        """Take the next changes into the copy."""
+        """Apply the next changes to the copy."""
         with self._lock:
             for _ in range(count):
                 self._take(self._pending.popleft().event)
 
     def _catch_up_with(self, obj: Named) -> None:
-        """Take all changes of one object ahead of the others, after a write of one's own."""
+        """Apply all changes of one object ahead of the others, after an own write."""
         with self._lock:
             kind = CustomObject if isinstance(obj, CustomResource) else type(obj)
             key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key

@@ -45,11 +45,11 @@ _told = evolver(PodStatus, "nominated_node_name", "conditions")
 
 @attrs.frozen
 class RecordedEvent:
-    """An event about an object, and how many times it was recorded.
+    """An event about an object, and the number of times it was recorded.
 
-    As in Kubernetes' event series, an event that equals an earlier one adds to its count. `regarding` is the object's
-    key and `kind` its kind; `type` is Normal or Warning. `related` is the key of the pod that caused the event, if one
-    did: of a victim of preemption, the pod that preempted it.
+    As in Kubernetes' event series, an event that equals an earlier one adds to its count. `regarding` is the
+    object's key and `kind` its kind; `type` is Normal or Warning. `related` is the key of the pod that caused
+    the event, if any: for a victim of preemption, the pod that preempted it.
     """
 
     regarding: str
@@ -62,16 +62,16 @@ class RecordedEvent:
 
 
 class InMemoryCluster:
-    """Stores objects as the API server does, and behaves like it as far as a scheduler can tell.
+    """A store of objects that behaves like the API server as far as a scheduler can tell.
 
     It assigns uids (deterministic ones) and resource versions, puts namespaced objects without a namespace into
-    `default`, and creates namespaces that are missing. It doesn't validate, and has no controllers or kubelets: a bound
+    `default`, and creates missing namespaces. It doesn't validate, and has no controllers or kubelets: a bound
     pod doesn't start, and a deleted object is gone at once.
 
-    A write returns after its event has been delivered, unless it was made by the handler itself, or another thread was
-    delivering to the same handler.
+    A write returns after its event has been delivered, unless it was made by the handler itself, or another
+    thread was delivering to the same handler.
 
-    `events_limit` is how many recorded events are kept; the oldest are dropped first.
+    `events_limit` is the number of recorded events that are kept; the oldest are dropped first.
     """
 
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
@@ -97,7 +97,7 @@ class InMemoryCluster:
     # --- reading ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """The object of that kind and key, or None."""
+        """Return the object of that kind and key, or None."""
         with self.lock:
             if issubclass(kind, CustomResource):
                 stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
@@ -105,10 +105,10 @@ class InMemoryCluster:
             return cast("T | None", self._objects.get(kind, {}).get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """The objects of the kind (in the namespace, if given) in the order in which they were added.
+        """Return the objects of the kind (in the namespace, if given) in the order in which they were added.
 
-        Objects of a custom kind that can't be read as the class are left out and logged (`kschedfw.cluster.memory`);
-        `get` raises a ManifestError for them.
+        Objects of a custom kind that can't be read as the class are omitted and logged
+        (`kschedfw.cluster.memory`); `get` raises a ManifestError for them.
         """
         with self.lock:
             lists = self._listed.setdefault(_stored_as(kind), {})
@@ -130,7 +130,7 @@ class InMemoryCluster:
 
     @property
     def implied_namespaces(self) -> frozenset[str]:
-        """Namespaces that were created because an object was put into them, so that their labels aren't known."""
+        """The namespaces that were created because an object was put into them. Their labels aren't known."""
         with self.lock:
             return frozenset(self._implied_namespaces)
 
@@ -140,10 +140,10 @@ class InMemoryCluster:
         return self._version
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`; it returns after the existing objects have been delivered.
+        """Watch the cluster, as `Cluster.watch`; return after the existing objects have been delivered.
 
-        They come kind by kind, in the order in which the kinds and their objects were added. A handler that raises is
-        logged (`kschedfw.cluster.watch`) and gets the next event all the same.
+        They come kind by kind, in the order in which the kinds and their objects were added. A handler's
+        exception is logged (`kschedfw.cluster.watch`), and the handler gets the next event all the same.
         """
         with self.lock:
             subscription = Subscription(
@@ -159,10 +159,10 @@ class InMemoryCluster:
         return self._unsubscriber(subscription)
 
     def journal(self, write: Handler) -> Callable[[], None]:
-        """Call `write` for every object there is, then for every change as part of it; returns what ends that.
+        """Call `write` for every existing object, then for every change as part of it. Return a function that ends it.
 
-        Unlike the handler of a `watch` it is called before anybody else can see the change or make another one, with
-        the `lock` held. It must be quick, and must neither wait nor change the cluster.
+        Unlike the handler of a `watch`, it is called with the `lock` held, before others can see the change or
+        make another one. It must be quick, and must neither wait nor change the cluster.
         """
         with self.lock:
             for kind in self._objects.values():
@@ -173,7 +173,7 @@ class InMemoryCluster:
         return self._unsubscriber(journal)
 
     def next_version(self) -> int:
-        """Count a write of something that belongs to this cluster and is kept elsewhere."""
+        """Return a new resource version, for an object that belongs to this cluster and is kept elsewhere."""
         with self.lock:
             self._version += 1
             return self._version
@@ -216,7 +216,7 @@ class InMemoryCluster:
     def update(self, obj: T) -> T:
         """Replace the object and return it as stored; an update that changes nothing is no write.
 
-        Raises NotFoundError, and ConflictError where the object carries a uid or a resource version and that is not the
+        Raises NotFoundError, and ConflictError if the object carries a uid or a resource version that isn't the
         present one. Without them the update is unconditional.
         """
         if isinstance(obj, CustomResource):
@@ -234,7 +234,7 @@ class InMemoryCluster:
         return stored
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`; the object is gone at once, and objects that it owns or contains stay."""
+        """Delete the object at once, as `Cluster.delete`. Objects that it owns or contains stay."""
         if isinstance(obj, CustomResource):
             obj = obj.as_custom_object()
         with self.lock:
@@ -247,18 +247,19 @@ class InMemoryCluster:
         self._deliver()
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """As `Cluster.bind`, with everything that the API server changes in the pod.
+        """Bind the pod, as `Cluster.bind`, with all changes that the API server makes to the pod.
 
-        The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As there,
-        the node need not exist.
+        The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As
+        there, the node need not exist.
         """
         self.bind_those(lambda: ((pod, node_name),))
 
     def bind_those(self, choose: Callable[[], Iterable[tuple[Pod, str]]]) -> None:
-        """Bind the pods that `choose` names to its nodes, all or none: as one change that nobody sees half of.
+        """Bind the pods that `choose` returns to its nodes, all or none, as one change.
 
-        `choose` is called with the `lock` held, so that nobody writes between its look at the cluster and the bindings.
-        It must not wait, nor change the cluster. Raises what `bind` raises, before anything is bound.
+        `choose` is called with the `lock` held, so that no other write comes between its look at the cluster
+        and the bindings. It must not wait, nor change the cluster. Raises what `bind` raises, before anything
+        is bound.
         """
         with self.lock:
             for pod, node_name in [(self.check_binding(pod), node_name) for pod, node_name in choose()]:
@@ -266,7 +267,7 @@ class InMemoryCluster:
         self._deliver()
 
     def check_binding(self, pod: Pod) -> Pod:
-        """The pod as stored, if `bind` would bind it. Raises what `bind` raises."""
+        """Return the pod as stored, if `bind` would bind it. Raises what `bind` raises."""
         with self.lock:
             present = self._present(pod)
         if present.is_terminating:
@@ -280,7 +281,7 @@ class InMemoryCluster:
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """As `Cluster.patch_pod_status`; a patch that changes nothing is no write."""
+        """Patch the pod's status, as `Cluster.patch_pod_status`; a patch that changes nothing is no write."""
         with self.lock:
             present = self._present(pod)
             status = present.status
@@ -296,7 +297,7 @@ class InMemoryCluster:
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """As `Cluster.record_event`; see `events`."""
+        """Record an event, as `Cluster.record_event`; see `events`."""
         text = printable(message, _LONGEST_MESSAGE)  # it may contain text of a manifest
         other = "" if related is None else related.metadata.key
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text, other)
@@ -314,7 +315,7 @@ class InMemoryCluster:
         return [obj for obj in read if obj is not None]
 
     def _read_as(self, kind: type[CustomResource], obj: Named) -> CustomResource | None:
-        """None for an object of another kind, and for one that is malformed, which is logged once."""
+        """Return the object as this class; None if it is of another kind, or malformed, which is logged once."""
         try:
             return kind.of(obj)
         except ManifestError as error:
@@ -325,7 +326,7 @@ class InMemoryCluster:
             return None
 
     def _present(self, obj: T) -> T:
-        """The stored object of that kind and key."""
+        """Return the stored object of that kind and key."""
         key = obj.key
         if _lacks_namespace(obj):
             key = f"{DEFAULT_NAMESPACE}/{key}"
@@ -404,12 +405,12 @@ class InMemoryCluster:
 
 
 def _stored_as(kind: type[Named]) -> type[Named]:
-    """The class under which objects of this class are stored."""
+    """Return the class under which objects of this class are stored."""
     return CustomObject if issubclass(kind, CustomResource) else kind
 
 
 def _read_back(written: T, stored: CustomObject) -> T:
-    """The stored object as an instance of the class that was written."""
+    """Return the stored object as an instance of the class that was written."""
     assert isinstance(written, CustomResource)
     return cast("T", type(written).of(stored))
 
@@ -422,7 +423,7 @@ def _lacks_namespace(obj: Named) -> bool:
 
 
 def _with_own_labels(obj: T) -> T:
-    """A namespace with the label that the API server gives it; other objects as they are."""
+    """Return a namespace with the label that the API server gives it; other objects as they are."""
     return cast("T", default_namespace(obj)) if isinstance(obj, Namespace) else obj
 
 
@@ -437,7 +438,7 @@ def _title(obj: Named) -> str:
 
 
 def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
-    """A cluster of all loaded objects.
+    """Return a cluster of all loaded objects.
 
     Raises:
         InvalidManifestsError: there are problems, and `skip_invalid` is false.

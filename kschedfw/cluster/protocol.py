@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Named)
 
 
 class EventType(StrEnum):
-    """What happened to a watched object."""
+    """The kind of a watched object's change."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -39,30 +39,27 @@ Handler = Callable[[WatchEvent], None]
 
 
 class Cluster(Protocol):
-    """Where objects live: the API server, or a stand-in for it.
+    """The place where objects live: the API server, or a stand-in for it.
 
-    Objects are immutable: a change makes a new object. A `key` is `namespace/name`, or only the name for cluster-scoped
-    kinds. All methods may be called from any thread.
+    Objects are immutable: a change makes a new object. A `key` is `namespace/name`, or only the name for
+    cluster-scoped kinds. All methods may be called from any thread.
     """
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """The object of that kind and key, or None."""
+        """Return the object of that kind and key, or None."""
         ...
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """All objects of the kind (in the namespace, if given), always in the same order: oldest first.
-
-        In the annotations of a class that defines this method, `list` is the method. Write `builtins.list[Pod]` for the
-        type of lists there (`import builtins`).
-        """
+        """Return all objects of the kind (in the namespace, if given), always in the same order: oldest first."""
         ...
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """Call the handler for every existing object (as ADDED), then for every change; returns a function that ends
-        the watch.
+        """Call the handler for every existing object (as ADDED), then for every change.
 
-        No change is lost or delivered twice, and the changes of an object are delivered in order. The handler is never
-        called by two threads at the same time.
+        Return a function that ends it.
+
+        No change is lost or delivered twice, and the changes of an object are delivered in order. The handler
+        is never called by two threads at the same time.
         """
         ...
 
@@ -73,7 +70,7 @@ class Cluster(Protocol):
     def update(self, obj: T) -> T:
         """Replace the object and return it as stored.
 
-        Raises NotFoundError, and ConflictError where the object carries a uid or a resource version and that is not the
+        Raises NotFoundError, and ConflictError if the object carries a uid or a resource version that isn't the
         present one.
         """
         ...
@@ -81,9 +78,10 @@ class Cluster(Protocol):
     def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node, once and for all.
 
-        Raises NotFoundError if the pod is gone, and ConflictError if there is another pod of that name, or if the pod
-        is bound to another node, gated or being deleted. A pod that is bound to this node already may be refused
-        likewise, or stay as it is: a cluster that can't tell its own binding, come twice, from one before says yes.
+        Raises NotFoundError if the pod is gone, and ConflictError if another pod has its name, or if the pod is
+        bound to another node, gated or being deleted. For a pod that is bound to this node already, a cluster
+        may raise ConflictError or do nothing: the latter if it can't tell a repeated request from an earlier
+        binding.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Finds objects that pods refer to and a cluster lacks; without them, a dump of a cluster leads to other decisions."""
+"""Objects that pods refer to and a cluster lacks. Without them, a dump of a cluster leads to other decisions."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class MissingObject:
 
 
 def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
-    """The objects that scheduling would read for the pods and that the cluster lacks; by kind, then by name.
+    """Return the objects that scheduling would read for the pods and that the cluster lacks; by kind, then by name.
 
-    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet; claims,
-    their volumes and, while they have none, their storage classes; priority classes of pods without a priority; of
-    pending pods the controllers that default spreading counts by; and namespaces whose labels a namespaceSelector
-    asks for. Pods that have ended refer to nothing.
+    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet;
+    claims, their volumes and, while they have none, their storage classes; priority classes of pods without a
+    priority; for pending pods, the controllers whose selectors default spreading uses; and namespaces whose
+    labels a namespaceSelector asks for. References of ended pods don't count.
     """
     found: dict[Reference, list[str]] = {}
     implied = cluster.implied_namespaces if isinstance(cluster, InMemoryCluster) else frozenset()

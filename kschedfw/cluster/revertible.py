@@ -19,7 +19,7 @@ Identity: TypeAlias = tuple[type[Named], str, str]
 
 @attrs.frozen
 class Change:
-    """A write, and if the object's place in its kind has a number, that number."""
+    """A write, and the object's number in the order of its kind, if it has one."""
 
     event: WatchEvent
     place: int | None = None
@@ -28,9 +28,10 @@ class Change:
 class RevertibleCluster(InMemoryCluster):
     """An in-memory cluster that keeps a log of its writes, so that `revert_to` can undo the latest ones.
 
-    Objects come back as they were: the same values with the same uids and resource versions, at their old places in
-    `list`. Watchers are told of each object once, with the net change, after all of it has been made: what they read
-    then is the state that they knew before. Only resource versions and uids that were given out aren't given again.
+    Objects come back as they were: the same values with the same uids and resource versions, at their old
+    places in `list`. Watchers get one event per object with the net change, after all objects are restored:
+    what they read then is the earlier state. Only resource versions and uids that were given out aren't given
+    again.
     """
 
     def __init__(self, objects: Iterable[Named] = ()) -> None:
@@ -45,11 +46,11 @@ class RevertibleCluster(InMemoryCluster):
 
     @property
     def position(self) -> int:
-        """The length of the log: what `revert_to` goes back to."""
+        """The length of the log, for `revert_to`."""
         return len(self._log)
 
     def deleted_since(self, position: int, kind: type[T]) -> Sequence[T]:
-        """The objects of the kind that were deleted since the log had this length."""
+        """Return the objects of the kind that were deleted since the log had this length."""
         events = (change.event for change in self._log[position:])
         return [
             event.object
@@ -63,7 +64,7 @@ class RevertibleCluster(InMemoryCluster):
             self._log.clear()
 
     def changes_since(self, position: int) -> Sequence[Change]:
-        """What was written since the log had this length."""
+        """Return the writes since the log had this length."""
         return tuple(self._log[position:])
 
     def revert_to(self, position: int) -> None:
@@ -75,7 +76,7 @@ class RevertibleCluster(InMemoryCluster):
         self._deliver()
 
     def undo(self, changes: Sequence[Change]) -> None:
-        """Undo writes that follow each other, as a write of its own, which can be undone in turn.
+        """Undo consecutive writes, as a write of its own, which can be undone in turn.
 
         Raises:
             ConflictError: one of the objects has been written since; nothing was changed.
@@ -88,7 +89,7 @@ class RevertibleCluster(InMemoryCluster):
         self._deliver()
 
     def _inverse(self, change: Change) -> Change:
-        """The write that undoes a change."""
+        """Return the write that undoes a change."""
         event, kind = change.event, type(change.event.object)
         if event.type is EventType.DELETED:
             return Change(WatchEvent(EventType.ADDED, event.object), change.place)
@@ -170,7 +171,7 @@ class RevertibleCluster(InMemoryCluster):
         super()._publish(event)
 
     def _number(self, kind: type[Named]) -> None:
-        """Number the places of a kind's objects, unless they are numbered."""
+        """Number the objects of a kind by their order, unless they are numbered."""
         if kind not in self._places:
             objects = self._objects.get(kind, {})
             self._places[kind] = {key: place for place, key in enumerate(objects)}
@@ -179,7 +180,7 @@ class RevertibleCluster(InMemoryCluster):
     # --- order ---
 
     def _sort(self, kind: type[Named]) -> None:
-        """Put the objects of a kind into their order. Many deletions may be undone before anybody asks for it."""
+        """Sort the objects of a kind, if needed. Done lazily, since many deletions may be undone before a read."""
         if kind in self._out_of_order:
             self._out_of_order.discard(kind)
             objects, places = self._objects[kind], self._places[kind]

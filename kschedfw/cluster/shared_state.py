@@ -18,7 +18,7 @@ from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, C
 
 
 class FitCheck(Protocol):
-    """Says whether a pod still fits a node of the truth. It is asked with the truth's lock held."""
+    """A check whether a pod still fits a node of the truth. It is called with the truth's lock held."""
 
     def reserve(self, pod: Pod, node_name: str) -> str:
         """Count the pod on the node, and return an empty text; or return why it doesn't fit."""
@@ -31,8 +31,10 @@ class FitCheck(Protocol):
 
 @attrs.frozen
 class Following:
-    """How somebody follows a shared state: what ends that, how many objects there were to begin with, and the sequence
-    numbers of all nodes then."""
+    """A subscription to a shared state: the function that ends it, and the state at its start.
+
+    The state is the number of objects, and the sequence numbers of all nodes.
+    """
 
     close: Callable[[], None]
     objects: int
@@ -40,7 +42,7 @@ class Following:
 
 
 class Truth(Protocol):
-    """What a scheduler writes to beside its transactions: the methods of `Cluster` of the same names."""
+    """The shared cluster, as far as a scheduler writes to it beside its transactions; methods as in `Cluster`."""
 
     def add(self, obj: T) -> T: ...
 
@@ -71,13 +73,13 @@ class State(Protocol):
 class SharedState:
     """A cluster that several schedulers share, with a sequence number per node.
 
-    The number of a node grows with each change that may matter to a decision about the node: a pod that is bound to it,
-    changes or goes, and a change of the node itself. It doesn't matter who made the change. So whoever writes to
-    `truth` directly, as a foreign scheduler does, is noticed, too.
+    The number of a node grows with each change that may matter to a decision about the node: a pod is bound to
+    it, changes or goes, or the node itself changes. Changes by others count, too, such as those of a foreign
+    scheduler that writes to `truth` directly.
 
-    `fit` answers where conflicts are detected FINE; without it a transaction must be COARSE. With `checks` off, every
-    claim on a pod that can be bound is accepted: this is how several kube-schedulers behave on one cluster, and it is
-    here for comparison.
+    `fit` checks claims where conflicts are detected FINE; without it a transaction must be COARSE. With
+    `checks` off, every claim on a pod that can be bound is accepted: this is how several kube-schedulers behave
+    on one cluster, for comparison.
 
     All methods may be called from any thread. Commits are serial.
     """
@@ -90,11 +92,14 @@ class SharedState:
         self.close = truth.journal(self._note)
 
     def sequence(self, node_name: str) -> int:
-        """The node's sequence number: at least 0, and never smaller than before."""
+        """Return the node's sequence number: at least 0, and never smaller than before."""
         return self._sequences.get(node_name, 0)
 
     def follow(self, note: Handler) -> Following:
-        """Call `note` for every object there is, then for every change as it is made; see `InMemoryCluster.journal`."""
+        """Call `note` for every existing object, then for every change as it is made.
+
+        See `InMemoryCluster.journal`.
+        """
         told: list[WatchEvent] = []
         with self.truth.lock:
             self.truth.journal(told.append)()
@@ -105,7 +110,7 @@ class SharedState:
         """Bind the pods of all claims that don't conflict, as the mode says.
 
         Raises:
-            ValueError: the detection is FINE, and there is nobody to ask.
+            ValueError: the detection is FINE, and there is no FitCheck.
         """
         if transaction.detection is Detection.FINE and self._fit is None and self._checks:
             raise ValueError("conflicts can't be detected fine: this SharedState has no FitCheck")
@@ -163,9 +168,9 @@ class SharedState:
 
 
 def moved_node(event: WatchEvent) -> str:
-    """The node whose sequence number the event moves; empty for none.
+    """Return the name of the node whose sequence number the event moves; empty for none.
 
-    What a kubelet reports about a pod doesn't move it, unless the pod ends.
+    A kubelet's report about a pod doesn't move it, unless the pod ends.
     """
     obj, old = event.object, event.old
     if isinstance(obj, Node):

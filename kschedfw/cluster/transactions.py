@@ -1,7 +1,7 @@
-"""Transactions on a shared state: what a scheduler asks for, and what it gets.
+"""Transactions on a shared state: the request of a scheduler, and its outcome.
 
-Terms and semantics: Schwarzkopf et al., "Omega: flexible, scalable schedulers for large compute clusters", EuroSys
-2013, sections 3.4 and 5.2.
+Terms and semantics: Schwarzkopf et al., "Omega: flexible, scalable schedulers for large compute clusters",
+EuroSys 2013, sections 3.4 and 5.2.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kschedfw.api.pod import Pod
 
 
 class Detection(StrEnum):
-    """When a claim conflicts with what others have committed since its decision."""
+    """The rule by which a claim conflicts with writes that others have committed since its decision."""
 
     FINE = "fine"
     """The pod doesn't fit any more."""
@@ -23,7 +23,7 @@ class Detection(StrEnum):
 
 
 class CommitMode(StrEnum):
-    """What becomes of the other claims of a transaction in which one conflicts."""
+    """The treatment of the other claims of a transaction in which one conflicts."""
 
     INCREMENTAL = "incremental"
     """They are bound."""
@@ -33,7 +33,7 @@ class CommitMode(StrEnum):
 
 @attrs.frozen
 class Claim:
-    """A pod's place: the node, and the node's sequence number in the private copy that the decision was based on."""
+    """A place for a pod: the node, and the node's sequence number in the copy that the decision was based on."""
 
     pod: Pod
     node_name: str
@@ -59,10 +59,10 @@ class Conflict:
 
 @attrs.frozen
 class Outcome:
-    """What became of a transaction.
+    """The outcome of a transaction.
 
-    `accepted` are bound. With ALL_OR_NOTHING and a conflict it is empty, and claims that have no conflict of their own
-    are in neither.
+    `accepted` are bound. With ALL_OR_NOTHING and a conflict it is empty; claims that have no conflict
+    themselves are in neither field then.
     """
 
     accepted: tuple[Claim, ...] = ()

@@ -44,21 +44,22 @@ _Due: TypeAlias = tuple[type[PersistentVolume] | type[PersistentVolumeClaim] | t
 
 
 class VolumeController:
-    """What Kubernetes' volume controllers and provisioners do, as far as scheduling depends on it.
+    """Kubernetes' volume controllers and provisioners, as far as scheduling depends on them.
 
     * Claims without a class get the default one.
-    * A claim is bound to the volume that names it, or that it names. Otherwise, unless its class waits for the first
-      consumer, it is bound to the smallest volume that fits.
+    * A claim is bound to the volume that names it, or that it names. Otherwise, unless its class waits for the
+      first consumer, it is bound to the smallest volume that fits.
     * If there is none, or a node was selected for the claim, a volume is provisioned, if the class has a
       provisioner. If that fails, the selected node is removed from the claim.
     * A volume whose claim is gone is released, or deleted if it was provisioned for the claim.
     * Pods get the claims of their generic ephemeral volumes, which are deleted with them.
 
-    It reacts to a change before the write that made it returns; or, if `on_demand`, not before `sync` is called.
+    It reacts to a change before the write that made it returns; or, if `on_demand`, not before `sync` is
+    called.
 
-    An API server gives the objects that it stores a creation timestamp. A claim that has one, and neither a volume nor
-    a consumer to wait for, is one that its real provisioner has left pending: it stays so with
-    `provision_observed=False`.
+    An API server gives the objects that it stores a creation timestamp. A claim that has one, and neither a
+    volume nor a consumer to wait for, was left pending by its real provisioner: with `provision_observed=False`
+    it stays so.
     """
 
     def __init__(
@@ -284,6 +285,6 @@ class VolumeController:
 
 
 def _claim_key(volume: PersistentVolume) -> str | None:
-    """The key of the claim that the volume names."""
+    """Return the key of the claim that the volume names; None if it names none."""
     reference = volume.spec.claim_ref
     return None if reference is None else f"{reference.namespace}/{reference.name}"

@@ -1,4 +1,4 @@
-"""Makes the volume for a claim, as the provisioner of its storage class would."""
+"""Provisioning of the volume for a claim, as the provisioner of its storage class would do it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def provisioned(
     node: Node | None = None,
     csi_node: CSINode | None = None,
 ) -> PersistentVolume | None:
-    """A new volume for the claim that can be used from the node; None if the class doesn't allow one there.
+    """Return a new volume for the claim that can be used from the node; None if the class doesn't allow one there.
 
-    Without a node it is in the first topology that the class allows. The class's allowed topologies decide which nodes
-    can use it, or else the topology keys of the driver on the node; without either, every node can.
+    Without a node it is in the first topology that the class allows. The class's allowed topologies decide
+    which nodes can use it, or else the topology keys of the driver on the node; without either, every node can.
     """
     driver = storage_class.provisioner
     if storage_class.allowed_topologies:

@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 class Subscription:
     """A handler of watch events, and the events that it hasn't been given yet.
 
-    A writer queues the event with the cluster's lock held, which fixes the order, and delivers it after releasing the
-    lock. So a handler may read, write and unsubscribe; events that it causes are delivered after it has returned. If
-    another thread is delivering already, that thread delivers the event.
+    A writer queues the event with the cluster's lock held, which fixes the order, and delivers it after
+    releasing the lock. So a handler may read, write and unsubscribe; events that it causes are delivered after
+    it has returned. If another thread is delivering already, that thread delivers the event.
     """
 
     def __init__(self, handler: Handler, backlog: Iterable[WatchEvent]) -> None:
@@ -36,10 +36,10 @@ class Subscription:
         self._queue.append(event)
 
     def deliver(self) -> None:
-        """Deliver what is queued, unless a thread does so already.
+        """Deliver the queued events, unless another thread is doing so.
 
-        A handler's exception is logged and counts as handled: the write that caused the event succeeds, and the next
-        event is delivered.
+        A handler's exception is logged and counts as handled: the write that caused the event succeeds, and the
+        next event is delivered.
         """
         with self._lock:
             if self._delivering:
@@ -81,7 +81,7 @@ class Subscription:
 
 
 class Journal:
-    """What writes every change down at once, in the thread that makes it and with the cluster's lock held."""
+    """A function that is called with every change, in the thread that makes it and with the cluster's lock held."""
 
     def __init__(self, write: Handler) -> None:
         self._write = write
@@ -90,7 +90,7 @@ class Journal:
         self._write(event)
 
     def deliver(self) -> None:
-        """It has happened."""
+        """Do nothing: `put` has called the function already."""
 
     def close(self) -> None:
-        """The cluster forgets it."""
+        """Do nothing: the cluster drops its reference."""

@@ -1,4 +1,4 @@
-"""Replays a cluster: schedules its pending pods in virtual time and reports how it went."""
+"""The replay of a cluster: its pending pods are scheduled in virtual time, and the results reported."""
 
 from kschedfw.simulator.arrivals import (
     LONGEST,

@@ -1,4 +1,4 @@
-"""When pods come and how long they stay."""
+"""The arrivals of pods, and the durations of their stays."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ In times beyond, seconds, and then whole steps of the clock, get lost: adding th
 
 
 class ArrivalsError(KschedfwError, ValueError):
-    """A pod's time isn't a number, or a rate or duration isn't positive and finite."""
+    """The error of a pod's time that is no number, or of a rate or duration that isn't positive and finite."""
 
 
 @attrs.frozen
 class Stay:
-    """`arrival` in seconds after the first pod's; `duration` in seconds from the binding on, None for good."""
+    """The stay of a pod: `arrival` in seconds after the first pod's; `duration` in seconds from its binding.
+
+    A `duration` of None means that the pod stays for good.
+    """
 
     arrival: float = 0.0
     duration: float | None = None
@@ -42,11 +45,11 @@ class Stay:
 
 @attrs.frozen
 class Arrivals:
-    """Replays pods with the times that they have, and with drawn times for the others.
+    """The times of a replay: those that pods have, and drawn times for other pods.
 
-    Its own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp. Its own
-    duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if that never
-    happened, created) to being deleted in the OpenB trace.
+    A pod's own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp.
+    Its own duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if
+    that never happened, created) to being deleted in the OpenB trace.
 
     Drawn times depend only on the pods, their order and the seed, so they are the same under every policy.
 
@@ -86,7 +89,7 @@ class Arrivals:
             raise ArrivalsError("to ignore pods' own times, give an arrival rate, a mean duration, or both")
 
     def plan(self, pods: Sequence[Pod], seed: int) -> Mapping[str, Stay]:
-        """The stay of each pod, by its uid; the same for the same pods and seed.
+        """Return the stay of each pod, by its uid; the same for the same pods and seed.
 
         Raises ArrivalsError where an annotation isn't a number of seconds.
         """
@@ -109,7 +112,7 @@ class Arrivals:
         return plan
 
     def notes(self, pods: Sequence[Pod]) -> Sequence[str]:
-        """Notes for a report: options that have no effect because all these pods have times of their own.
+        """Return notes for a report: options that have no effect because all these pods have times of their own.
 
         Raises ArrivalsError where an annotation isn't a number of seconds.
         """
@@ -125,7 +128,7 @@ class Arrivals:
         return [f"{why} (--ignore-own-times draws them nevertheless)"]
 
     def _arrival(self, pod: Pod) -> float | None:
-        """The pod's own arrival, if it is to be used."""
+        """Return the pod's own arrival if it is to be used; else None."""
         return own_arrival(pod) if self.own_times or self.rate is None else None
 
     def _duration(self, pod: Pod) -> float | None:
@@ -133,7 +136,7 @@ class Arrivals:
 
 
 def own_arrival(pod: Pod) -> float | None:
-    """The pod's arrival in seconds since the epoch; None if it has none.
+    """Return the pod's arrival in seconds since the epoch; None if it has none.
 
     Raises ArrivalsError where an annotation isn't a number of seconds.
     """

@@ -11,7 +11,7 @@ from kschedfw.api.frozendict import EMPTY
 
 
 class Outcome(StrEnum):
-    """The outcome for a pod. A pod that was placed and has left at the end of its stay is PLACED."""
+    """The outcomes for a pod. A pod that was placed and has left at the end of its stay is PLACED."""
 
     PLACED = "placed"
     PREEMPTED = "preempted"
@@ -22,12 +22,13 @@ class Outcome(StrEnum):
 
 @attrs.frozen
 class Decision:
-    """The final outcome for one pod (by its key), and why.
+    """The final outcome for one pod (by its key), and the reasons.
 
-    `node` is where it was placed, even if it was preempted there. `attempts` is the number of its scheduling cycles;
-    `evaluated` and `feasible` are numbers of nodes in the last one. `message` is kube-scheduler's message for a pod
-    that wasn't placed. `reasons` are the parts of it, with the number of nodes for each (0 for a reason that isn't
-    about single nodes). `arrived` and `bound` are times in virtual seconds since the start.
+    `node` is the node where it was placed, even if it was preempted there. `attempts` is the number of its
+    scheduling cycles; `evaluated` and `feasible` are numbers of nodes in the last one. `message` is
+    kube-scheduler's message for a pod that wasn't placed. `reasons` are its parts, with the number of nodes for
+    each (0 for a reason that isn't about single nodes). `arrived` and `bound` are times in virtual seconds
+    since the start.
     """
 
     pod: str
@@ -47,7 +48,7 @@ class Decision:
         return self.outcome is Outcome.PREEMPTED
 
     def to_json(self) -> dict[str, object]:
-        """The decision in types that `json.dumps` knows."""
+        """Return the decision in types that `json.dumps` knows."""
         return {
             "pod": self.pod,
             "outcome": self.outcome.value,

@@ -1,4 +1,4 @@
-"""Collects failures of plugins: each distinct failure once, with how often it happened."""
+"""The failures of plugins: each distinct failure once, with its count."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class _Handler(logging.Handler):
 
 
 class Failures:
-    """A context manager that collects what kschedfw logs as an error; records of lower levels are handled as usual.
+    """A context manager that collects the errors that kschedfw logs; lower levels are handled as usual.
 
-    Two failures are the same if they were raised at the same place through the same calls, whatever pod and node
-    they were about; without an exception, if their messages are the same. The first hundred are kept, and further
-    ones counted. Inside the block the logger `kschedfw` has no other handlers, so blocks can be nested: the
-    innermost one gets everything. Blocks of several threads must not overlap.
+    Two failures are the same if they were raised at the same place through the same calls, whatever pod and
+    node they were about; without an exception, if their messages are the same. The first hundred are kept, and
+    further ones counted. Inside the block the logger `kschedfw` has no other handlers, so blocks can be nested:
+    the innermost one gets everything. Blocks of several threads must not overlap.
     """
 
     def __init__(self) -> None:
@@ -77,8 +77,9 @@ class Failures:
             root.callHandlers(record)
 
     def log(self) -> None:
-        """Log each failure as an error, the most frequent first, with its count, and the text and traceback of its
-        first occurrence.
+        """Log each failure as an error, the most frequent first, with its count.
+
+        The text and traceback are those of its first occurrence.
         """
         for record, text in self._texts():
             logging.getLogger(record.name).error("%s", text, exc_info=_root(record))
@@ -86,7 +87,7 @@ class Failures:
             logging.getLogger(_LOGGER).error("%s", others)
 
     def lines(self) -> Iterator[str]:
-        """The same as lines of text."""
+        """Yield what `log` logs, as lines of text."""
         for record, text in self._texts():
             yield text
             error = _root(record)
@@ -118,8 +119,9 @@ def _key(record: logging.LogRecord) -> Hashable:
 
 
 def _root(record: logging.LogRecord) -> BaseException | None:
-    """The original exception: those that the framework raised from it only add the place, which is in the record's
-    text.
+    """Return the original exception.
+
+    Exceptions that the framework raised from it only add the place, which is in the record's text.
     """
     error = record.exc_info[1] if record.exc_info else None
     while error is not None and error.__cause__ is not None:

@@ -1,4 +1,4 @@
-"""Records what happens to pods during a simulation."""
+"""The record of a simulation's events, by pod."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from kschedfw.scheduler.scheduling_cycle import Algorithm
 class Entry:
     """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
-    `error` is the error of the last attempt's scheduling cycle, if it found no node. `failure` is the last error of
-    any attempt other than that the pod fits nowhere.
+    `error` is the error of the last attempt's scheduling cycle, if it found no node. `failure` is the last
+    error of any attempt, except that the pod fits nowhere.
     """
 
     attempts: int = 0
@@ -47,17 +47,17 @@ class Entry:
 
     @property
     def nodes(self) -> tuple[int, int]:
-        """How many nodes the last attempt evaluated, and how many of them were feasible."""
+        """The numbers of nodes that the last attempt evaluated, and that were feasible."""
         if self.result is not None:
             return self.result.evaluated_nodes, self.result.feasible_nodes
         return (self.error.number_of_nodes, 0) if isinstance(self.error, FitError) else (0, 0)
 
 
 class Ledger:
-    """The pods' histories by uid, and totals. Follows the cluster from its creation to `close`.
+    """The pods' histories by uid, and totals, from its creation to `close`.
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
-    * `bound`: how often a pod was bound, not counting pods that were so from the start.
+    * `bound`: how often a pod was bound, without pods that were bound from the start.
     * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `most_fruitless` is the
       largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def departed(self) -> int:
-        """How many pods have left at the end of their stay."""
+        """The number of pods that have left at the end of their stay."""
         ends = (entry for entry in self.entries.values() if entry.gone and not entry.preempted)
         return sum(entry.bound is not None for entry in ends)
 
@@ -121,8 +121,9 @@ class Ledger:
             self._cluster_changed()
 
     def _pod(self, event: WatchEvent, pod: Pod, old: Pod | None) -> None:
-        """Handle an event of a pod. A patched status is no change of the cluster: failed attempts patch it, and it
-        helps no pod.
+        """Handle an event of a pod.
+
+        A patched status is no change of the cluster: failed attempts patch it, and it helps no pod.
         """
         held_before = old is not None and _holds(old)
         if event.type is EventType.DELETED:
@@ -138,7 +139,7 @@ class Ledger:
             self.preemptions += nominated != old.status.nominated_node_name
 
     def _has_place(self, pod: Pod) -> bool:
-        """Whether its latest attempt found a node, so that a nomination is only that of its binding."""
+        """Whether the pod's latest attempt found a node, so that a nomination is only that of its binding."""
         entry = self.entries.get(pod.uid)
         return entry is not None and entry.result is not None
 
@@ -174,7 +175,10 @@ class Ledger:
 
 
 class RecordingAlgorithm:
-    """Wraps an algorithm: each decision is recorded in a ledger, and takes `seconds` of virtual time."""
+    """An algorithm that records each decision of another one in a ledger.
+
+    A decision takes `seconds` of virtual time.
+    """
 
     def __init__(
         self, algorithm: Algorithm, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0
@@ -199,7 +203,7 @@ class RecordingAlgorithm:
 
 
 class RecordingGroups:
-    """Follows the cycles of groups: what is decided on each member is recorded in a ledger.
+    """An observer of the cycles of groups, which records the decision on each member in a ledger.
 
     A cycle takes `seconds` of virtual time. `other` follows them, too.
     """

@@ -60,21 +60,21 @@ _LARGEST = (1 << 53) - 1  # leaves room for the conversion to bytes within int64
 
 
 class OpenbError(KschedfwError, ValueError):
-    """A CSV isn't one of the OpenB trace; names the file, line, column and value."""
+    """The error of a CSV that isn't one of the OpenB trace; names the file, line, column and value."""
 
 
 def read_openb_nodes(path: str | Path) -> list[Node]:
-    """The nodes in the order of the file. Raises OpenbError, and OSError where the file can't be read."""
+    """Return the nodes in the order of the file. Raises OpenbError, and OSError where the file can't be read."""
     return _read(_Table("nodes", Path(path), NODE_COLUMNS), _node)
 
 
 def read_openb_pods(path: str | Path) -> list[Pod]:
-    """The pods in the order of the file, all pending. Raises OpenbError, and OSError where the file can't be read."""
+    """Return the pods in the order of the file, all pending. Raises OpenbError, and OSError if it can't be read."""
     return _read(_Table("pods", Path(path), POD_COLUMNS), _pod)
 
 
 def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
-    """Notes for a report: what the pods ask for and the default plugins don't know."""
+    """Return notes for a report: requests of the pods that the default plugins don't know."""
     partial = models = 0
     for pod in pods:
         partial += pod.annotations.get(GPU_MILLI, "1000") != "1000"
@@ -89,7 +89,7 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
 
 @attrs.frozen
 class _Table:
-    """A CSV of the trace: what it has, its file, and the columns that it must have; the first column has the names."""
+    """A CSV of the trace: its contents' name, its file, and its required columns. The first column has the names."""
 
     what: str
     path: Path

@@ -20,7 +20,7 @@ from kschedfw.simulator.decision import Decision, Outcome
 
 @attrs.frozen
 class Spread:
-    """How a quantity is distributed, over nodes or over pods.
+    """The distribution of a quantity over nodes or pods.
 
     `p95` is by nearest rank (the smallest value that at least 95 % of them don't exceed); `stddev` is the
     population's. All are 0 if there are no values.
@@ -47,10 +47,10 @@ class Spread:
 
 @attrs.frozen
 class Utilisation:
-    """How much of a resource is requested on the nodes that have it.
+    """The requested part of a resource on the nodes that have it.
 
-    `requested` and `allocatable` are totals in the resource's unit (CPU: millicores, memory and storage: bytes, else
-    counts); `per_node` is over each node's requested share, 1.0 being full.
+    `requested` and `allocatable` are totals in the resource's unit (CPU: millicores, memory and storage: bytes,
+    else counts); `per_node` is the distribution of each node's requested share, 1.0 being full.
     """
 
     resource: str
@@ -79,7 +79,7 @@ class Reason:
 
 @attrs.frozen
 class Peak:
-    """The most of a resource that was requested at a time, and what nodes offer; units as in `Utilisation`."""
+    """The most of a resource that was requested at a time, and the allocatable total; units as in `Utilisation`."""
 
     resource: str
     requested: int
@@ -109,7 +109,7 @@ class Replay:
     def of(
         cls, makespan: float, departed: int, decisions: Iterable[Decision], peaks: Sequence[Peak]
     ) -> Replay:
-        """With the waiting times of these decisions."""
+        """Return the figures with the waiting times of these decisions."""
         waiting = (each.bound - each.arrived for each in decisions if each.bound is not None)
         return cls(makespan, Spread.of(waiting), departed, peaks)
 
@@ -151,9 +151,9 @@ class Report:
     `bound_before` is the number of pods that were on nodes from the start; `other_scheduler`, `terminal` and
     `terminating` are numbers of pods that were ignored. `elapsed` is in seconds of the simulation's clock, and 0
     without one. `replay` is None unless pods arrive and leave. `missing` are objects that pods referred to at the
-    start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch.
-    `refused` are pods that an API server would not create; none of the numbers counts them.
-    `plugin_metrics` are what the metrics of plugins' own have come to.
+    start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch. `refused` are
+    pods that an API server would not create; none of the numbers counts them. `plugin_metrics` are the final values
+    of plugins' own metrics.
     """
 
     profile: str
@@ -189,11 +189,11 @@ class Report:
 
     @property
     def decisions_per_second(self) -> float:
-        """Scheduling cycles per second of `elapsed`; 0 where no time has passed, as without a clock."""
+        """Scheduling cycles per second of `elapsed`; 0 if no time has passed, as without a clock."""
         return self.attempts / self.elapsed if self.elapsed > 0 else 0.0
 
     def to_json(self) -> dict[str, object]:
-        """The report in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
+        """Return the report in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
             "profile": self.profile,
             "seed": self.seed,
@@ -250,8 +250,9 @@ def _spread_json(spread: Spread) -> SpreadJson:
 
 
 def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
-    """The utilisation of each resource that a node has: CPU, memory, ephemeral storage, pods, then the others by
-    name.
+    """Return the utilisation of each resource that a node has.
+
+    The order is CPU, memory, ephemeral storage, pods, then the others by name.
     """
     shares: dict[str, list[float]] = {}
     requested: Counter[str] = Counter()
@@ -273,12 +274,12 @@ def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
 
 
 def peaks(most: Mapping[str, int], usages: Iterable[Utilisation]) -> list[Peak]:
-    """The peak of each resource that nodes have; `usages` have the allocatable amounts."""
+    """Return the peak of each resource that nodes have; `usages` have the allocatable amounts."""
     return [Peak(usage.resource, most.get(usage.resource, 0), usage.allocatable) for usage in usages]
 
 
 def reasons(decisions: Iterable[Decision]) -> list[Reason]:
-    """The reasons of all pods that didn't fit, the most frequent ones first."""
+    """Return the reasons of all pods that didn't fit, the most frequent ones first."""
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for decision in decisions:

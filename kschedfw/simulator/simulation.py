@@ -1,4 +1,4 @@
-"""Runs a scheduler on a cluster in virtual time, and reports the results."""
+"""The run of a scheduler on a cluster in virtual time."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ _LEAVES, _COMES = 0, 1
 
 
 class Simulation:
-    """Schedules a cluster's pending pods in virtual time, until no further progress is possible.
+    """The scheduling of a cluster's pending pods in virtual time, until no further progress is possible.
 
-    It runs the whole scheduler: pods go through its queue, are preempted, wait for permission, and are tried again
+    The whole scheduler runs: pods go through its queue, are preempted, wait for permission, and are tried again
     after events that may help, after backoff, or at a time that a plugin has set. Virtual time begins at
     `start_time`: by default when the first pending pod arrived; if none has a time, when the first other object was
     created; else with the Unix epoch. An attempt takes `attempt_time` seconds, by default 0. When the scheduler is
@@ -91,8 +91,8 @@ class Simulation:
     preempted pod doesn't come back.
 
     It ends when no pod is active, backs off or waits, or when each such pod has been tried (or its gates have been
-    checked, at times that a plugin has set) `FRUITLESS_ATTEMPTS` times since the cluster last changed. Pods that are
-    unschedulable then aren't tried again only because they have waited for long.
+    checked, at times that a plugin has set) `FRUITLESS_ATTEMPTS` times since the cluster last changed.
+    Unschedulable pods aren't tried again only because they have waited for long.
 
     Without `arrivals` all pods are there from the start, and those that are placed stay. With `arrivals`, pods
     arrive and leave; the cluster must be an InMemoryCluster then. At the same time, pods leave before others arrive.
@@ -112,10 +112,11 @@ class Simulation:
     records its event.
 
     An `algorithm` is made from the scheduler's own one, and decides in its place; not together with `explaining`.
-    `next_attempt` and `ledger` are for who takes the attempts one by one, instead of `run`, and then calls `close`.
+    `next_attempt` and `ledger` are for callers that make the attempts one by one, instead of `run`, and then call
+    `close`.
 
-    With `explaining`, each attempt is explained after it has ended, and pods without an attempt are explained at the
-    end. A `timeline` records where the pods were and how long the queues were. Decisions don't change by either.
+    With `explaining`, each attempt is explained after it has ended, and pods without an attempt are explained at
+    the end. A `timeline` records where the pods were and how long the queues were. Neither changes decisions.
 
     Raises:
         ProfileError, PluginError: a profile can't run.
@@ -231,7 +232,7 @@ class Simulation:
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C ends it early, and so does an attempt after which `until` is true.
 
-        The report then covers what was done. A simulation runs only once.
+        The report then covers the attempts made. A simulation runs only once.
 
         Raises:
             RuntimeError: it has been run before.
@@ -282,7 +283,7 @@ class Simulation:
             self._past.step(self._time.elapsed, self.scheduler.queue.counts())
 
     def _notes_on_the_end(self) -> Iterator[str]:
-        """Notes on what the decisions alone don't show."""
+        """Yield notes on facts that the decisions alone don't show."""
         pods, queue = {pod.uid: pod.key for pod in self._found.pending}, self.scheduler.queue
         waiting = {pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place)}
         waiting |= queue.wake_times().keys()
@@ -302,7 +303,7 @@ class Simulation:
             yield f"{_some(list(failed))} failed in an earlier attempt than the last one: {next(iter(failed.values()))}"
 
     def close(self) -> None:
-        """End a simulation whose attempts were taken one by one; `run` ends by itself."""
+        """End a simulation whose attempts were made one by one; `run` ends by itself."""
         self._end(interrupted=True)
 
     def _end(self, interrupted: bool) -> None:
@@ -327,7 +328,7 @@ class Simulation:
             yield
 
     def next_attempt(self) -> Attempt | None:
-        """Advance the time to the next attempt, which `scheduler.make_attempt` makes; None at the simulation's end."""
+        """Advance the time to the next attempt, for `scheduler.make_attempt`; return None at the simulation's end."""
         while True:
             self._let_come_and_go()
             self.scheduler.tick()
@@ -360,9 +361,7 @@ class Simulation:
                 self._explaining.take(gated(framework, pod, framework.run_pre_enqueue_plugins(pod)))
 
     def _is_exhausted(self) -> bool:
-        """Whether every pod that can be tried has been tried `FRUITLESS_ATTEMPTS` times without a change of the
-        cluster.
-        """
+        """Whether each pod that can be tried has been, `FRUITLESS_ATTEMPTS` times without a change of the cluster."""
         if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
         queue = self.scheduler.queue
@@ -376,12 +375,12 @@ class Simulation:
         return self.ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
 
     def _due_by_time(self) -> Sequence[str]:
-        """The pods, by uid, whose time, set by a plugin, has come."""
+        """Return the uids of the pods whose time, set by a plugin, has come."""
         now = self._time.now()
         return [uid for uid, time in self.scheduler.queue.wake_times().items() if time <= now]
 
     def _next_time(self) -> float | None:
-        """The virtual time of the next event; None if there is none."""
+        """Return the virtual time of the next event; None if there is none."""
         times = [
             deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
@@ -472,15 +471,13 @@ class Simulation:
 
 
 def _some(keys: Sequence[str]) -> str:
-    """How many pods, and a few of them by name."""
+    """Return the number of pods, and a few of their names, as text."""
     names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
     return f"{len(keys):,} pod{'s' if len(keys) > 1 else ''} ({names})"
 
 
 def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
-    """Raises TypeError for arguments that are easily mixed up, and whose use would fail far from here, or not at
-    all.
-    """
+    """Raise TypeError for arguments that are easily mixed up, and would fail far from here, or not at all."""
     if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
         found = type(cluster).__name__
         raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found a {found}")

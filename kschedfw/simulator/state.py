@@ -1,4 +1,4 @@
-"""When a simulation starts, and the pods of a cluster that are to be scheduled."""
+"""The start time of a simulation, and the pods of a cluster that are to be scheduled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedfw.simulator.arrivals import own_arrival
 def starting_clock(
     cluster: Cluster, pending: Iterable[Pod], start_time: datetime | None = None
 ) -> VirtualClock:
-    """A clock that begins at `start_time`, or by default when the first pending pod arrived.
+    """Return a clock that begins at `start_time`, or by default when the first pending pod arrived.
 
     If none of them has a time, it begins when the first node or other pod was created, or else with the epoch.
 
@@ -38,7 +38,7 @@ def starting_clock(
 
 @attrs.define
 class PendingPods:
-    """The pods of a cluster in order of arrival: those to schedule, and the numbers of others by the reason why not."""
+    """The pods of a cluster in order of arrival: pods to schedule, and the numbers of others by the reason why not."""
 
     pending: list[Pod] = attrs.field(factory=list)
     bound: int = 0

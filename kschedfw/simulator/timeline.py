@@ -1,4 +1,4 @@
-"""Records how a simulation went: where pods were, and how long the queues were, after every attempt."""
+"""The timeline of a simulation: the pods' places and the lengths of the queues, after every attempt."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PENDING = ""
 
 
 class Timeline:
-    """What happened, in steps: step 0 is the start, then each attempt is one.
+    """The history of a simulation in steps: step 0 is the start, then each attempt is one.
 
-    * `times`: of each step, in virtual seconds since the start.
-    * `queues`: of each step, how many pods were in each place of the queue.
-    * `start`: where the pods were at step 0, by key: the name of a node, or PENDING.
-    * `moves`: every later change as (step, pod, place): None as the place says that the pod is gone. The step is
-      that at whose end it was so.
+    * `times`: the time of each step, in virtual seconds since the start.
+    * `queues`: the number of pods in each place of the queue, by step.
+    * `start`: the pods' places at step 0, by key: the name of a node, or PENDING.
+    * `moves`: every later change as (step, pod, place), with the step at whose end the pod is there; the place
+      None says that the pod is gone.
     * `pods`: every pod that was ever there, by key, in order of appearance.
     """
 
@@ -35,7 +35,7 @@ class Timeline:
         self.pods: dict[str, Pod] = {}
 
     def follow(self, cluster: Cluster) -> Callable[[], None]:
-        """Record the pods of the cluster from now on; returns what ends that."""
+        """Record the pods of the cluster from now on. Return a function that ends it."""
         return cluster.watch(self._take)
 
     def step(self, time: float, counts: Mapping[Place, int]) -> None:

@@ -20,7 +20,7 @@ _HERE_FROM_THE_START = Stay()
 
 
 class Verdicts:
-    """Makes the decisions from the final state of the scheduler and the cluster."""
+    """The maker of decisions from the final state of the scheduler and the cluster."""
 
     def __init__(
         self, scheduler: Scheduler, ledger: Ledger, stays: Mapping[str, Stay], *, interrupted: bool
@@ -31,8 +31,9 @@ class Verdicts:
         self._interrupted = interrupted
 
     def of_all(self, pods: Sequence[Pod]) -> list[Decision]:
-        """The decisions in the order of the pods' last attempts, those without an attempt last; without pods that
-        weren't tried before an interruption.
+        """Return the decisions in the order of the pods' last attempts, those without an attempt last.
+
+        Pods that weren't tried before an interruption are omitted.
         """
         found = [(self._ledger.entry(pod.uid), self._of(pod)) for pod in pods]
         decided = [(entry, decision) for entry, decision in found if decision is not None]
@@ -78,7 +79,7 @@ class Verdicts:
         )
 
     def _lost(self, pod: Pod, entry: Entry, base: Decision) -> Decision | None:
-        """The decision on a pod that the scheduler doesn't have any more and hasn't seen bound."""
+        """Return the decision on a pod that the scheduler doesn't have any more and hasn't seen bound."""
         if entry.gone:
             if entry.preempted:
                 return attrs.evolve(base, outcome=Outcome.PREEMPTED)

@@ -1,4 +1,4 @@
-"""Transactions on a private copy of a cluster: what would be if nodes came, went or were drained, or pods came."""
+"""Questions about a private copy of a cluster: would pods fit if nodes came, went or were drained, or pods came?"""
 
 from kschedfw.what_if.engine import Progress
 from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError

@@ -1,4 +1,4 @@
-"""Checks of what questions are asked with: an argument of the wrong kind is named, with what would be right."""
+"""Checks of the arguments of questions: an argument of the wrong kind is named, with what would be right."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SEVERAL: Final[Mapping[type, str]] = {
 
 
 def title(obj: Named) -> str:
-    """The kind and the key of an object."""
+    """Return the kind and the key of an object, as text."""
     return f"{type(obj).__name__.lower()} {obj.key}"
 
 
 def found_text(found: object) -> str:
-    """The wrong argument in a few words, and if it is almost right, what is missing."""
+    """Return a description of the wrong argument, and if it is almost right, of what is missing."""
     if found is None or isinstance(found, str | int | float):
         return repr(found) if isinstance(found, str) or found is None else type(found).__name__
     if isinstance(found, PurePath):
@@ -52,7 +52,7 @@ def expect(kind: type[T], found: object, argument: str, hint: str = "") -> T:
     """Return the argument, which must be of this kind.
 
     Raises:
-        WhatIfError: it isn't; the hint says what to do then.
+        WhatIfError: it is of another kind; the hint says what to do then.
     """
     if isinstance(found, kind):
         return found
@@ -63,7 +63,7 @@ def expect_all(kind: type[T], found: object, argument: str) -> list[T]:
     """Return several of this kind, in their order.
 
     Raises:
-        WhatIfError: one of them isn't, or there is one alone.
+        WhatIfError: one of them is of another kind, or there is one alone.
     """
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         raise WhatIfError(f"{argument}: expected a list of {_SEVERAL[kind]}, found {found_text(found)}")
@@ -78,7 +78,7 @@ def expect_count(found: object, argument: str, things: str) -> int:
     """Return a number of these things, from 0 on.
 
     Raises:
-        WhatIfError: it is something else.
+        WhatIfError: the argument is no such number.
     """
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found

@@ -39,9 +39,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class OneThread:
-    """For a block, keeps a WhatIf to the thread that enters it, which may do so again in it.
+    """A guard that keeps a WhatIf to the thread that enters it for a block; that thread may enter it again.
 
-    Others are refused at once. To wait would be no help: they would go on in the midst of this one's transaction.
+    Other threads are refused at once. Waiting would not help: they would go on in the midst of this thread's
+    transaction.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ class Engine:
 
     @contextmanager
     def in_cluster(self, pod: Pod) -> Iterator[Pod]:
-        """The pod as plugins would find it: for this block it is in the cluster if controllers make claims for it."""
+        """Yield the pod as plugins would find it: in the cluster for this block, if controllers make claims for it."""
         if self.cluster.get(Pod, pod.key) is not None or not _needs_claims(pod):
             yield pod
             return
@@ -97,7 +98,7 @@ class Engine:
             self.history.revert(mark)
 
     def feasibility(self, pod: Pod) -> Feasibility:
-        """Where the pod fits: all nodes, whatever part of them a scheduler would look at."""
+        """Return where the pod fits: all nodes are looked at, even if a scheduler would sample."""
         framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             return Feasibility(pod, Diagnosis(), self._no_profile(pod), None)
@@ -125,7 +126,7 @@ class Engine:
             return self._explainer.explain(framework, present)
 
     def explain_after(self, pods: Iterable[Pod], pod: Pod, *, preempt: bool) -> Explanation:
-        """What would be decided on the pod after these, and why; it leaves their places taken."""
+        """Return the decision on the pod after the given pods, and why. Their places stay taken."""
         self.history.forget_attempts()
         group = self._group_of(pod)
         with self._algorithm.trial():
@@ -137,7 +138,7 @@ class Engine:
             return self._explain(self.present(pod))
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
-        """The pods on the node, placed ones included."""
+        """Return the pods on the node, placed ones included."""
         snapshot = self.scheduler.snapshot
         self.scheduler.cache.update_snapshot(snapshot)
         info = snapshot.find(node_name)
@@ -146,7 +147,7 @@ class Engine:
     def place_all(
         self, pods: Sequence[Pod], *, preempt: bool, progress: Progress | None = None
     ) -> Sequence[Outcome]:
-        """Give each of the cluster's pods a place, in their order; how it stands with each in the end.
+        """Give each of the cluster's pods a place, in their order. Return the final outcome for each.
 
         Members of a PodGroup are placed together, in the turn of the first.
         """
@@ -162,18 +163,18 @@ class Engine:
         )
 
     def as_of_now(self, outcomes: Iterable[Outcome]) -> Sequence[Outcome]:
-        """The outcomes as it stands with the pods now: some may wait for others, or not any more."""
+        """Return the present state of the outcomes: some pods may wait for others, or not any more."""
         return [self._as_of_now(each) for each in outcomes]
 
     def all_waiting(self) -> Iterator[Waiting]:
-        """The pods that have a place and wait for permission, in the order in which they began to."""
+        """Yield the pods that have a place and wait for permission, in the order in which they began to."""
         for waiting in self.scheduler.waiting_pods:
             placement = self.history.held.get(waiting.pod.uid)
             if placement is not None and (found := self._waiting(placement)) is not None:
                 yield found
 
     def _waiting(self, placement: Placement, victims: Sequence[Pod] = ()) -> Waiting | None:
-        """How the pod with this place waits for permission; None if it doesn't."""
+        """Return the wait for permission of the pod with this place; None if it doesn't wait."""
         held = self.scheduler.waiting_pods.get(placement.pod.uid)
         if held is None or held.poll() is not None:
             return None
@@ -190,11 +191,11 @@ class Engine:
         return waiting or Placed(outcome.pod, outcome.node_name, outcome.victims)
 
     def present(self, pod: Pod) -> Pod:
-        """The pod as it is in the cluster: controllers write its claims into its status, preemption its node."""
+        """Return the pod as it is in the cluster: controllers write its claims to its status, preemption its node."""
         return self.cluster.get(Pod, pod.key) or pod
 
     def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:
-        """The order in which a scheduler that has just started would take these pods from its queue."""
+        """Return the order in which a scheduler that has just started would take these pods from its queue."""
         infos = [QueuedPodInfo(PodInfo.of(pod), sequence=number) for number, pod in enumerate(pods)]
         less = next(iter(self.scheduler.frameworks.values())).less
         return [info.pod for info in in_order(infos, less)]
@@ -222,7 +223,7 @@ class Engine:
         return outcomes
 
     def _group_of(self, pod: Pod) -> str:
-        """The key of the pod's PodGroup; empty without one, and where pods of a group aren't scheduled together."""
+        """Return the key of the pod's PodGroup; empty without one, or if groups aren't scheduled together."""
         is_known = (
             self.scheduler.group_cycle is not None and pod.spec.scheduler_name in self.scheduler.frameworks
         )
@@ -231,7 +232,7 @@ class Engine:
     def _place_group(
         self, pods: Sequence[Pod], *, preempt: bool, lost: dict[str, Refused]
     ) -> Sequence[Placed | Refused]:
-        """Attempt to place the members of a group, and again those that some have been preempted for."""
+        """Attempt to place the members of a group, and again the members for which a preemption made room."""
         ends: dict[str, Placed | Refused] = {}
         victims: tuple[Pod, ...] = ()
         left = pods
@@ -253,7 +254,10 @@ class Engine:
         return [ends[pod.uid] for pod in pods if pod.uid in ends]
 
     def _place(self, pod: Pod, *, preempt: bool, lost: dict[str, Refused]) -> Placed | Refused:
-        """Attempt it, and again if that has made room. `lost` gets the pods that it costs their places, by uid."""
+        """Attempt to place the pod, and again if that has made room.
+
+        `lost` gets the pods that lose their places for it, by uid.
+        """
         if pod.spec.scheduler_name not in self.scheduler.frameworks:
             return Refused(pod, self._no_profile(pod), Diagnosis())
         victims: list[Pod] = []
@@ -283,7 +287,10 @@ class Engine:
             return Placed(pod, placement.node_name, tuple(victims))
 
     def _note_lost(self, lost: dict[str, Refused]) -> list[Pod]:
-        """Note which pods lost their places while they waited for permission; returns the preempted ones of them."""
+        """Record the pods that lost their places while they waited for permission.
+
+        Return the preempted ones of them.
+        """
         victims = []
         for ended in self.history.give_up_refused():
             pod = ended.placement.attempt.pod
@@ -311,7 +318,7 @@ def _needs_claims(pod: Pod) -> bool:
 
 
 def _refused_after_all(ended: Ended) -> Refused:
-    """The outcome of a pod that had a place, in the words that its binding cycle would have written."""
+    """Return the outcome of a pod that had a place, in the words that its binding cycle would have written."""
     attempt, status = ended.placement.attempt, ended.status
     error = as_fit_error(attempt, ended.placement.node_name, status).error
     if status.is_rejected and isinstance(error, FitError):
@@ -320,7 +327,7 @@ def _refused_after_all(ended: Ended) -> Refused:
 
 
 def _refused_with_group(pod: Pod, refusal: MemberRefusal, victims: tuple[Pod, ...]) -> Refused:
-    """The outcome of a member whose group isn't placed, or of one that isn't needed and fits nowhere."""
+    """Return the outcome of a member whose group isn't placed, or of one that isn't needed and fits nowhere."""
     error = refusal.status.error
     if isinstance(error, FitError):
         return Refused(pod, str(error), error.diagnosis, refusal.node_name, victims)

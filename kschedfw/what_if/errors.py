@@ -4,11 +4,11 @@ from kschedfw.api.errors import KschedfwError
 
 
 class WhatIfError(KschedfwError):
-    """A transaction was asked for something impossible; the text says what, and what would be possible."""
+    """The error of a transaction that was asked for something impossible; says what, and what would be possible."""
 
 
 class ConcurrentUseError(WhatIfError, RuntimeError):
-    """A WhatIf was used on a thread while another one uses it, or has a transaction open."""
+    """The error of using a WhatIf on a thread while another one uses it, or has a transaction open."""
 
     def __str__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""Drains nodes as `kubectl drain` does, honouring PodDisruptionBudgets as the eviction API does."""
+"""Drains of nodes as by `kubectl drain`, honouring PodDisruptionBudgets as the eviction API does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", TaintEffect.NO
 
 
 def cordoned(node: Node) -> Node:
-    """The node unschedulable, with the taint that Kubernetes' node controller adds then."""
+    """Return the node unschedulable, with the taint that Kubernetes' node controller adds then."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != _UNSCHEDULABLE.key)
     return attrs.evolve(
         node, spec=attrs.evolve(node.spec, unschedulable=True, taints=(*taints, _UNSCHEDULABLE))
@@ -26,16 +26,16 @@ def cordoned(node: Node) -> Node:
 
 
 def uncordoned(node: Node) -> Node:
-    """The node schedulable, without that taint."""
+    """Return the node schedulable, without the taint of cordoned nodes."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != _UNSCHEDULABLE.key)
     return attrs.evolve(node, spec=attrs.evolve(node.spec, unschedulable=False, taints=taints))
 
 
 def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
-    """Count the pod's eviction against its disruption budget; returns why it isn't allowed, or nothing.
+    """Count the pod's eviction against its disruption budget. Return why it isn't allowed; empty if it is.
 
-    Semantics: kube-apiserver v1.36, the pods' `eviction` subresource. A pod without the condition Ready counts as
-    healthy.
+    Semantics: kube-apiserver v1.36, the pods' `eviction` subresource. A pod without the condition Ready counts
+    as healthy.
     """
     has_not_run = pod.is_unready and pod.status.phase is PodPhase.PENDING
     covering = _covering(cluster.list(PodDisruptionBudget, pod.namespace), pod)
@@ -55,7 +55,7 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
 
 
 def _spares_unhealthy(budget: PodDisruptionBudget) -> bool:
-    """Whether the eviction of an unhealthy pod isn't counted: it takes nothing from an application that runs."""
+    """Whether the eviction of an unhealthy pod isn't counted, since it takes nothing from a running application."""
     if budget.spec.unhealthy_pod_eviction_policy is UnhealthyPodEvictionPolicy.ALWAYS_ALLOW:
         return True
     return budget.status.current_healthy >= budget.status.desired_healthy > 0
@@ -66,7 +66,7 @@ def _covering(budgets: Sequence[PodDisruptionBudget], pod: Pod) -> Sequence[PodD
 
 
 def template_node(template: Node, name: str) -> Node:
-    """A new node like the template, of that name."""
+    """Return a new node like the template, of that name."""
     metadata = attrs.evolve(
         template.metadata,
         name=name,
@@ -80,7 +80,7 @@ def template_node(template: Node, name: str) -> Node:
 
 
 def template_pod(template: Pod, name: str) -> Pod:
-    """A new pending pod like the template, of that name."""
+    """Return a new pending pod like the template, of that name."""
     metadata = attrs.evolve(
         template.metadata,
         name=name,

@@ -1,4 +1,4 @@
-"""What has happened in open transactions, so that it can be undone."""
+"""The history of open transactions, so that they can be undone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen(eq=False)
 class Mark:
-    """A moment to which one can go back: how much had happened by then, and what doesn't follow from that."""
+    """A moment to go back to: the lengths of the logs, and copies of state that the logs don't restore."""
 
     steps: int
     position: int
@@ -42,7 +42,7 @@ class Ended:
 
 @attrs.frozen(eq=False)
 class _Taken:
-    """A place was taken. `position` is the cluster's after that."""
+    """The step of taking a place. `position` is the length of the cluster's log afterwards."""
 
     position: int
     placement: Placement
@@ -53,7 +53,7 @@ class _Taken:
 
 @attrs.frozen(eq=False)
 class _GivenUp:
-    """A place was given up. `position` is the cluster's after that."""
+    """The step of giving up a place. `position` is the length of the cluster's log afterwards."""
 
     position: int
     placement: Placement
@@ -79,12 +79,12 @@ _Step: TypeAlias = _Taken | _GivenUp
 
 
 class History:
-    """The places that were taken and given up, and in between, in the log of the cluster, its writes.
+    """The places that were taken and given up, and in the log of the cluster, the writes between them.
 
-    To undo a step is to do the inverse, in reverse order. So plugins see reserve and unreserve, and events, as they do
-    when it happens in earnest, and whoever keeps a state by them is where it was. Three things don't come back so, and
-    are restored last: the orders of nodes and of pods on a node, by the cache; waits for permission that have ended;
-    and what plugins remember beside reservations, by their `restore_state`.
+    A step is undone by its inverse, in reverse order. So plugins see reserve and unreserve, and events, as in a
+    real scheduler, and state that depends on them is restored. Three things don't come back in this way, and
+    are restored last: the orders of nodes and of pods on a node, by the cache; waits for permission that have
+    ended; and what plugins remember beside reservations, by their `restore_state`.
     """
 
     def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler) -> None:
@@ -99,30 +99,30 @@ class History:
         """The places that are taken, by the pod's uid, the earliest first."""
 
     def mark(self) -> Mark:
-        """Marks are given up in reverse order, by `revert` or `merge`."""
+        """Return a mark of this moment. Marks are given up in reverse order, by `revert` or `merge`."""
         states = {name: framework.save_states() for name, framework in self._frameworks.items()}
         point = self._cache.restore_point()
         return Mark(len(self._steps), self._cluster.position, point, self._waiting_pods.save(), states)
 
     def take(self, placement: Placement) -> None:
-        """Note that a place was taken."""
+        """Record that a place was taken."""
         self.held[placement.pod.uid] = placement
         self._steps.append(_Taken(self._cluster.position, placement))
         if (waiting := self._waiting_pods.get(placement.pod.uid)) is not None:
             waiting.on_settled(partial(self._ended.append, (placement, waiting)))
 
     def note_preempted(self) -> list[Placement]:
-        """Note which places were given up to preemption; returns them."""
+        """Record the places that were given up to preemption. Return them."""
         lost = [placement for placement in self.held.values() if placement.preempted is not None]
         for placement in lost:
             self._note_given_up(placement)
         return lost
 
     def give_up_refused(self) -> Sequence[Ended]:
-        """Give up the places whose wait for permission was ended by a refusal or a preemption; returns them.
+        """Give up the places whose wait for permission was ended by a refusal or a preemption. Return them.
 
-        In a running scheduler the binding cycle does this at once. A plugin may refuse others for it, such as the rest
-        of a gang.
+        In a running scheduler the binding cycle does this at once. A plugin may refuse others for it, such as
+        the rest of a gang.
         """
         lost: list[Ended] = []
         while self._ended:
@@ -135,12 +135,12 @@ class History:
         return lost
 
     def take_again(self, placement: Placement) -> None:
-        """Take a place that was given up, and note that."""
+        """Take a place that was given up, and record that."""
         hold_again(placement)
         self.take(placement)
 
     def give_up(self, placement: Placement) -> None:
-        """Give a place up, and those that plugins refuse for it."""
+        """Give a place up, and the places that plugins refuse because of it."""
         self._give_up(placement)
         self.give_up_refused()
 
@@ -153,11 +153,11 @@ class History:
         self._steps.append(_GivenUp(self._cluster.position, placement))
 
     def merge(self, mark: Mark) -> None:
-        """Give the mark up, and leave what has happened since."""
+        """Give the mark up, and keep all later steps."""
         self._cache.drop(mark.point)
 
     def revert(self, mark: Mark) -> None:
-        """Undo what has happened since the mark."""
+        """Undo all steps since the mark."""
         while len(self._steps) > mark.steps:
             step = self._steps.pop()
             self._cluster.revert_to(step.position)
@@ -174,12 +174,12 @@ class History:
             framework.restore_states(mark.states[name])
 
     def forget_attempts(self) -> None:
-        """Have plugins forget what failed attempts have left behind, as if the scheduler had just started."""
+        """Have plugins forget the traces of failed attempts, as if the scheduler had just started."""
         for framework in self._frameworks.values():
             framework.forget_attempts()
 
     def commit(self) -> list[tuple[Placement, Exception]]:
-        """Bind what is held, and make everything final. Returns the places whose binding failed."""
+        """Bind the held places, and make everything final. Return the places whose binding failed."""
         failed: list[tuple[Placement, Exception]] = []
         for placement in tuple(self.held.values()):
             try:

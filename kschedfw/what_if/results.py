@@ -16,7 +16,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 
 @attrs.frozen(eq=False, slots=False)
 class Feasibility:
-    """Where a pod fits, and why not elsewhere. It is true if the pod fits somewhere."""
+    """The nodes where a pod fits, and why it doesn't fit elsewhere. True if the pod fits somewhere."""
 
     pod: Pod
     diagnosis: Diagnosis
@@ -51,7 +51,7 @@ class Placed:
 class Waiting:
     """A pod that has a place and waits for permission to run there, such as a member of a gang that isn't complete.
 
-    `plugins` hold it; `message` is what they say that it waits for. `victims` are as for `Placed`.
+    `plugins` hold it; `message` has their reasons. `victims` are as for `Placed`.
     """
 
     pod: Pod
@@ -61,16 +61,16 @@ class Waiting:
     victims: tuple[Pod, ...] = ()
 
     def in_vain(self) -> Refused:
-        """The outcome if what the pod waits for never comes."""
+        """Return the outcome if the pod waits in vain."""
         what = self.message or f"for permission of {', '.join(self.plugins)}"
         return Refused(self.pod, f"fits, but waits: {what}", Diagnosis(), self.node_name, self.victims)
 
 
 @attrs.frozen(eq=False)
 class Refused:
-    """A pod that got no place: why, as kube-scheduler says it in the pod's condition, and in parts.
+    """A pod that got no place: the reason, as kube-scheduler says it in the pod's condition, and in parts.
 
-    `node_name` is where it had one and lost it, since others of its group got none; empty if it had none. `victims`
+    `node_name` is the place that it lost because others of its group got none; empty if it had none. `victims`
     were preempted for it in vain.
     """
 
@@ -82,7 +82,7 @@ class Refused:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why, without numbers of nodes and without preemption, in alphabetical order."""
+        """The reasons without numbers of nodes and without preemption, in alphabetical order."""
         diagnosis = self.diagnosis
         if diagnosis.pre_filter_message:
             return (diagnosis.pre_filter_message,)
@@ -95,7 +95,7 @@ Outcome: TypeAlias = Placed | Waiting | Refused
 
 @attrs.frozen(eq=False)
 class Schedule:
-    """What became of pods, in the order in which they were scheduled. It is true if all of them would run.
+    """The outcomes for pods, in the order in which they were scheduled. True if all of them would run.
 
     A pod that had a place and lost it, as its gang was given up, is refused.
     """
@@ -114,7 +114,7 @@ class Schedule:
 
     @classmethod
     def none_of(cls, outcomes: Sequence[Outcome]) -> Schedule:
-        """The answer where all or none were to be placed, and not all can be."""
+        """Return the outcome where all or none were to be placed, and not all can be."""
         others = [each for each in outcomes if not isinstance(each, Placed)]
         first = next((each for each in others if isinstance(each, Refused)), others[0])
         message = (
@@ -134,9 +134,9 @@ class Schedule:
 
 @attrs.frozen(eq=False)
 class Replicas:
-    """How many replicas of a pod got a place, and what stopped the next; None if nothing did.
+    """The replicas of a pod that got a place, and what stopped the next one; None if nothing did.
 
-    `waiting` replicas have a place, too, but don't count: they would run only if what they wait for came.
+    `waiting` replicas have a place, too, but don't count: they would only run if permitted.
     """
 
     placed: tuple[Placed, ...]
@@ -149,16 +149,17 @@ class Replicas:
 
     @property
     def by_node(self) -> Mapping[str, int]:
-        """How many went to each node, in the order of the first."""
+        """The number of replicas on each node, in the order of the first replica there."""
         return Counter(each.node_name for each in self.placed)
 
 
 @attrs.frozen(eq=False)
 class Evictions:
-    """What became of pods that were to be evicted. It is true if nothing blocks.
+    """The outcome of evictions. True if no eviction is blocked.
 
-    `evicted` are pending again, as if just created. `blocked` stay because a disruption budget doesn't allow their
-    eviction, with the reason. `staying` belong to their nodes (pods of DaemonSets, mirror pods), or are being deleted.
+    `evicted` pods are pending again, as if just created. `blocked` pods stay because a disruption budget
+    doesn't allow their eviction, with the reason. `staying` pods belong to their nodes (pods of DaemonSets,
+    mirror pods), or are being deleted.
     """
 
     evicted: tuple[Pod, ...]

@@ -1,4 +1,4 @@
-"""A transaction: changes of a cluster that can be undone, and questions about what they lead to."""
+"""A transaction: changes of a cluster that can be undone, and questions about their consequences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Stage(Enum):
 
 @attrs.frozen(eq=False)
 class _Preempted:
-    """What `restore` needs: the place that the pod had in the transaction, and what its deletion changed."""
+    """The state that `restore` needs: the pod's place in the transaction, and the changes by its deletion."""
 
     placement: Placement | None
     changes: Sequence[Change]
@@ -47,13 +47,13 @@ class _Preempted:
 
 @attrs.define
 class _Change:
-    """An operation under way; `is_undone` has it leave nothing."""
+    """An operation under way. With `is_undone` it leaves no change."""
 
     is_undone: bool = False
 
 
 class _Parent(Protocol):
-    """What a transaction is opened in: a WhatIf or another transaction."""
+    """The object that a transaction is opened in: a WhatIf or another transaction."""
 
     _transaction: Transaction | None
 
@@ -63,11 +63,11 @@ class _Parent(Protocol):
 class Transaction:
     """Changes that are undone at the end of the `with` block, unless they are committed.
 
-    Every write returns when everything that follows from it has happened. A pod that gets a place holds it as a pod
-    does whose binding hasn't begun: its resources are taken and plugins have reserved. Undoing runs unreserve, in
-    reverse order. Committing the outermost transaction binds the pods.
+    A write returns after all its consequences have happened. A pod that gets a place holds it like a pod whose
+    binding hasn't begun: its resources are taken and plugins have reserved. Undoing runs unreserve, in reverse
+    order. Committing the outermost transaction binds the pods.
 
-    While a nested transaction is open, nothing can be done with this one.
+    While a nested transaction is open, this one can't be used.
     """
 
     def __init__(self, engine: Engine, parent: _Parent, outer: Transaction | None) -> None:
@@ -82,10 +82,10 @@ class Transaction:
     # --- changing ---
 
     def add(self, *objects: Named) -> tuple[Named, ...]:
-        """Create objects of any kinds; returns them as stored.
+        """Create objects of any kinds. Return them as stored.
 
         Raises:
-            WhatIfError: there is one of that kind and name already.
+            WhatIfError: the kind and name of an object are taken.
         """
         wanted = expect_all(Named, objects, "objects")
         with self._change():
@@ -103,10 +103,10 @@ class Transaction:
             return tuple(cluster.add(template_node(template, next(names))) for _ in range(count))
 
     def update(self, obj: NamedT) -> NamedT:
-        """Replace the object of that kind and name; returns it as stored.
+        """Replace the object of that kind and name. Return it as stored.
 
         Raises:
-            WhatIfError: there is none, or a pod would come to another node by it.
+            WhatIfError: there is none, or the update would move a pod to another node.
         """
         expect(Named, obj, "obj")
         with self._change():
@@ -121,11 +121,11 @@ class Transaction:
     def delete(self, *objects: Named) -> None:
         """Delete objects of any kinds, by name.
 
-        Pods that are bound to a deleted node stay so, as in Kubernetes at first; those that only have a place on it
-        lose it, and are pending again.
+        Pods that are bound to a deleted node stay so, as in Kubernetes at first; pods that only have a place on
+        it lose it, and are pending again.
 
         Raises:
-            WhatIfError: there is none of that kind and name.
+            WhatIfError: there is no object of that kind and name.
         """
         wanted = expect_all(Named, objects, "objects")
         with self._change():
@@ -158,9 +158,9 @@ class Transaction:
     def evict(self, *pods: Pod) -> Evictions:
         """Evict pods from their nodes, as the API server does.
 
-        Pods of DaemonSets and mirror pods stay, and so do pods whose eviction a PodDisruptionBudget doesn't allow. An
-        allowed eviction counts against the budget. The evicted pods are deleted, and pending again with the same names,
-        as if their controllers had made them anew.
+        Pods of DaemonSets and mirror pods stay, and so do pods whose eviction a PodDisruptionBudget doesn't
+        allow. An allowed eviction counts against the budget. The evicted pods are deleted, and pending again
+        with the same names, as if their controllers had made them again.
 
         Raises:
             WhatIfError: one of them isn't on a node.
@@ -227,7 +227,9 @@ class Transaction:
     # --- asking ---
 
     def can_schedule(self, pod: Pod) -> Feasibility:
-        """On which nodes the pod would fit now, all of them, without preemption; nothing changes.
+        """Return the nodes on which the pod would fit now, without preemption.
+
+        Looks at all nodes, and changes nothing.
 
         The pod need not be in the cluster.
 
@@ -255,10 +257,10 @@ class Transaction:
     ) -> Schedule:
         """Give the pods places, one after another, in the order of the scheduling queue.
 
-        Pods that aren't in the cluster are added to it. With `preempt`, pods of lower priority may have to go, and the
-        pod takes the place at once. Refused pods stay pending. Waiting ones have a place, and would run only if what
-        they wait for came. With `all_or_none`, nothing changes unless all pods would run; then all of them are refused.
-        `progress` is called with the number of pods done, and of all pods.
+        Pods that aren't in the cluster are added to it. With `preempt`, pods of lower priority may be evicted,
+        and the pod takes the place at once. Refused pods stay pending. Waiting ones have a place, and would
+        only run if permitted. With `all_or_none`, nothing changes unless all pods would run; then all of them
+        are refused. `progress` is called with the number of pods done, and of all pods.
 
         Raises:
             WhatIfError: a pod is on a node already, or is given twice.
@@ -278,7 +280,7 @@ class Transaction:
             return found
 
     def explain(self, pod: Pod, pods: Iterable[Pod] = (), *, preempt: bool = False) -> Explanation:
-        """What `schedule` would decide on the pod, and why; nothing changes.
+        """Return the decision that `schedule` would make on the pod, and why; nothing changes.
 
         It is scheduled with the other `pods`: those that come before it in the queue get their places first.
 
@@ -295,7 +297,7 @@ class Transaction:
             return self._engine.explain_after(order[:turn], order[turn], preempt=preempt)
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
-        """The pods on the node, those included that have a place there.
+        """Return the pods on the node, including those that only have a place there.
 
         Raises:
             WhatIfError: there is no node of that name.
@@ -314,7 +316,7 @@ class Transaction:
     def schedule_as_many(self, pod: Pod, *, at_most: int | None = None) -> Replicas:
         """Give places to as many pods like this one as fit, without preemption.
 
-        They are new pods, named `<pod>-1` and so on. The one that doesn't fit isn't added.
+        They are new pods, named `<pod>-1` and so on. The first one that doesn't fit isn't added.
         """
         expect(Pod, pod, "pod")
         if at_most is not None:
@@ -336,21 +338,22 @@ class Transaction:
         return Replicas(found.placed, refusal, found.waiting)
 
     def objects(self) -> Iterator[Named]:
-        """All objects as they are now; see `WhatIf.objects`."""
+        """Return all objects as they are now; see `WhatIf.objects`."""
         return self._parent.objects()
 
     # --- the transaction itself ---
 
     def transaction(self) -> Transaction:
-        """A nested transaction."""
+        """Return a nested transaction."""
         with self._engine.one_thread:
             self._check_open()
             return Transaction(self._engine, self, self)
 
     def commit(self) -> None:
-        """Keep the changes: a nested transaction's in the one around it, those of an outermost one in the WhatIf.
+        """Keep the changes: those of a nested transaction in the one around it, else in the WhatIf.
 
-        The latter binds the pods that have a place. Nothing can be done in the transaction afterwards.
+        Committing the outermost transaction binds the pods that have a place. The transaction can't be used
+        afterwards.
 
         Raises:
             WhatIfError: pods couldn't be bound; everything else is kept, and they are pending.
@@ -405,7 +408,7 @@ class Transaction:
 
     @contextmanager
     def _change(self) -> Iterator[_Change]:
-        """An operation that happens as a whole: if it raises, or says so, all of it is undone."""
+        """Run a block as one operation: if it raises, or sets `is_undone`, all of it is undone."""
         with self._engine.one_thread:
             self._check_open()
             history, change = self._engine.history, _Change()
@@ -451,7 +454,7 @@ class Transaction:
         return node
 
     def _pending(self, pod: Pod) -> Pod:
-        """The pod as it is in the cluster, added if need be."""
+        """Return the pod as it is in the cluster, added if need be."""
         present = self._engine.cluster.get(Pod, pod.key)
         if present is None:
             if pod.node_name:
@@ -466,7 +469,7 @@ class Transaction:
             raise WhatIfError(f"{title(pod)} is on node {node_name} already")
 
     def _on_node(self, pod: Pod) -> Pod:
-        """The present state of a pod that is on a node, or has a place on it."""
+        """Return the present state of a pod that is on a node, or has a place on it."""
         present = self._present(pod)
         if not present.node_name and present.uid not in self._engine.history.held:
             raise WhatIfError(f"{title(pod)} isn't on a node")
@@ -493,7 +496,7 @@ class _Write(Protocol):
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first few names."""
+    """Return the first few names, joined by commas."""
     shown: list[str] = []
     for name in names:
         if len(shown) == _MOST_NAMES:

@@ -1,4 +1,4 @@
-"""Questions about a cluster: what would be if."""
+"""Questions about a cluster: what would happen if."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class WhatIf:
             trial.drain("node-7")
             print(trial.schedule(what_if.pending).refused)
 
-    Taking the source over is shallow, as objects are values, and nothing is ever written to the source. Volumes and
-    claims for devices are bound and made as Kubernetes' controllers do it; there are no other controllers.
+    The copy is shallow, as objects are immutable values, and nothing is ever written to the source. Volumes and
+    claims for devices are bound and provisioned as by Kubernetes' controllers; there are no other controllers.
 
     Every answer is that of a scheduler that has just started on the state at that moment, with random numbers from
     `seed`. It is for one thread at a time: while one uses it or has a transaction open, others get ConcurrentUseError.
@@ -136,7 +136,7 @@ class WhatIf:
 
     @property
     def cluster(self) -> RevertibleCluster:
-        """The private cluster, to be read. Pods that have a place in an open transaction aren't bound in it."""
+        """The private cluster, for reading. Pods that have a place in an open transaction aren't bound in it."""
         with self._engine.one_thread:
             return self._cluster
 
@@ -146,7 +146,7 @@ class WhatIf:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """All pods; those that have a place are on their nodes."""
+        """All pods; pods that have a place are on their nodes."""
         with self._engine.one_thread:
             held = self._engine.history.held
             return tuple(held[pod.uid].pod if pod.uid in held else pod for pod in self._cluster.list(Pod))
@@ -175,10 +175,10 @@ class WhatIf:
         return tuple(self._engine.scheduler.frameworks)
 
     def objects(self) -> Iterator[Named]:
-        """All objects, those that others refer to first and pods last, as manifests could have them.
+        """Return all objects, referenced ones first and pods last, in an order that manifests could have.
 
-        A scheduler that reads them in this order makes the same decisions: nodes come in the order in which they are
-        visited, then the pods on them, then the others. Pods with a place are bound.
+        A scheduler that reads them in this order makes the same decisions: nodes come in the order in which
+        they are visited, then the pods on them, then the others. Pods with a place are bound.
         """
         with self._engine.one_thread:
             return iter(tuple(self._objects()))
@@ -205,7 +205,7 @@ class WhatIf:
                 yield pod
 
     def explain(self, pod: Pod) -> Explanation:
-        """What would be decided on the pod now, and why; nothing changes.
+        """Return the decision that would be made on the pod now, and why; nothing changes.
 
         Raises:
             WhatIfError: no profile has the pod's scheduler name.
@@ -217,7 +217,7 @@ class WhatIf:
     # Changing
 
     def transaction(self) -> Transaction:
-        """A transaction, for a `with` block: what is done in it is undone at its end, unless it was committed."""
+        """Return a transaction, for a `with` block. Its changes are undone at the end, unless it is committed."""
         with self._engine.one_thread:
             return Transaction(self._engine, self, None)
 
@@ -239,7 +239,7 @@ class WhatIf:
 
 
 def _latest(cluster: RevertibleCluster) -> float:
-    """When the newest node or pod was created, in seconds since the epoch; 0 if none says so."""
+    """Return the creation time of the newest node or pod, in seconds since the epoch; 0 if none has one."""
     times: list[datetime] = [
         made
         for obj in (*cluster.list(Node), *cluster.list(Pod))
@@ -249,7 +249,7 @@ def _latest(cluster: RevertibleCluster) -> float:
 
 
 def _take_over(source: Source) -> RevertibleCluster:
-    """A cluster of its own with the source's objects, at one moment. The source isn't changed.
+    """Return a private cluster with the source's objects at one moment. The source isn't changed.
 
     Pods that a scheduler has assumed are bound in it.
     """
