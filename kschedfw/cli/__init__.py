@@ -1,7 +1,7 @@
-"""The `kschedfw` command, and what commands of other distributions share with it.
+"""The `kschedfw` command, and helpers for commands of other distributions.
 
-The names are in `__init__.pyi`; a name's module is imported when the name is first used. All but `Command` and `main`
-need the extra `cli`.
+The names are in `__init__.pyi`; a name's module is imported when the name is first used. All but `Command` and
+`main` need the extra `cli`.
 """
 
 import lazy_loader as _lazy

@@ -174,7 +174,7 @@ class FileVerdict:
     warnings: tuple[str, ...]
 
     def tell(self) -> None:
-        """Print it: problems to stdout, warnings to stderr."""
+        """Print the verdict: problems to stdout, warnings to stderr."""
         print_warnings(self.file, self.warnings)
         if self.errors:
             print(ConfigurationError(self.file, self.errors))
@@ -191,7 +191,7 @@ class FileVerdict:
 
 
 def _verdict(file: Path, gates: FeatureGates) -> FileVerdict:
-    """Raises OSError if the file can't be read."""
+    """Return the verdict on a file. Raises OSError if the file can't be read."""
     try:
         configuration = load_configuration(file, gates=gates)
     except ConfigurationError as error:
@@ -257,7 +257,7 @@ def _effects(
     profiles: Mapping[str, ProfileConfiguration],
     comparable: Container[str],
 ) -> Iterator[tuple[str, str]]:
-    """All values of a configuration, by path; only the name of a profile that isn't comparable."""
+    """Yield all values of a configuration, by path; only the name of a profile that isn't comparable."""
     yield from _flat(settings_of(configuration))
     for label, profile in profiles.items():
         path = f"profiles[{label}]"
@@ -276,7 +276,7 @@ def _effects(
 
 
 def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """The values of nested objects by path; lists aren't split."""
+    """Yield the values of nested objects by path; lists aren't split."""
     if isinstance(value, Mapping):
         for key, content in value.items():
             yield from _flat(content, f"{path}.{key}" if path else key)

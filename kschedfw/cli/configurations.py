@@ -1,4 +1,4 @@
-"""Loads the configuration that the options name: a file, an algorithm provider, or the default one."""
+"""Loading of the configuration that the options name: a file, an algorithm provider, or the default one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def feature_gates(given: list[str] | None, version: str | None = None) -> Featur
     """Return the gates of all `--feature-gates` options, with the defaults of a version of Kubernetes.
 
     Raises:
-        FeatureGateError: with everything that is wrong with them.
+        FeatureGateError: the gates have errors; names all of them.
     """
     return FeatureGates.parse(",".join(given or ()), version or REFERENCE)
 
@@ -40,12 +40,12 @@ def selected_configuration(
     gates: list[str] | None = None,
     kube_version: str | None = None,
 ) -> SchedulerConfiguration:
-    """The configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
+    """Return the configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
 
     Its warnings are printed to stderr.
 
     Raises:
-        UsageError: there are both.
+        UsageError: both are given.
         FeatureGateError, ExtensionError, ConfigurationError: one of them is refused.
         OSError: the file can't be read.
     """
@@ -67,7 +67,7 @@ def selected_configuration(
 
 @attrs.frozen
 class ConfigurationChoice:
-    """The options that name a configuration, as they stand on the command line."""
+    """The values of the options that name a configuration."""
 
     file: Path | None = None
     provider: str | None = None
@@ -84,7 +84,7 @@ DEFAULT_CHOICE: Final = ConfigurationChoice()
 
 
 def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
-    """The profile of this name, or the only one; prints a warning if there are extenders, which aren't called.
+    """Return the profile of this name, or the only one; print a warning about extenders, which aren't called.
 
     Raises:
         UsageError: there is none of this name, or several and no name.
@@ -111,7 +111,7 @@ def print_warnings(source: str, warnings: Iterable[str]) -> None:
 
 
 def candidates_of(values: Sequence[str], at_least: int = 2, option: str = "--profile") -> list[Setup]:
-    """The candidates that the values of an option name, in their order.
+    """Return the candidates that the values of an option name, in their order.
 
     Raises:
         UsageError: there are fewer than `at_least`, two are equal, or one names no configuration.

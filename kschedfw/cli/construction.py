@@ -1,4 +1,4 @@
-"""Checks that plugins can be made, as a scheduler does when it starts, and that a profile can decide on a pod."""
+"""Checks that plugins can be made, as a scheduler does at its start, and that a profile can decide on a pod."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _PREPARING: Final = {ExtensionPoint.PRE_FILTER: "pre_filter", ExtensionPoint.PRE
 
 
 def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:
-    """The errors with which the profile can't run: those of single plugins, or else of all together.
+    """Yield the errors with which the profile can't run: those of single plugins, or else of all together.
 
-    Or else that with which every pod would fail, since the hook that prepares a plugin's others isn't enabled.
+    If there are none, yield the error with which every pod would fail because a plugin's preparing hook isn't
+    enabled.
     """
     errors = [
         error
@@ -40,8 +41,9 @@ def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator
 
 
 def refused_plugin(name: str, registry: Registry) -> PluginError | None:
-    """The error of loading the plugin, or of making it with its default arguments if these are valid; None without
-    one.
+    """Return the error of loading or making the plugin; None without one.
+
+    It is made with its default arguments if these are valid.
     """
     error = _refusal(Profile([EnabledPlugin(name)]), registry)
     return error if isinstance(error, PluginError) else None
@@ -66,8 +68,8 @@ def _refusal(profile: Profile, registry: Registry) -> KschedfwError | None:
 
 
 def _missing_state(profile: Profile, registry: Registry) -> KschedfwError | None:
-    """The error of a trial decision in which a hook misses what another one should have written."""
-    # Two of them: a single one isn't scored.
+    """Return the error of a trial decision in which a hook lacks the state that another hook should have written."""
+    # Two nodes: a single one isn't scored.
     nodes = [make_node(name).capacity(cpu=4, memory="16Gi", pods=10).build() for name in ("a", "b")]
     with closing(Scheduler(InMemoryCluster(nodes), [profile], registry=registry)) as scheduler:
         framework = scheduler.frameworks[profile.scheduler_name]

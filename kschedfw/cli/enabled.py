@@ -14,11 +14,11 @@ MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
 
 
 class UsageError(KschedfwError):
-    """Invalid arguments, or arguments that exclude each other."""
+    """The error of invalid arguments, or of arguments that exclude each other."""
 
 
 def enabled_plugin(option: str, text: str) -> EnabledPlugin:
-    """The plugin in `NAME` or `NAME=WEIGHT`.
+    """Return the plugin in `NAME` or `NAME=WEIGHT`.
 
     Raises:
         UsageError: the weight is invalid; names the option.
@@ -32,7 +32,7 @@ def enabled_plugin(option: str, text: str) -> EnabledPlugin:
 
 
 def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
-    """The plugin and the arguments in `NAME=JSON`, with keys as in a configuration.
+    """Return the plugin and the arguments in `NAME=JSON`, with keys as in a configuration.
 
     Raises:
         UsageError: the text isn't of this form; names the option.
@@ -50,12 +50,11 @@ def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
 def changed_default_profile(
     enable: Sequence[str], disable: Sequence[str], args: Sequence[str] = ()
 ) -> Profile:
-    """The default profile without some plugins, and with others added at the end; a plugin that it has gets the new
-    weight.
+    """Return the default profile without some plugins, and with others added at the end or with a new weight.
 
     Raises:
         UsageError: a weight is invalid, arguments can't be read, or the profile lacks a plugin to disable or with
-        arguments.
+            arguments.
     """
     plugins = {plugin.name: plugin for plugin in default_profile().multi_point}
     for name in disable:

@@ -41,7 +41,7 @@ def tell(problems: Sequence[str]) -> None:
 
 
 def tell_failures(failures: Failures) -> None:
-    """Print each distinct failure of a plugin on stderr, with its traceback and how often it happened."""
+    """Print each distinct failure of a plugin on stderr, with its traceback and its count."""
     for line in failures.lines():
         print(line, file=sys.stderr)
 
@@ -51,5 +51,5 @@ def failure_summary(failures: Failures) -> str:
 
 
 def _line(message: str) -> str:
-    """The message as one line of limited length, without control characters."""
+    """Return the message as one line of limited length, without control characters."""
     return printable(" ".join(message[: 2 * _LONGEST].split()), _LONGEST)

@@ -203,7 +203,7 @@ def _attempts(
     attempt_time: float,
     as_group: bool,
 ) -> tuple[Sequence[Explanation], Decision | None]:
-    """The pod's attempts; and its outcome, if the last attempt left it waiting. With `as_group`, its group's."""
+    """Return the pod's attempts, and its outcome if the last attempt left it waiting."""
     found: list[Explanation] = []
 
     def take(explanation: Explanation) -> None:
@@ -278,7 +278,7 @@ def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision
 
 
 def _pending(loaded: Input, name: str) -> Pod:
-    """The pod of this name; in the namespace, if there is one and the name has none.
+    """Return the pod of this name; in the input's namespace, if there is one and the name has none.
 
     Raises:
         UsageError: there is none, it is bound, or there are several.

@@ -40,7 +40,7 @@ def print_explanation(
     top: int = 5,
     end: Decision | None = None,
 ) -> None:
-    """Print one of the attempts to stdout, or only what is about one node or plugin.
+    """Print one of the attempts to stdout, or only the part about one node or plugin.
 
     `end` is the pod's outcome, if the attempt left it waiting.
     """

@@ -1,4 +1,4 @@
-"""`--html` of simulate and explain."""
+"""The option `--html` of simulate and explain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def page_of(file: Path | None) -> StaticPage | None:
-    """The page to write; None if there is no `--html`. A lack of the extra ends the command.
+    """Return the page to write; None without `--html`. If the extra isn't installed, the command ends.
 
     Raises:
         PageFileError: the file can't be written.

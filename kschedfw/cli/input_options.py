@@ -33,11 +33,11 @@ from kschedfw.cli.options import (
 def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command options in place of its parameters `live`, `reading` and `chosen`, if it has them.
 
-    Typer reads a function's signature: the one that is returned has a parameter for each option. For `live: Live`
-    these are the options of the installed sources; those of known sources that aren't installed are there, too,
-    hidden, and are refused with the name of the distribution. For `reading: ReadingOptions` they are `--skip-invalid`
-    and the others about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options that take
-    its place or change it.
+    Typer reads a function's signature: the returned function has a parameter for each option. For `live: Live`
+    these are the options of the installed sources; options of known sources that aren't installed are hidden,
+    and are refused with the name of the distribution. For `reading: ReadingOptions` they are `--skip-invalid`
+    and the other options about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options
+    that replace or change it.
     """
     signature = inspect.signature(command, eval_str=True)
     groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
@@ -58,7 +58,7 @@ def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @attrs.frozen
 class _Options:
-    """The options in place of one parameter: theirs, and its value from their values by name."""
+    """The options in place of one parameter: their parameters, and the function from their values to its value."""
 
     parameters: Sequence[inspect.Parameter]
     value: Callable[[dict[str, Any]], object]
@@ -83,7 +83,7 @@ def _choice(
 
 
 def _parameters_of(function: Callable[..., object]) -> _Options:
-    """The parameters of a function whose result is the value."""
+    """Return the parameters of a function whose result is the value."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     return _Options(tuple(parameters), lambda given: function(**given))
 
@@ -113,7 +113,7 @@ _GROUPS: Final[Mapping[str, Callable[[], _Options]]] = {
 
 
 def _installed() -> Iterator[tuple[str, Source]]:
-    """The sources that can be loaded; one that can't is told, and harms no command."""
+    """Yield the sources that can be loaded; a broken one only prints a warning."""
     for name in SOURCES.names():
         try:
             yield name, SOURCES.load(name)
@@ -122,7 +122,7 @@ def _installed() -> Iterator[tuple[str, Source]]:
 
 
 def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
-    """The distributions of options whose sources aren't installed."""
+    """Return the distributions of options whose sources aren't installed."""
     taken = {option.name for source in sources.values() for option in source.options}
     return {
         name: home
@@ -153,7 +153,7 @@ def _hidden(name: str) -> inspect.Parameter:
 
 
 def _live(sources: Mapping[str, Source], given: Given) -> Live:
-    """The cluster that the given options name.
+    """Return the cluster that the given options name.
 
     Raises:
         UsageError: options of two sources are given, or only some that go with a cluster.

@@ -1,4 +1,4 @@
-"""Reads the command line's files into a cluster."""
+"""Reading of the command line's files into a cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InputFormat(StrEnum):
 
 
 class InvalidInputError(KschedfwError, ValueError):
-    """The input is invalid; `problems` has a line for each problem."""
+    """The error of invalid input; `problems` has a line for each problem."""
 
     def __init__(self, problems: Sequence[str], *, has_unknown_fields: bool = False) -> None:
         super().__init__(problems)
@@ -57,7 +57,7 @@ class InvalidInputError(KschedfwError, ValueError):
 
 @attrs.frozen
 class ReadingOptions:
-    """How manifests are read: the options that all commands share."""
+    """The rules of reading manifests: the options that all commands share."""
 
     skip_invalid: bool = False
     field_validation: FieldValidation = FieldValidation.STRICT
@@ -70,9 +70,11 @@ DEFAULT_READING = ReadingOptions()
 
 @attrs.frozen
 class Input:
-    """The cluster that was read. `problems` are warnings and objects that were left out; `notes` are about what was
-    read. `refused` are pods that an API server would not create, which the notes tell, too. `namespace` is where a pod
-    is looked for whose name has none; None is everywhere.
+    """The cluster that was read, with messages about it.
+
+    `problems` are warnings and omitted objects; `notes` describe the objects that were read. `refused` are pods
+    that an API server would not create, which the notes name, too. `namespace` is where a pod is looked for
+    whose name has none; None is everywhere.
     """
 
     cluster: InMemoryCluster
@@ -92,17 +94,17 @@ def read_input(
     progress: Progress | None = None,
     show_progress: bool = True,
 ) -> Input:
-    """Read everything into one cluster; `progress` is called with how many bytes of how many are read.
+    """Read everything into one cluster; `progress` is called with the numbers of bytes read and of all bytes.
 
-    With a `live` cluster, files are what comes on top of it: their new pods are admitted under the policies of both.
-    `show_progress` shows how far the reading of the live cluster is.
+    With a `live` cluster, files are added to it: their new pods are admitted under the policies of both.
+    `show_progress` shows the progress of reading the live cluster.
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
         KschedfwError: the live cluster can't be read.
         OpenbError: a CSV is not one of the OpenB trace.
         UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
-        AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has what the live cluster has.
+        AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has an object of the live cluster.
         OSError: a file can't be read.
     """
     if live.is_wanted:
@@ -138,7 +140,7 @@ def read_manifest_input(
 
 @attrs.frozen
 class _Part:
-    """Manifests from one place, and what there is to say of them."""
+    """Manifests from one place, with the messages about them."""
 
     manifests: Manifests
     problems: Sequence[str]
@@ -190,7 +192,10 @@ def _read_files(
 
 
 def _live_part(found: SourceCluster) -> _Part:
-    """What can't be read is left out and told: there is no better version of it elsewhere."""
+    """Return the part of a live cluster.
+
+    Unreadable objects are omitted with a message, as there is no other version.
+    """
     missing = [f"{found.name}: {each}" for each in found.missing]
     problems = [*map(str, found.manifests.problems), *(f"warning: {each}" for each in missing)]
     notes = [f"read from {found.name}", *missing, *_notes(found.manifests)]
@@ -219,7 +224,7 @@ def _notes(manifests: Manifests) -> list[str]:
 
 
 def _admission_notes(manifests: Manifests) -> Iterator[str]:
-    """What admission did to pods: whom it changed, and whom it refused, with a note for each of the first reasons."""
+    """Yield notes on admission: the numbers of changed pods, and of refused pods with the first reasons."""
     admission = manifests.admission
     for plugin, pods in admission.changed.items():
         yield f"changed at admission by {plugin}: {counted(pods, 'pod')}"

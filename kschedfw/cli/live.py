@@ -1,4 +1,4 @@
-"""Live clusters: what the command line reads a cluster from, beside files (entry-point group `kschedfw.sources`)."""
+"""Live clusters: the sources of clusters beside files (entry-point group `kschedfw.sources`)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ Given: TypeAlias = Mapping[str, str | Path]
 class SourceOption:
     """An option of the commands that ask about a cluster, such as `--context`.
 
-    `names_cluster` says whether giving the option alone says which cluster is meant; the other options go with one that
-    does.
+    `names_cluster` tells whether the option alone names a cluster; other options go with one that does.
     """
 
     name: str
@@ -38,12 +37,12 @@ class SourceOption:
 
 @attrs.frozen
 class SourceCluster:
-    """The objects that a source has read, and what couldn't be read.
+    """The objects that a source has read, and the kinds that couldn't be read.
 
     Attributes:
-        manifests: the objects; those that can't be read are among its problems.
-        name: where they are from, for the note `read from NAME`.
-        missing: kinds of objects that weren't read, a line each, which says why.
+        manifests: the objects; unreadable objects are among its problems.
+        name: the cluster's name, for the note `read from NAME`.
+        missing: kinds of objects that weren't read, a line each, with the reason.
         namespace: where a pod is looked for whose name has no namespace; None is everywhere.
     """
 
@@ -61,10 +60,10 @@ Reader: TypeAlias = Callable[[Given, Progress | None], SourceCluster]
 
 @attrs.frozen
 class Source:
-    """A place from which commands read clusters: its options, and the function that reads one.
+    """A source of clusters: its options, and the function that reads one.
 
-    An entry point of the group `kschedfw.sources` refers to a Source. Every command that asks about a cluster loads it
-    for its options, so its module should import what reading takes inside `read`.
+    An entry point of the group `kschedfw.sources` refers to a Source. Every command that asks about a cluster
+    loads it for its options, so its module should import the modules for reading inside `read`.
 
     Attributes:
         options: the options, in the order of `--help`; at least one names a cluster.
@@ -98,13 +97,16 @@ class Live:
 
     @property
     def title(self) -> str:
-        """The name of the cluster as the last option gives it, of a path the file's name; empty without a cluster."""
+        """The name of the cluster as the last option gives it (for a path, the file's name).
+
+        Empty without a cluster.
+        """
         options = self.source.options if self.source is not None else ()
         named = [self.given[each.name] for each in options if each.names_cluster and each.name in self.given]
         return "".join(each.name if isinstance(each, Path) else each for each in named[-1:])
 
     def read(self, *, show_progress: bool = True) -> SourceCluster:
-        """Read the cluster that is wanted.
+        """Read the cluster that the options name.
 
         Raises:
             KschedfwError: the cluster can't be read.

@@ -13,7 +13,7 @@ MOST_NAMED = 3
 
 
 def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
-    """A line for each missing object, and how to get them; empty if none is missing."""
+    """Yield a line for each missing object, and how to get them; nothing if none is missing."""
     if not missing:
         return
     yield "Missing from the input, though pods refer to it:"
@@ -27,7 +27,7 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
 
 
 def lack_of_work(report: Report) -> str:
-    """Why there was nothing to schedule; empty if there were pods and nodes."""
+    """Return why there was nothing to schedule; empty if there were pods and nodes."""
     if not report.nodes:
         return "the input has no nodes"
     if report.pods:
@@ -44,7 +44,7 @@ def lack_of_work(report: Report) -> str:
 
 
 def missing_of(missing: Iterable[MissingObject], pod: str) -> list[MissingObject]:
-    """The missing objects that one pod refers to, by the pod's key."""
+    """Return the missing objects that one pod refers to, by the pod's key."""
     return [MissingObject(each.kind, each.name, (pod,)) for each in missing if pod in each.pods]
 
 
@@ -54,7 +54,7 @@ def _pods(pods: Sequence[str]) -> str:
 
 
 def _resources(missing: Iterable[MissingObject]) -> str:
-    """The kinds as arguments of kubectl."""
+    """Return the kinds as arguments of kubectl."""
     return ",".join(dict.fromkeys(_plural(each.kind) for each in missing))
 
 

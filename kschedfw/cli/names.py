@@ -1,4 +1,4 @@
-"""Names in arguments that must be known, and what is similar to those that aren't."""
+"""Checks of names in arguments, with similar known names as hints."""
 
 from __future__ import annotations
 

@@ -106,14 +106,14 @@ HtmlOption = Annotated[
 
 
 class SelectHost(StrEnum):
-    """How to choose among equally good nodes."""
+    """The rule for choosing among equally good nodes."""
 
     RANDOM = "random"
     ROUND_ROBIN = "round-robin"
     FIRST_BY_NAME = "first-by-name"
 
     def selector(self) -> HostSelector | None:
-        """A new selector; None for the scheduler's default one."""
+        """Return a new selector; None for the scheduler's default one."""
         match self:
             case SelectHost.ROUND_ROBIN:
                 return RoundRobinSelector()

@@ -31,14 +31,14 @@ WIDE = 90
 def progress_bar(
     label: str = "scheduling", *, enabled: bool = True
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback (done, total) that draws a bar on stderr; None if stderr isn't a terminal."""
+    """Yield a callback (done, total) that draws a bar on stderr; None if stderr isn't a terminal."""
     with labelled_progress_bar(enabled=enabled) as update:
         yield None if update is None else partial(update, label)
 
 
 @contextmanager
 def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
-    """As `progress_bar`, for several steps: the callback takes (label, done, total)."""
+    """Yield a callback (label, done, total) for several steps, as `progress_bar`."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
@@ -55,7 +55,7 @@ def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, in
 
 @contextmanager
 def reading_bar(*, enabled: bool = True) -> Iterator[Callable[[int, int], None] | None]:
-    """As `progress_bar`, for reading: the callback takes the bytes that are read, and their total."""
+    """Yield a callback (bytes read, all bytes) for reading, as `progress_bar`."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
@@ -143,7 +143,7 @@ def _reasons(report: Report) -> Padding:
 
 
 def _utilisation(report: Report, *, wide: bool) -> Padding:
-    """The utilisation as one table, or as two if the terminal is too narrow."""
+    """Return the utilisation as one table, or as two if the terminal is too narrow."""
     amounts, spreads = ("requested", "of", "total"), ("mean", "p95", "max")
     groups = [amounts + spreads] if wide else [amounts, spreads]
     tables = [

@@ -89,7 +89,7 @@ class PluginSummary:
 
 
 def summaries(registry: Registry) -> list[PluginSummary]:
-    """All available plugins, by name; a plugin that can't be loaded or made has a `problem`."""
+    """Return all available plugins, by name; a plugin that can't be loaded or made has a `problem`."""
     found = []
     for name in registry.names():
         try:
@@ -101,7 +101,7 @@ def summaries(registry: Registry) -> list[PluginSummary]:
 
 
 def summary(registry: Registry, name: str) -> PluginSummary:
-    """One plugin.
+    """Return the summary of one plugin.
 
     Raises:
         PluginError: it isn't available, or can't be loaded or made.
@@ -141,7 +141,7 @@ def _argument(field: attrs.Attribute[Any], hint: object) -> Argument:
 
 
 def _type_name(hint: Any) -> str:
-    """A type in terms of a configuration: `list of string`, `"List" or "System"`."""
+    """Return a type in terms of a configuration: `list of string`, `"List" or "System"`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return str(args[1])

@@ -62,7 +62,7 @@ plugins_app.command("new", help=NEW_HELP, short_help="Make a distribution with a
 
 
 def _wide(found: list[PluginSummary]) -> Iterator[RenderableType]:
-    """A table of the plugins that work, and the others below it: their texts would make its columns wide."""
+    """Yield a table of the working plugins, and the others below it: their texts would make its columns wide."""
     yield _table([each for each in found if not each.problem])
     yield from _narrow([each for each in found if each.problem])
 
@@ -85,7 +85,7 @@ def _table(found: list[PluginSummary]) -> Table:
 
 
 def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
-    """The content of the table as lines, for narrow terminals."""
+    """Yield the content of the table as lines, for narrow terminals."""
     for each in found:
         yield Text(each.name, "bold") + Text(f"  {each.source}", "dim")
         if each.problem:
@@ -128,7 +128,10 @@ def _parts(found: PluginSummary) -> Iterator[RenderableType]:
 
 
 def _reflowed(doc: str) -> str:
-    """Paragraphs as one line each, for a terminal of any width; lists and code stay as they are."""
+    """Return the text with each paragraph on one line, for a terminal of any width.
+
+    Lists and code stay as they are.
+    """
     paragraphs = doc.split("\n\n")
     return "\n\n".join(
         paragraph if _LAID_OUT.search(paragraph) else " ".join(paragraph.split()) for paragraph in paragraphs

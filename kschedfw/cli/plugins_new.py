@@ -144,7 +144,7 @@ Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.pack
 
 
 def _from_a_checkout() -> str:
-    """How to install kschedfw in another environment, if this one wasn't installed from an index (PEP 610)."""
+    """Return how to install kschedfw in another environment, if this one wasn't installed from an index (PEP 610)."""
     found = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
     path = found.get("url", "").removeprefix("file://")
     if not path.startswith("/"):

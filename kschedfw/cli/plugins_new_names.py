@@ -33,7 +33,10 @@ _TAKEN_PACKAGES = frozenset({_OWN_PREFIX, "example", "src", "tests"})
 
 @attrs.frozen
 class ProjectNames:
-    """`kschedfw-gpu-share` is imported as `kschedfw_gpu_share`, and its plugin is `GpuShare`."""
+    """The names of a new project.
+
+    For example, `kschedfw-gpu-share` is imported as `kschedfw_gpu_share`, and its plugin is `GpuShare`.
+    """
 
     distribution: str
     package: str
@@ -41,7 +44,7 @@ class ProjectNames:
 
     @classmethod
     def of(cls, name: str, class_name: str | None = None) -> ProjectNames:
-        """The names of a distribution; by default the plugin's name is derived from it.
+        """Return the names of a distribution; by default the plugin's name is derived from it.
 
         Raises:
             UsageError: a name is invalid, or taken.
@@ -83,7 +86,7 @@ def _check_package(name: str, package: str) -> None:
 
 
 def _problem_with_class_name(class_name: str) -> str:
-    """Why a plugin can't have this name; empty if it can."""
+    """Return why a plugin can't have this name; empty if it can."""
     registry = Registry()
     if not _CLASS_NAME.fullmatch(class_name) or len(class_name) > MAX_CLASS_NAME:
         return (
@@ -100,7 +103,7 @@ def _problem_with_class_name(class_name: str) -> str:
 
 
 def check_command(name: str | None) -> None:
-    """Check the name of a subcommand; None is none.
+    """Check the name of a subcommand; None means that there is no subcommand.
 
     Raises:
         UsageError: it is invalid, or an installed distribution has it.

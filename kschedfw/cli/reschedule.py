@@ -1,4 +1,4 @@
-"""`--reschedule`: frees bound pods from their nodes before anything else."""
+"""The option `--reschedule`, which frees bound pods from their nodes before anything else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Wanted = Callable[[Pod], bool]
 
 
 def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str, str]]:
-    """Free the pods that the values name; also returns their former nodes by pod.
+    """Free the pods that the values name. Return the input without their bindings, and their former nodes by pod.
 
     Raises:
         UsageError: a value is invalid, or frees no pod.

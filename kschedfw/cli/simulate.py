@@ -193,7 +193,7 @@ def simulate(
 
 
 def _absent(configuration: SchedulerConfiguration) -> list[str]:
-    """Notes on plugins that the configuration asks for by name and that aren't in this version."""
+    """Return notes on plugins that the configuration names and that aren't in this version."""
     return [
         f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
         for profile in configuration.profiles
@@ -202,7 +202,7 @@ def _absent(configuration: SchedulerConfiguration) -> list[str]:
 
 
 def _with_note_on_volumes(loaded: Input) -> Input:
-    """With a note on claims that an API server left without a volume, which the simulation's provisioner makes."""
+    """Return the input with a note on claims that an API server left unbound, which the simulation provisions."""
     pending = sum(
         claim.metadata.creation_timestamp is not None and not claim.spec.volume_name
         for claim in loaded.cluster.list(PersistentVolumeClaim)

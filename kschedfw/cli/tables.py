@@ -22,7 +22,7 @@ _BETWEEN_COLUMNS = 2
 
 
 def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
-    """A console as wide as the terminal, or of `width_in_pipe` columns if stdout isn't a terminal."""
+    """Return a console as wide as the terminal, or of `width_in_pipe` columns if stdout isn't a terminal."""
     has_no_width = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(highlight=False, width=width_in_pipe if has_no_width else None)
 
@@ -45,7 +45,7 @@ def print_parts(console: Console, parts: Iterable[RenderableType], *, break_word
 
 
 def plain_table(title: str, *headers: str, first: str = "left") -> Table:
-    """A table without lines, which don't survive narrow terminals and pipes."""
+    """Return a table without lines, which don't survive narrow terminals and pipes."""
     table = Table(
         title=title or None,
         title_justify="left",
@@ -67,7 +67,7 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
 
 
 def _least_width(console: Console, part: RenderableType) -> int:
-    """The width of the widest table with one word per line, whatever the console's width."""
+    """Return the width of the widest table with one word per line, whatever the console's width."""
     group = part.renderable if isinstance(part, Padding) else part
     parts = group.renderables if isinstance(group, Group) else [group]
     return max((_least_table_width(console, each) for each in parts if isinstance(each, Table)), default=0)
@@ -84,7 +84,7 @@ def _least_table_width(console: Console, table: Table) -> int:
 
 
 def block(*parts: Table | str) -> Padding:
-    """Tables and lines below each other, after an empty line."""
+    """Return tables and lines below each other, after an empty line."""
     return Padding(Group(*(Text(part) if isinstance(part, str) else part for part in parts)), (1, 0, 0, 0))
 
 

@@ -37,7 +37,7 @@ test_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @attrs.frozen
 class Result:
-    """How a case went: its problems, and whether these are of its input; `seconds` is how long it took."""
+    """The result of a case: its problems, whether these are of its input, and its duration in seconds."""
 
     case: Case
     problems: Sequence[str]
@@ -94,7 +94,7 @@ def run_suites(
 
 
 def _cases(paths: Sequence[Path]) -> list[Case]:
-    """The cases of all suites; all that is wrong with suites is told at once."""
+    """Return the cases of all suites; report all errors of suites at once."""
     found: list[Case] = []
     wrong: list[str] = []
     for suite in dict.fromkeys(suite for path in paths for suite in find_suites(path)):

@@ -15,14 +15,14 @@ NOWHERE: frozenset[ExtensionPoint] = frozenset()
 
 
 class PluginCatalog:
-    """The plugins that configurations may name: what the registry offers."""
+    """The plugins that configurations may name: those that the registry offers."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._offered = frozenset(registry.names())
 
     def problem(self, name: str) -> str | None:
-        """Why the plugin can't be used, if so."""
+        """Return why the plugin can't be used; None if it can."""
         if self._registry.is_blocked(name):
             return f'plugin "{name}" is blocked in this registry'
         try:
@@ -34,11 +34,11 @@ class PluginCatalog:
         return None
 
     def exists(self, name: str) -> bool:
-        """Whether there is a plugin of this name, whether or not it can be used."""
+        """Whether there is a plugin of this name, usable or not."""
         return name in self._offered
 
     def hint(self, name: str) -> str:
-        """A hint with the most similar plugin name, for an unknown name; empty if none is similar."""
+        """Return a hint with the most similar plugin name, for an unknown name; empty if none is similar."""
         similar = get_close_matches(name, self._offered, n=1, cutoff=0.8)
         return f"; did you mean {similar[0]}?" if similar else ""
 
@@ -46,7 +46,7 @@ class PluginCatalog:
         return self.problem(name) is None
 
     def points(self, name: str) -> frozenset[ExtensionPoint]:
-        """The points at which the plugin can be enabled; none if it isn't known."""
+        """Return the points at which the plugin can be enabled; none if it isn't known."""
         plugin = self._load(name)
         return NOWHERE if plugin is None else points_of(plugin)
 
@@ -63,7 +63,7 @@ class PluginCatalog:
         return None if plugin is None else plugin.args_type
 
     def distribution(self, name: str) -> str | None:
-        """Name and version of the plugin's distribution; None if it was registered in this process."""
+        """Return name and version of the plugin's distribution; None if it was registered in this process."""
         return self._registry.distribution(name)
 
     def _load(self, name: str) -> type[AnyPlugin] | None:

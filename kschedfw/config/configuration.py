@@ -16,9 +16,10 @@ from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 class ConfiguredPlugin:
     """A plugin at an extension point, and why it is there.
 
-    `weight` is 0 except at the score point. `distribution` is the distribution that the plugin comes from, if any.
-    `absence` says why the plugin doesn't run at this point here, if it does in kube-scheduler. `asked_by` has the
-    predicates and priorities that the plugin implements, or the algorithm provider that enables it.
+    `weight` is 0 except at the score point. `distribution` is the distribution that the plugin comes from, if
+    any. `absence` is the reason if the plugin doesn't run at this point here, though in kube-scheduler it does.
+    `asked_by` has the predicates and priorities that the plugin implements, or the algorithm provider that
+    enables it.
     """
 
     name: str
@@ -52,7 +53,7 @@ class ProfileConfiguration:
         return tuple(dict.fromkeys(name for name in named if name not in here))
 
     def profile(self) -> Profile:
-        """The profile to run, without plugins that aren't available."""
+        """Return the profile to run, without plugins that aren't available."""
         points = {
             point: tuple(EnabledPlugin(plugin.name, plugin.weight) for plugin in listed if not plugin.absence)
             for point, listed in self.plugins.items()

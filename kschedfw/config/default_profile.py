@@ -13,5 +13,5 @@ from kschedfw.framework.profile import Profile
 def default_profile(
     args: Mapping[str, object] = EMPTY, feature_gates: FeatureGates = DEFAULT_GATES
 ) -> Profile:
-    """The default profile with these gates, with arguments for some of its plugins (see `Profile.args`)."""
+    """Return the default profile with these gates, with arguments for some of its plugins (see `Profile.args`)."""
     return Profile(multi_point=default_plugins(feature_gates), args=args)

@@ -1,4 +1,4 @@
-"""Reads the configuration document in a file, as strictly as kube-scheduler does."""
+"""Reading of the configuration document in a file, as strict as kube-scheduler's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ConfigurationDocument:
 
 
 def read_document(path: Path | str) -> ConfigurationDocument:
-    """The first document of a file; `-` is the standard input.
+    """Return the first document of a file; `-` is the standard input.
 
     Raises:
         ConfigurationError: it can't be parsed, a key is given twice, or `apiVersion` or `kind` is missing.
@@ -72,7 +72,7 @@ def read_document(path: Path | str) -> ConfigurationDocument:
 
 
 def parse_document(text: str, source: str) -> ConfigurationDocument:
-    """The first document of a text; see `read_document`."""
+    """Return the first document of a text; see `read_document`."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -86,7 +86,7 @@ def parse_document(text: str, source: str) -> ConfigurationDocument:
 
 
 def document_of(content: Content, source: str, warnings: tuple[str, ...] = ()) -> ConfigurationDocument:
-    """The document with content that was parsed already.
+    """Return the document with content that was parsed already.
 
     Raises:
         ConfigurationError: `apiVersion` or `kind` is missing.
@@ -106,7 +106,7 @@ def _refused(source: str, problem: str) -> ConfigurationError:
 
 
 def _parse(text: str, source: str) -> tuple[object, bool]:
-    """The first document, and whether there are more."""
+    """Return the first document, and whether there are more."""
     if text.lstrip().startswith("{"):
         window = TextWindow([text])
         try:
@@ -130,7 +130,7 @@ def _parse(text: str, source: str) -> tuple[object, bool]:
 
 
 def _is_empty(part: str) -> bool:
-    """Whether there are only comments and directives."""
+    """Whether the text has only comments and directives."""
     return all(not line.strip() or line.lstrip()[0] in "%#" for line in part.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""An effective configuration as plain data: what `kschedfw config show` prints, and tests compare."""
+"""An effective configuration as plain data, for `kschedfw config show` and tests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SECRET = "…"
 
 
 def plain(value: object, *, conceal: bool = True) -> object:
-    """A value with all its defaults, as in a configuration; without fields that are null or empty.
+    """Return a value with all its defaults, as in a configuration; without fields that are null or empty.
 
-    Fields that kube-scheduler's arguments don't have (by their metadata) are left out, too, if they have their
-    defaults. Keys and passwords aren't shown unless `conceal` is false.
+    Fields that kube-scheduler's arguments don't have (by their metadata) are omitted, too, if they have their
+    defaults. Keys and passwords are concealed unless `conceal` is false.
     """
     if isinstance(value, Quantity):
         return str(value)
@@ -59,7 +59,7 @@ def _is_left_out(value: object, field: attrs.Attribute[object]) -> bool:
 
 
 def _shown(value: object, field: attrs.Attribute[object]) -> object:
-    """The value without secrets: a field's metadata may have a function that removes them."""
+    """Return the value without secrets: a field's metadata may have a function that removes them."""
     as_shown: Callable[[object], object] | None = field.metadata.get("shown")
     return value if as_shown is None else as_shown(value)
 
@@ -71,7 +71,7 @@ def _of_type(value: object, type_: object, *, conceal: bool) -> object:
 
 
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
-    """All settings except the profiles; feature gates that were given, if any."""
+    """Return all settings except the profiles; feature gates that were given, if any."""
     gates = dict(sorted(configuration.gates.given.items()))
     hints = get_type_hints(Settings, include_extras=True)
     return {
@@ -85,7 +85,7 @@ def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) 
 
 
 def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
-    """A profile with its plugins per extension point; points without any are left out."""
+    """Return a profile with its plugins per extension point; points without any are omitted."""
     return {
         "schedulerName": profile.scheduler_name,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
@@ -100,7 +100,7 @@ def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """The whole configuration, as it is written in JSON."""
+    """Return the whole configuration, as it is written in JSON."""
     return {
         "apiVersion": configuration.api_version,
         **settings_of(configuration),

@@ -9,9 +9,9 @@ from kschedfw.api.field_errors import FieldError, first_of
 
 
 class ConfigurationError(KschedfwError, ValueError):
-    """A configuration is invalid; the text has its source and all errors, one per line.
+    """The error of an invalid configuration; the text has its source and all errors, one per line.
 
-    `warnings` are what else its user should know.
+    `warnings` are further messages for its user.
     """
 
     def __init__(self, source: str, errors: Iterable[FieldError], warnings: Iterable[str] = ()) -> None:
@@ -25,7 +25,7 @@ class ConfigurationError(KschedfwError, ValueError):
 
 
 class ExtenderConfigError(KschedfwError, ValueError):
-    """The configuration of extenders is invalid; names every invalid field."""
+    """The error of an invalid configuration of extenders; names every invalid field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)

@@ -1,4 +1,4 @@
-"""Which plugins a profile has at each extension point, in which order, and why (kube-scheduler's multiPoint rules)."""
+"""The plugins of a profile at each extension point, in order, and their origin (kube-scheduler's multiPoint rules)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedfw.framework.profile import ExtensionPoint
 
 
 class Origin(StrEnum):
-    """Where the entry of a plugin comes from."""
+    """The origin of a plugin's entry."""
 
     DEFAULT = "default"
     MULTI_POINT = "multiPoint"
@@ -26,7 +26,7 @@ class Origin(StrEnum):
 
 @attrs.frozen
 class PluginPlacement:
-    """A plugin at an extension point. `path` is where the profile names it; empty for a default plugin."""
+    """A plugin at an extension point. `path` is the place in the profile that names it; empty for a default plugin."""
 
     name: str
     origin: Origin
@@ -35,7 +35,7 @@ class PluginPlacement:
 
 
 def named(plugins: PluginSet, where: str) -> list[PluginPlacement]:
-    """The plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
+    """Return the plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
     origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
     return [
         PluginPlacement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
@@ -44,7 +44,7 @@ def named(plugins: PluginSet, where: str) -> list[PluginPlacement]:
 
 
 def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[PluginPlacement]:
-    """The default plugins with these gates, as the profile changes them in their places, then its other plugins."""
+    """Return the default plugins with these gates, with the profile's changes in place, then its other plugins."""
     own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
     disabled = plugins.disabled_names
     merged: list[PluginPlacement] = []
@@ -61,8 +61,9 @@ def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[PluginPlacement
 def expand(
     plugins: Plugins, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
 ) -> dict[ExtensionPoint, list[PluginPlacement]]:
-    """The plugins of every extension point: first those that the point itself enables, then multiPoint's, then the
-    default ones.
+    """Return the plugins of every extension point.
+
+    The order is: those that the point itself enables, then multiPoint's, then the default ones.
     """
     everywhere = multi_point(plugins.multi_point, gates)
     points = {placement.name: catalog.points(placement.name) for placement in everywhere}

@@ -25,7 +25,7 @@ _FIT = "NodeResourcesFit"  # its arguments have the resources that only extender
 
 
 def without_password(url: str) -> str:
-    """The URL without its password, for configurations that are printed and for errors, which end up in events."""
+    """Return the URL without its password, for printed configurations and for errors, which end up in events."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
@@ -109,7 +109,7 @@ class ExtenderConfig:
         return self.http_timeout or DEFAULT_TIMEOUT
 
     def validate(self) -> Iterator[FieldError]:
-        """The errors of this extender alone."""
+        """Yield the errors of this extender alone."""
         yield from _url_errors(self.url_prefix)
         yield from self.validate_rules()
         if self.http_timeout < 0:
@@ -120,9 +120,7 @@ class ExtenderConfig:
             yield from _tls_errors(self.tls_config)
 
     def validate_rules(self) -> Iterator[FieldError]:
-        """The errors for which kube-scheduler refuses a document; it finds other errors only when it calls the
-        extender.
-        """
+        """Yield the errors for which kube-scheduler refuses a document; it finds others when it calls the extender."""
         if self.prioritize_verb and self.weight <= 0:
             yield FieldError.invalid("weight", self.weight, "must have a positive weight applied to it")
         for index, resource in enumerate(self.managed_resources):
@@ -130,7 +128,7 @@ class ExtenderConfig:
 
 
 def extender_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
-    """The errors of each extender, and of all together (kube-scheduler `validateExtenders`)."""
+    """Yield the errors of each extender, and of all together (kube-scheduler `validateExtenders`)."""
     for index, config in enumerate(configs):
         for error in config.validate():
             yield error.inside(f"extenders[{index}]")
@@ -138,7 +136,7 @@ def extender_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
 
 
 def conflict_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
-    """Errors of several extenders together, such as two that bind."""
+    """Yield errors of several extenders together, such as two that bind."""
     managed: set[str] = set()
     for index, config in enumerate(configs):
         for position, resource in enumerate(config.managed_resources):
@@ -163,7 +161,7 @@ def check_extenders(configs: Sequence[ExtenderConfig]) -> None:
 
 
 def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
-    """The resources that only extenders manage, so that NodeResourcesFit ignores them."""
+    """Return the resources that only extenders manage, so that NodeResourcesFit ignores them."""
     return tuple(
         resource.name
         for config in configs
@@ -173,7 +171,7 @@ def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
 
 
 def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig]) -> ProfileT:
-    """The profile with `ignored_resources` in NodeResourcesFit's arguments.
+    """Return the profile with `ignored_resources` in NodeResourcesFit's arguments.
 
     As in kube-scheduler, they replace those of the profile; without any, the profile isn't changed.
     """

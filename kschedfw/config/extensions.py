@@ -1,4 +1,4 @@
-"""Configurations that other distributions know: further kinds of documents, and ready-made ones by name."""
+"""Kinds of configuration documents of other distributions, and ready-made configurations by name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class ConfigurationKind:
     """A kind of configuration document beside KubeSchedulerConfiguration.
 
     An entry point of the group `kschedfw.configurations` has the document's `kind` as its name and refers to a
-    ConfigurationKind. `versions` are the values of `apiVersion` that `read` accepts. `read` gives the configuration or
-    raises ConfigurationError with all that is wrong. A ConfigMap with the key `config_map_key` has a document in it.
+    ConfigurationKind. `versions` are the values of `apiVersion` that `read` accepts. `read` returns the
+    configuration or raises ConfigurationError with all errors. A ConfigMap with the key `config_map_key` has a
+    document in it.
     """
 
     versions: tuple[str, ...]
@@ -30,10 +31,10 @@ class ConfigurationKind:
 
 @attrs.frozen
 class Preset:
-    """A ready-made configuration that commands take by name, as an algorithm provider was.
+    """A ready-made configuration that commands take by name, as algorithm providers were.
 
-    An entry point of the group `kschedfw.presets` has the name and refers to a Preset. `make` gives the configuration
-    with the plugins of the catalog.
+    An entry point of the group `kschedfw.presets` has the name and refers to a Preset. `make` returns the
+    configuration with the plugins of the catalog.
     """
 
     make: Callable[[PluginCatalog, FeatureGates], SchedulerConfiguration]

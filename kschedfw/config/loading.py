@@ -1,4 +1,4 @@
-"""Loads configurations: documents to `SchedulerConfiguration`, with all errors at once."""
+"""Loading of configurations: from documents to `SchedulerConfiguration`, with all errors at once."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ def load_configuration(
 ) -> SchedulerConfiguration:
     """Read the configuration in a file, or in the only key of a ConfigMap; `-` is the standard input.
 
-    `registry` offers its plugins (by default: everything installed).
-
-    The gates come before those that the configuration gives in `featureGates`. A KubeSchedulerConfiguration refuses
-    gates that only Policies heed.
+    `registry` offers its plugins (by default: everything installed). `gates` take precedence over those that
+    the configuration gives in `featureGates`. A KubeSchedulerConfiguration refuses gates that only Policies
+    heed.
 
     Raises:
-        ConfigurationError: with everything that is wrong with it.
+        ConfigurationError: the configuration has errors; names all of them.
         OSError: the file can't be read.
     """
     return _configuration(read_document(path), registry, gates)
@@ -58,12 +57,12 @@ def parse_configuration(
     *,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> SchedulerConfiguration:
-    """Read a configuration from a text, or from what was parsed already; `source` is what errors call it.
+    """Read a configuration from a text, or from parsed content; `source` is its name in errors.
 
     For feature gates see `load_configuration`.
 
     Raises:
-        ConfigurationError: with everything that is wrong with it.
+        ConfigurationError: the configuration has errors; names all of them.
     """
     document = parse_document(given, source) if isinstance(given, str) else document_of(given, source)
     return _configuration(document, registry, gates)
@@ -109,7 +108,7 @@ def _configuration(
 def preset_configuration(
     name: str, gates: FeatureGates = DEFAULT_GATES, registry: Registry | None = None
 ) -> SchedulerConfiguration:
-    """Return the ready-made configuration of this name; plugins that aren't available are left out, with a warning.
+    """Return the ready-made configuration of this name; plugins that aren't available are omitted, with a warning.
 
     Raises:
         ExtensionError: no installed distribution has one of this name.
@@ -121,7 +120,7 @@ def preset_configuration(
 def _merged(
     gates: FeatureGates, written: KubeSchedulerConfiguration, errors: list[FieldError]
 ) -> FeatureGates:
-    """Return the gates with those of the document that aren't given; adds what is wrong with them to the errors."""
+    """Return the gates with those of the document that aren't given; add the errors of both."""
     try:
         merged = FeatureGates({**written.feature_gates, **gates.given}, gates.version)
     except FeatureGateError as error:
@@ -157,7 +156,7 @@ def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
     """Return the document in a ConfigMap: that of a key of a configuration kind, or else that of the only key.
 
     Raises:
-        ConfigurationError: it has no file, or several.
+        ConfigurationError: the ConfigMap has no document, or several.
     """
     data = document.content.get("data")
     texts = {str(key): text for key, text in data.items()} if isinstance(data, Mapping) else {}
@@ -180,7 +179,7 @@ def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
 
 
 def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguration, list[FieldError]]:
-    """The document with its defaults, and its unknown fields.
+    """Return the document with its defaults, and its unknown fields.
 
     Raises:
         ConfigurationError: a field has the wrong type, so that nothing else can be checked.
@@ -216,7 +215,7 @@ def _version_warning(document: ConfigurationDocument) -> list[str]:
 
 
 def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[FieldError]:
-    """Errors where profiles differ in their queue sort plugin, multiPoint included: all profiles share one queue."""
+    """Return errors if profiles differ in their queue sort plugin, multiPoint included: they share one queue."""
     point = ExtensionPoint.QUEUE_SORT
     first = profiles[0].plugins[point][0].name
     return [

@@ -18,7 +18,7 @@ WHAT_THERE_IS: Final = f"{', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
 
 
 class UnknownConfigurationError(KschedfwError, ValueError):
-    """A text names no configuration; says what would."""
+    """The error of a text that names no configuration; says what would."""
 
 
 @attrs.frozen
@@ -31,7 +31,7 @@ class NamedConfiguration:
 
     @classmethod
     def of(cls, text: str, folder: Path = Path()) -> NamedConfiguration:
-        """The configuration of this name; files are looked for in the folder.
+        """Return the configuration of this name; files are looked for in the folder.
 
         Raises:
             UnknownConfigurationError: there is no such file.
@@ -47,7 +47,7 @@ class NamedConfiguration:
 
     @property
     def provider(self) -> str | None:
-        """The algorithm provider, if it names one."""
+        """The name of the algorithm provider; None if the name is no provider's."""
         return self.text if self.text in PRESETS.names() else None
 
     @property
@@ -60,7 +60,7 @@ class NamedConfiguration:
 
 
 def short_labels(named: Sequence[NamedConfiguration]) -> list[str]:
-    """The shortest labels that are all different."""
+    """Return the shortest labels that are all different."""
     lengths = [0] * len(named)
     while True:
         labels = [each.labels[length] for each, length in zip(named, lengths, strict=True)]

@@ -1,4 +1,4 @@
-"""What a command line says over a configuration: leader election, and how the API server is reached."""
+"""Command-line options over a configuration: leader election, and the connection to the API server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def overridden(
     leader_election: LeaderElection,
     client_connection: ClientConnection,
 ) -> SchedulerConfiguration:
-    """The configuration with these in place of its own.
+    """Return the configuration with these in place of its own.
 
     Raises:
         ConfigurationError: the result isn't valid; its source is the command line.

@@ -1,4 +1,4 @@
-"""Builds the profiles of a document: their plugins, in order, with arguments."""
+"""Construction of a document's profiles: their plugins, in order, with arguments."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def build_profile(
 
 
 def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
-    """Warnings about entries with unknown plugin names that kube-scheduler accepts; they have no effect."""
+    """Yield warnings about entries with unknown plugin names that kube-scheduler accepts; they have no effect."""
     for where in (MULTI_POINT, *POINTS):
         for index, plugin in enumerate(_listed(written.plugins, where).disabled):
             if plugin.name != ALL and not catalog.exists(plugin.name):
@@ -94,7 +94,7 @@ def _configured(
 
 
 def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, PluginPlacement]]]:
-    """Every plugin that the profile itself enables, with the places where it does."""
+    """Return every plugin that the profile itself enables, with the places where it does."""
     found: dict[str, list[tuple[str, PluginPlacement]]] = {}
     for where in (MULTI_POINT, *POINTS):
         for placement in named(_listed(plugins, where), where):
@@ -119,7 +119,7 @@ def _unknown(
 def _broken_defaults(
     plugins: Plugins, catalog: PluginCatalog, profile: str, gates: FeatureGates
 ) -> Iterator[FieldError]:
-    """Default plugins that are installed and can't be used, such as one that replaces an in-tree plugin."""
+    """Yield errors of default plugins that are installed and can't be used, such as a broken replacement."""
     for placement in multi_point(plugins.multi_point, gates):
         if placement.origin is not Origin.DEFAULT or not catalog.exists(placement.name):
             continue
@@ -157,7 +157,7 @@ def _indispensable(placed: Placed, profile: str) -> Iterator[FieldError]:
 def _args(
     configs: Sequence[PluginConfig], enabled: set[str], catalog: PluginCatalog, api_version: str
 ) -> tuple[dict[str, object], list[FieldError]]:
-    """The arguments of known plugins: first the given ones, then the defaults of the other plugins."""
+    """Return the arguments of known plugins: first the given ones, then the defaults of the other plugins."""
     args: dict[str, object] = {}
     errors: list[FieldError] = []
     given = {config.name for config in configs}
@@ -185,7 +185,7 @@ def _args(
 
 
 def _mistaken_type(path: str, config: PluginConfig, api_version: str) -> FieldError | None:
-    """An error if the arguments have `kind` or `apiVersion` and these aren't the plugin's."""
+    """Return an error if the arguments have `kind` or `apiVersion` and these aren't the plugin's."""
     if config.args is None:
         return None
     kind, version = config.args.get("kind"), config.args.get("apiVersion")

@@ -26,7 +26,7 @@ _POSITIVE = "must be greater than zero"
 
 
 def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str) -> Errors:
-    """The errors of the settings; plugins are checked elsewhere."""
+    """Yield the errors of the settings; plugins are checked elsewhere."""
     for error in client_connection_errors(configuration.client_connection):
         yield error.inside("clientConnection")
     for error in leader_election_errors(configuration.leader_election):
@@ -70,13 +70,13 @@ def _percentage(value: int | None) -> Errors:
 
 
 def client_connection_errors(connection: ClientConnection) -> Errors:
-    """What is wrong with how the API server is reached."""
+    """Yield the errors of the connection to the API server."""
     if connection.burst < 0:
         yield FieldError.invalid("burst", connection.burst, "must be non-negative")
 
 
 def leader_election_errors(election: LeaderElection) -> Errors:
-    """What is wrong with how the leader is elected; nothing where nobody is."""
+    """Yield the errors of leader election; none if it is off."""
     if not election.leader_elect:
         return
     times = {
@@ -135,7 +135,7 @@ def _removed(path: str, name: str) -> FieldError:
 
 
 def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
-    """Errors where profiles differ in their queue sort plugin, since they share one queue."""
+    """Yield errors if profiles differ in their queue sort plugin, since they share one queue."""
     first = profiles[0].plugins.queue_sort
     if (count := len(first.enabled)) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"
@@ -154,7 +154,7 @@ def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
 
 
 def _plugin_set_as_shown(plugins: PluginSet) -> dict[str, object]:
-    """The plugin set as kube-scheduler's errors show it, with the names of the Go type's fields."""
+    """Return the plugin set as kube-scheduler's errors show it, with the names of the Go type's fields."""
     return {
         key: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
         for key, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))

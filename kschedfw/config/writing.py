@@ -1,4 +1,4 @@
-"""From a configuration that takes effect back to a document that says all of it, defaults included."""
+"""Conversion of an effective configuration to a document that states all of it, defaults included."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LOOKS_AT_ALL: Final = "only a Policy can ask for every filter's answer (alwaysC
 
 
 def written(configuration: SchedulerConfiguration, *, conceal: bool = False) -> dict[str, object]:
-    """A KubeSchedulerConfiguration that does what this configuration does, as JSON has it.
+    """Return a KubeSchedulerConfiguration with the effect of this configuration, as JSON has it.
 
-    Every extension point names its plugins itself, so that another version's defaults change nothing. What was a Policy
-    becomes a KubeSchedulerConfiguration, too; its version is v1beta3 where it has plugins that v1 doesn't know.
+    Every extension point names its plugins itself, so that another version's defaults change nothing. A Policy
+    becomes a KubeSchedulerConfiguration, too; its version is v1beta3 if it has plugins that v1 doesn't know.
 
     Args:
         conceal: write `…` for keys and passwords; then it doesn't load back to the same.

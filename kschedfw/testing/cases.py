@@ -58,7 +58,7 @@ _Manifests: TypeAlias = tuple[FrozenDict[str, object], ...]
 
 @attrs.frozen
 class PodExpectation:
-    """Where a pod should be in the end; one of the fields is given.
+    """The expected end of a pod; exactly one of the fields is given.
 
     Attributes:
         node: its node.
@@ -77,7 +77,7 @@ class PodExpectation:
 
 @attrs.frozen
 class SpreadExpectation:
-    """The arguments of `assert_spread`."""
+    """The expected spread: the arguments of `assert_spread`."""
 
     topology_key: str
     pods: str = ""
@@ -97,7 +97,7 @@ class MoveExpectation:
 
 @attrs.frozen
 class Expectations:
-    """What is expected of a case; what isn't given isn't checked.
+    """The expectations of a case; a field that isn't given isn't checked.
 
     Attributes:
         pods: by the pod's key, or its name if it is in `default`.
@@ -142,7 +142,7 @@ _NOTHING: Final = Expectations()
 
 @attrs.frozen(kw_only=True)
 class Scene:
-    """What a suite gives to all its cases, or a case has of its own on top of that.
+    """The cluster and configuration that a suite gives to all its cases, or that a case adds.
 
     Attributes:
         configuration: the path of a configuration; empty for the suite's, or kube-scheduler's own.
@@ -163,7 +163,7 @@ class Scene:
 
 @attrs.frozen(kw_only=True)
 class CaseDocument(Scene):
-    """A case as it stands in its suite."""
+    """A case as written in its suite."""
 
     name: str
     expected: Expectations
@@ -187,7 +187,7 @@ class Suite(Scene):
 
 
 class CaseError(KschedfwError, ValueError):
-    """A suite or a case is wrong; each line of the text has the file, the line, the path in it, and the problem."""
+    """The error of a suite or a case; each line of the text has file, line, path, and problem."""
 
     def __init__(self, errors: Iterable[str]) -> None:
         self.errors = tuple(errors)
@@ -199,13 +199,13 @@ class CaseError(KschedfwError, ValueError):
 
 @attrs.frozen
 class Place:
-    """Where something is written: a file, and the lines of its fields by their paths."""
+    """A position in a file, with the lines of its fields by their paths."""
 
     file: Path
     lines: Mapping[str, int] = EMPTY
 
     def line(self, path: str) -> int:
-        """The line of a field, or of the nearest one around it; 1 for the file itself."""
+        """Return the line of a field, or of the nearest one around it; 1 for the file itself."""
         while path and path not in self.lines:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.lines.get(path, 1)
@@ -244,7 +244,7 @@ class Case:
 
     @property
     def configuration(self) -> tuple[str, str]:
-        """The path of the configuration that holds, and the field that names it: the case's own, or its suite's."""
+        """The path of the configuration of the case, and the field that names it: the case's own, or its suite's."""
         own = self.document.configuration
         return (own, join(self.path, "configuration")) if own else (self.suite.configuration, "configuration")
 
@@ -257,7 +257,7 @@ class Case:
 
 
 def find_suites(path: Path) -> list[Path]:
-    """The suites in a directory, by name; a file is one, whatever its name is."""
+    """Return the suites in a directory, by name; a file is a suite, whatever its name is."""
     if not path.is_dir():
         return [path]
     return sorted(found for found in path.rglob("*") if found.name.endswith(SUFFIXES) and found.is_file())
@@ -267,8 +267,8 @@ def read_cases(path: Path) -> list[Case]:
     """Read the cases of a suite; their manifests and configurations are read when they are run.
 
     Raises:
-        CaseError: it isn't a suite; names each problem's line.
-        OSError: it can't be read.
+        CaseError: the file isn't a suite; names each problem's line.
+        OSError: the file can't be read.
     """
     place = Place(path)
     try:
@@ -285,7 +285,7 @@ def read_cases(path: Path) -> list[Case]:
 
 
 class Runner:
-    """Runs cases. What several of them name, clusters and configurations, is read once.
+    """A runner of cases. Clusters and configurations that several cases name are read once.
 
     With `update`, files of placements are written instead of compared; by default if the environment variable
     `KSCHEDFW_UPDATE_GOLDEN` is 1.
@@ -298,7 +298,7 @@ class Runner:
         self._configurations: dict[Path, SchedulerConfiguration] = {}
 
     def problems(self, case: Case) -> list[str]:
-        """Run the case, and return what is otherwise than expected.
+        """Run the case, and return the expectations that don't hold.
 
         Raises:
             CaseError: its manifests or a configuration are refused.
@@ -377,7 +377,7 @@ class Runner:
         return self._configurations[file]
 
     def _cluster(self, case: Case) -> tuple[InMemoryCluster, Sequence[RefusedPod]]:
-        """A new cluster for the case, and the pods that an API server would not create."""
+        """Return a new cluster for the case, and the pods that an API server would not create."""
         objects: list[Named] = []
         for path, scene in case.scenes():
             with _refusing(case.place, join(path, "cluster")):
@@ -417,7 +417,7 @@ def _misplaced(
     known: set[str],
     messages: Mapping[str, str],
 ) -> Iterator[str]:
-    """Pods that aren't where they should be."""
+    """Yield the pods that aren't where they should be."""
     for name, pod in expected.items():
         key = key_of(name)
         if key not in known:
@@ -439,7 +439,7 @@ def _misplaced(
 
 @contextmanager
 def _collecting(found: list[str]) -> Iterator[None]:
-    """Add the text of an AssertionError in the block."""
+    """Collect the text of an AssertionError raised in the block."""
     try:
         yield
     except AssertionError as error:
@@ -448,7 +448,7 @@ def _collecting(found: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _refusing(place: Place, path: str) -> Iterator[None]:
-    """Tell of errors of input in the block with the field that names the input."""
+    """Raise errors of input in the block as a CaseError with the field that names the input."""
     try:
         yield
     except CaseError:
@@ -462,7 +462,7 @@ def _refusing(place: Place, path: str) -> Iterator[None]:
 
 
 def _lines(text: str) -> Mapping[str, int]:
-    """The line, from 1, of everything in a YAML document, by its path."""
+    """Return the line, from 1, of each value in a YAML document, by its path."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return dict(_lines_in(yaml.compose(text, Loader=loader), ""))
 
@@ -482,5 +482,5 @@ def _lines_in(node: yaml.Node | None, path: str) -> Iterator[tuple[str, int]]:
 
 
 def shown_problems(problems: Sequence[str]) -> str:
-    """The problems of a case, each on lines of its own."""
+    """Return the problems of a case, each on lines of its own."""
     return "\n".join(f"  * {printable(line, 4000)}" for problem in problems for line in problem.splitlines())

@@ -66,7 +66,7 @@ def assert_no_overcommit(cluster: Cluster) -> None:
     """Assert that the pods of every node request no more than it has, of any resource, and aren't too many.
 
     Raises:
-        AssertionError: on some node they do; names the nodes and the resources.
+        AssertionError: some nodes are overcommitted; names the nodes and the resources.
     """
     __tracebackhide__ = True
     by_node: dict[str, list[Pod]] = {}
@@ -83,7 +83,7 @@ def assert_placed(
     """Assert that at least this share of pods has a node. For `pods` and `namespace` see `assert_spread`.
 
     Raises:
-        AssertionError: fewer have one, or there is no such pod; names pods without a node.
+        AssertionError: fewer pods have a node, or there is no such pod; names pods without a node.
         SelectorSyntaxError: `pods` isn't a label selector.
     """
     __tracebackhide__ = True
@@ -108,7 +108,7 @@ def assert_evicted(cluster: Cluster, pods: Iterable[str], *, before: Iterable[Po
         before: the pods in the cluster before scheduling, `cluster.list(Pod)`.
 
     Raises:
-        AssertionError: others are, or some aren't.
+        AssertionError: other pods are gone, or some of these aren't.
     """
     __tracebackhide__ = True
     left = {pod.uid for pod in cluster.list(Pod) if not pod.is_terminating}

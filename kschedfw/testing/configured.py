@@ -1,4 +1,4 @@
-"""Whole configurations for tests: loaded, or from a file; and who chooses among equally good nodes."""
+"""Whole configurations for tests, loaded or from a file, and the choice among equally good nodes."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def set_up(
     profiles: Sequence[Profile] | None,
     registry: Registry | None,
 ) -> Iterator[Setup]:
-    """The setup from a configuration or from profiles, of which one is None; extenders are closed at the end.
+    """Yield the setup from a configuration or from profiles, of which one is None; close extenders at the end.
 
     Raises:
         ValueError: there are both.
         TypeError: the configuration is neither a SchedulerConfiguration nor a path.
         ConfigurationError: the configuration is refused.
-        ExtensionError, MissingExtraError: it has extenders, and what calls them isn't installed.
+        ExtensionError, MissingExtraError: it has extenders, and their client isn't installed.
         OSError: the file can't be read.
     """
     if configuration is None:
@@ -70,16 +70,15 @@ def set_up(
 
 
 def tie_breaker(seed: int | None) -> HostSelector | None:
-    """Return the selector of tests: the scheduler's own random one for a seed, else the first node by name.
+    """Return the selector of tests: None (the scheduler's random one) for a seed, else the first node by name.
 
-    A random choice depends on all choices before it: with it, one more pod in a cluster moves pods that have nothing
-    to do with it.
+    A random choice depends on all choices before it: with it, one more pod in a cluster moves unrelated pods.
     """
     return FirstByNameSelector() if seed is None else None
 
 
 def read_configuration(configuration: Configuration, registry: Registry | None) -> SchedulerConfiguration:
-    """The configuration, loaded if it is a path; the registry offers its plugins.
+    """Return the configuration, loaded if it is a path; the registry offers its plugins.
 
     Raises:
         TypeError: it is neither a configuration nor a path.

@@ -1,4 +1,4 @@
-"""Makes and checks decisions on single pods, for tests of policies."""
+"""Decisions on single pods, made and checked in tests of policies."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def decide(
     configuration: Configuration | None = None,
     seed: int | None = None,
 ) -> Explanation:
-    """The decision on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
+    """Return the decision on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
     Pods, nodes and objects may be manifests, which are read as from a file; those of `objects` say their kind.
 
     The default profile is kube-scheduler's. A `configuration`, or the path of its file (relative to the working
-    directory), provides all its profiles, one of which the pod names, and its extenders. `plugins` are classes that
-    the profile or configuration may name; they replace installed plugins of the same names. Without a profile and a
-    configuration, they are the profile. All filters are called for all nodes. Of equally good nodes the first by name
-    is chosen; with a `seed`, a random one, as kube-scheduler does.
+    directory), provides all its profiles, one of which the pod names, and its extenders. `plugins` are classes
+    that the profile or configuration may name; they replace installed plugins of the same names. Without a
+    profile and a configuration, they are the profile. All filters are called for all nodes. Of equally good
+    nodes the first by name is chosen; with a `seed`, a random one, as kube-scheduler does.
 
     Raises:
         ValueError: there are a profile and a configuration.
@@ -178,6 +178,6 @@ def _unknown_node(explanation: Explanation, name: str) -> str:
 
 
 def _similar(name: str, known: Collection[str]) -> str:
-    """A hint with the most similar known name, if this name is unknown."""
+    """Return a hint with the most similar known name, if this name is unknown; else empty."""
     similar = () if name in known else get_close_matches(name, known, n=1)
     return f"; did you mean {similar[0]}?" if similar else ""

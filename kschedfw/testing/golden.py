@@ -1,4 +1,4 @@
-"""Compares decisions, or only placements, with those recorded in a file."""
+"""Comparison of decisions, or only placements, with those recorded in a file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_DIFFERENCES = 20
 
 
 class GoldenFileError(KschedfwError, ValueError):
-    """A file has no placements."""
+    """The error of a file without placements."""
 
 
 def record_decisions(
@@ -54,7 +54,7 @@ def record_decisions(
     registry: Registry | None = None,
     seed: int | None = None,
 ) -> list[Explanation]:
-    """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
+    """Return every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
 
     A `configuration`, or the path of its file (relative to the working directory), provides profiles, extenders,
     sampling, backoffs and feature gates; `registry` offers plugins. Of equally good nodes the first by name is chosen,
@@ -191,7 +191,7 @@ def _cluster(given: Objects) -> InMemoryCluster:
 
 
 def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
-    """Without decisions every test would pass."""
+    """Raise AssertionError if there was no pod to schedule: without decisions every test would pass."""
     __tracebackhide__ = True
     if report.pods or report.refused:
         return
@@ -206,7 +206,7 @@ def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
 
 
 def _check_failures(broken: Mapping[str, str]) -> None:
-    """The decisions of a plugin that fails must not be recorded."""
+    """Raise AssertionError if a plugin failed, since its decisions must not be recorded."""
     __tracebackhide__ = True
     if broken:
         raise AssertionError(
@@ -215,10 +215,10 @@ def _check_failures(broken: Mapping[str, str]) -> None:
 
 
 def _is_written(path: Path, update: bool | None) -> bool:
-    """Whether the file is to be written now; its directory is made then.
+    """Whether the file is to be written now; if so, make its directory.
 
     Raises:
-        AssertionError: it isn't, and there is no file to compare with.
+        AssertionError: the file is to be compared with, and doesn't exist.
     """
     __tracebackhide__ = True
     if os.environ.get(UPDATE) == "1" if update is None else update:
@@ -238,7 +238,7 @@ def _assert_none(path: Path, differences: Iterator[str]) -> None:
 
 
 def _listed(problems: Iterable[str]) -> str:
-    """The first problems, each in a line of its own; empty if there are none."""
+    """Return the first problems, each in a line of its own; empty if there are none."""
     first = list(islice(problems, MOST_DIFFERENCES + 1))
     more = "\n* and more" if len(first) > MOST_DIFFERENCES else ""
     return "".join(f"\n* {text}" for text in first[:MOST_DIFFERENCES]) + more
@@ -259,7 +259,7 @@ def _read_placements(path: Path) -> Placements:
 
 
 def _moves(recorded: Placements, today: Placements) -> Iterator[str]:
-    """The pods on other nodes than recorded."""
+    """Yield the pods on other nodes than recorded."""
     for pod, node in recorded.items():
         if pod not in today:
             yield f"{pod}: is no longer scheduled"
@@ -269,7 +269,7 @@ def _moves(recorded: Placements, today: Placements) -> Iterator[str]:
 
 
 def _differences(recorded: Sequence[Explanation], decided: Sequence[Explanation]) -> Iterator[str]:
-    """The differences between decisions."""
+    """Yield the differences between decisions."""
     before = {(each.pod, each.attempt): each for each in recorded}
     today = {(each.pod, each.attempt): each for each in decided}
     for key, old in before.items():

@@ -1,4 +1,4 @@
-"""Runs the extension points of a plugin against a few nodes, without a scheduler."""
+"""A harness for the extension points of a plugin with a few nodes, without a scheduler."""
 
 from __future__ import annotations
 
@@ -94,21 +94,22 @@ class FrameworkHarness:
         return obj if there and self._manifests.lenient else self.cluster.add(obj)
 
     def pod(self, manifest: Mapping[str, object]) -> Pod:
-        """A pod from a manifest, read like the harness's other pods; it isn't added to the cluster."""
+        """Return a pod from a manifest, read like the harness's other pods; it isn't added to the cluster."""
         return self._manifests.pod(manifest)
 
     def pre_filter(self, pod: Pod) -> tuple[PreFilterResult | None, Status]:
         """Start a new cycle for the pod: a fresh state, and pre_filter.
 
-        Returns the nodes that are left (None: all), and the combined status of all pre_filters.
+        Return the nodes that are left (None: all), and the combined status of all pre_filters.
         """
         self.state = CycleState()
         result, status, self._narrowing = self.framework.run_pre_filter_plugins(self.state, pod)
         return result, status
 
     def filter(self, pod: Pod) -> dict[str, Status]:
-        """Run pre_filter, then filter, and return the status of every node; a rejection by pre_filter is every
-        node's.
+        """Run pre_filter, then filter, and return the status of every node.
+
+        A rejection by pre_filter is the status of every node.
         """
         result, status = self.pre_filter(pod)
         if not status.is_success:
@@ -141,7 +142,7 @@ class FrameworkHarness:
         return scores
 
     def scores(self, pod: Pod) -> dict[str, dict[str, Score]]:
-        """The same by plugin and node: the raw score, the normalized score, and the weight.
+        """Return the raw score, the normalized score, and the weight, by plugin and node.
 
         Raises:
             AssertionError: a plugin failed; the message is its status.
@@ -158,11 +159,12 @@ class FrameworkHarness:
         }
 
     def own_status(self, hook: str, pod: Pod, node_name: str = "", *, plugin: str = "") -> Status:
-        """The plugin's own status: calls its hook alone, and returns the unchanged answer.
+        """Call a single hook of the plugin, and return its unchanged status.
 
-        `filter` and `pre_score` begin a new cycle with pre_filter, and for `pre_score` all nodes are feasible; other
-        hooks use the present cycle's state. None, a PreFilterResult and a PreBindPreFlightResult count as success, the
-        last as skip where it says so.
+        `filter` and `pre_score` begin a new cycle with pre_filter, and for `pre_score` all nodes are feasible;
+        other hooks use the present cycle's state. None, a PreFilterResult and a PreBindPreFlightResult count as
+        success, the last as skip if its `skip` is set.
+
         `plugin` is needed if several plugins have this hook.
 
         Raises:
@@ -201,10 +203,11 @@ class FrameworkHarness:
         return answer
 
     def hint(self, pod: Pod, old: Named | None, new: Named | None, *, plugin: str = "") -> QueueingHint:
-        """Whether a change leads to another attempt of the rejected pod: QUEUE or SKIP.
+        """Return QUEUE if a change leads to another attempt of the rejected pod, else SKIP.
 
-        An object was added (`old` is None), changed, or deleted (`new` is None); the events are derived from that as
-        by the scheduler. `plugin` is the plugin that rejected the pod; by default any plugin of the harness.
+        An object was added (`old` is None), changed, or deleted (`new` is None); the events are derived from
+        that as by the scheduler. `plugin` is the plugin that rejected the pod; by default any plugin of the
+        harness.
 
         Raises:
             ValueError: both objects are None, or there is no plugin of this name.
@@ -228,7 +231,7 @@ class FrameworkHarness:
         return self.framework.run_reserve_plugins_reserve(self.state, pod, node_name)
 
     def unreserve(self, pod: Pod, node_name: str) -> None:
-        """Raises AssertionError if the plugin does, since unreserve can't fail."""
+        """Run unreserve. Raise AssertionError if the plugin raises, since unreserve can't fail."""
         for failure in self.framework.run_reserve_plugins_unreserve(self.state, pod, node_name):
             raise AssertionError(failure.message) from failure.error
 
@@ -248,6 +251,6 @@ class FrameworkHarness:
         return self.framework.run_bind_plugins(self.state, pod, node_name)
 
     def post_bind(self, pod: Pod, node_name: str) -> None:
-        """Raises AssertionError if the plugin does, since post_bind can't fail."""
+        """Run post_bind. Raise AssertionError if the plugin raises, since post_bind can't fail."""
         for failure in self.framework.run_post_bind_plugins(self.state, pod, node_name):
             raise AssertionError(failure.message) from failure.error

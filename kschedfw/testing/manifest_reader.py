@@ -1,4 +1,4 @@
-"""Reads nodes, pods and other objects of a test: as from a file, or leniently."""
+"""Reading of a test's nodes, pods and other objects: as from a file, or leniently."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kschedfw.api.workloads import PriorityClass
 
 
 class ManifestReader:
-    """Turns manifests into objects; objects stay as they are.
+    """A reader that turns manifests into objects, and returns objects unchanged.
 
-    If it is `lenient`, missing parts are filled in: a name (`pod-1`, `node-2`), a unique uid, a container, and the
-    names of containers. Whatever else the API server would refuse is accepted.
+    If it is `lenient`, missing parts are filled in: a name (`pod-1`, `node-2`), a unique uid, a container, and
+    the names of containers. Anything else that the API server would refuse is accepted.
     """
 
     def __init__(self, *, lenient: bool) -> None:
@@ -33,7 +33,7 @@ class ManifestReader:
         self._numbers = itertools.count(1)
 
     def node(self, given: Node | Mapping[str, object]) -> Node:
-        """Raises ManifestError if it can't be read, and TypeError if it is no node and no mapping."""
+        """Return the node. Raises ManifestError if it can't be read, and TypeError if it is no node and no mapping."""
         if isinstance(given, Node):
             return given
         _check_mapping(given, "a Node")
@@ -42,7 +42,7 @@ class ManifestReader:
         )
 
     def pod(self, given: Pod | Mapping[str, object]) -> Pod:
-        """Raises ManifestError if it can't be read, and TypeError if it is no pod and no mapping."""
+        """Return the pod. Raises ManifestError if it can't be read, and TypeError if it is no pod and no mapping."""
         if isinstance(given, Pod):
             return given
         _check_mapping(given, "a Pod")
@@ -57,10 +57,10 @@ class ManifestReader:
         return pod_from_manifest(manifest, check=False)
 
     def objects(self, given: Iterable[Named | Mapping[str, object]]) -> list[Named]:
-        """Objects of any kinds; manifests must have their kind.
+        """Return objects of any kinds; manifests must have their kind.
 
-        As from a file, Deployments, DaemonSets and Jobs are replaced by their pods, and pods get the priorities of
-        their classes. If there are only objects, they stay as they are.
+        As from a file, Deployments, DaemonSets and Jobs are replaced by their pods, and pods get the priorities
+        of their classes. If no manifest is given, the objects are returned unchanged.
 
         Raises:
             ManifestError: a manifest can't be read.

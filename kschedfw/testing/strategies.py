@@ -11,9 +11,9 @@ This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 `pod_manifests` and `node_manifests` generate the manifests, to which more fields can be added; `clusters` generates
 nodes, bound pods and pending pods. A failing test prints manifests.
 
-What is drawn again and again is made once, as a constant: hypothesis checks every new strategy, which takes longer than
-drawing from it. What a failing test doesn't need has to be what the smallest draw leaves out: hypothesis makes numbers
-small and lists short, and what is drawn for one thing must stand together, so that it can be left out at once.
+Strategies that are drawn from often are constants: hypothesis checks every new strategy, which takes longer than
+drawing from it. The smallest draw must be the plainest object: hypothesis shrinks by making numbers small and lists
+short, and all draws for one part must be consecutive, so that the part can be removed at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Manifest = dict[str, Any]
 
 
 def _one_in(number: int) -> st.SearchStrategy[bool]:
-    """True once in so many draws, and False in the smallest one."""
+    """Return a strategy of True once in this number of draws, and False in the smallest one."""
     return st.integers(0, number - 1).map(lambda drawn: drawn == number - 1)
 
 
@@ -66,7 +66,7 @@ LABELS = {
 
 
 def quantity_texts(largest: int = 10_000) -> st.SearchStrategy[str]:
-    """Texts of non-negative quantities, in all notations."""
+    """Return a strategy of texts of non-negative quantities, in all notations."""
     whole = st.integers(0, largest)
     suffixes = st.sampled_from(["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3"])
     fractions = st.builds("{}.{}".format, whole, st.integers(0, 999))
@@ -84,7 +84,7 @@ _REQUESTS_OR_LIMITS = st.sampled_from(["requests", "limits"])
 
 @st.composite
 def resources(draw: st.DrawFn) -> Manifest:
-    """A container's `resources`: requests within limits, either of which may be missing."""
+    """Draw a container's `resources`: requests within limits, either of which may be missing."""
     given: Manifest = {"requests": {}, "limits": {}}
     for name, amounts in (("cpu", _CPU), ("memory", _MEMORY), ("ephemeral-storage", _MEMORY)):
         chosen = sorted(draw(amounts), key=Quantity.parse)
@@ -111,7 +111,7 @@ def labels(most: int = len(LABELS)) -> st.SearchStrategy[dict[str, str]]:
 
 
 def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrategy[Manifest]:
-    """Match expressions; those of nodes may compare numbers too, from `least` on.
+    """Return a strategy of match expressions; those of nodes may compare numbers too, from `least` on.
 
     A number below 0 isn't a valid label value, so such an expression can't be compiled.
     """
@@ -146,7 +146,7 @@ def label_selectors() -> st.SearchStrategy[Manifest]:
 def node_selector_terms(
     node_names: Sequence[str] = ("node-0", "node-1"), least: int = -1
 ) -> st.SearchStrategy[Manifest]:
-    """Terms of node affinity; `least` as in `requirements`."""
+    """Return a strategy of node affinity terms; `least` as in `requirements`."""
     by_name = st.builds(
         lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
         st.sampled_from(["In", "NotIn"]),
@@ -297,7 +297,7 @@ _PRIORITY = st.none() | st.integers(-10, 10)
 
 @st.composite
 def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "") -> Manifest:
-    """Pods that the API server would accept; bound to `node_name`, or pending without one."""
+    """Draw a pod that the API server would accept; bound to `node_name`, or pending without one."""
     name = name if name is not None else f"pod-{draw(st.integers(0, 99))}"
     init_containers = draw(_INIT_CONTAINERS)
     for container in init_containers:
@@ -371,7 +371,7 @@ _DECLARED_FEATURES = st.sampled_from([(), ("RestartAllContainersOnContainerExits
 
 @st.composite
 def node_manifests(draw: st.DrawFn, name: str | None = None) -> Manifest:
-    """Nodes that the API server would accept."""
+    """Draw a node that the API server would accept."""
     name = name if name is not None else f"node-{draw(st.integers(0, 9))}"
     given = {**draw(_LABELS), "kubernetes.io/hostname": name}
     if draw(st.booleans()):
@@ -426,7 +426,7 @@ class Cluster:
 def _or_plain(
     rich: st.SearchStrategy[Manifest], plain: Callable[[], Manifest]
 ) -> st.SearchStrategy[Manifest]:
-    """The plain manifest, once in six draws; it takes the place of a rich one in a single step."""
+    """Return a strategy of the plain manifest once in six draws; shrinking replaces a rich one by it in one step."""
     return st.integers(0, 5).flatmap(lambda drawn: rich if drawn else st.builds(plain))
 
 
@@ -449,7 +449,7 @@ def _manifest(kind: str, spec: Manifest, status: Manifest, **metadata: str) -> M
 
 @st.composite
 def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pending: int = 2) -> Cluster:
-    """Clusters with at least one node; names are unique, and bound pods are on nodes that exist.
+    """Draw a cluster with at least one node; names are unique, and bound pods are on nodes that exist.
 
     Bound pods needn't fit their nodes, as in real clusters after a change.
     """

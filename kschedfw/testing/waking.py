@@ -1,9 +1,9 @@
-"""A property of queueing hints: a scheduler that waited places what a new one places after the same event.
+"""A property of queueing hints: a scheduler that waited places the pods that a new one places after an event.
 
-A refused pod isn't tried again before an event after which, as the hints of its plugins say, it might fit. A hint that
-passes over an event that its plugin's filter takes note of leaves the pod to the retry after five minutes. `Trial`
-looks for such events: a live scheduler refuses a pod, one object changes, and whatever a new scheduler over the same
-cluster places, the live one must have placed.
+A refused pod isn't tried again before an event after which, as the hints of its plugins say, it might fit. If a
+hint ignores an event that changes the answer of its plugin's filter, the pod waits for the retry after five
+minutes. `Trial` looks for such events: a live scheduler refuses a pod, one object changes, and the live
+scheduler must place every pod that a new scheduler over the same cluster places.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Thing = Sequence[Named]
 
 @attrs.frozen
 class Scene:
-    """What may be in a cluster, each thing in one of its states or absent, and the pods that come to it.
+    """The things that may be in a cluster, each in one of its states or absent, and the pods that come to it.
 
     `objects` are always there. `controllers` are started on each cluster, such as `VolumeController`.
     """
@@ -55,7 +55,7 @@ class Scene:
 
 @attrs.frozen
 class Gap:
-    """Events that a plugin's hints pass over although they may help a pod that the plugin refused, and why they do."""
+    """Events that a plugin's hints ignore although they may help a pod that the plugin refused, with the reason."""
 
     plugin: str
     resource: EventResource | CustomKind
@@ -63,14 +63,14 @@ class Gap:
     reason: str
 
     def covers(self, rejectors: set[str], events: Sequence[ClusterEvent]) -> bool:
-        """Whether one of these plugins refused the pod, and passes over one of these events."""
+        """Whether one of these plugins refused the pod, and ignores one of these events."""
         covering = ClusterEvent(self.resource, self.actions)
         return self.plugin in rejectors and any(map(covering.matches, events))
 
 
 @attrs.define
 class Tally:
-    """Counts of what a trial has seen: refused pods that saw a change, those that fitted then, and gaps met."""
+    """Counts of a trial: refused pods that saw a change, those that fitted then, and gaps met."""
 
     cases: int = 0
     placeable: int = 0
@@ -88,12 +88,12 @@ class Tally:
 
 
 class NotWokenError(AssertionError):
-    """A scheduler that waited left a pod alone that a new one places."""
+    """The error of a pod that a waiting scheduler left alone and a new one places."""
 
 
 @attrs.frozen
 class _Change:
-    """A state of one object and the next one; None if it isn't there."""
+    """A state of one object and the next one; None if the object is absent."""
 
     old: Named | None
     new: Named | None
@@ -142,10 +142,10 @@ class Trial:
         self._scheduler.close()
 
     def run(self, pods: int) -> Tally:
-        """Let so many pods come and go.
+        """Let this number of pods come and go.
 
         Raises:
-            NotWokenError: one wasn't tried again after a change, though it fits.
+            NotWokenError: a pod wasn't tried again after a change, though it fits.
         """
         for _ in range(pods):
             pod = self._random.choice(self._scene.pods)
@@ -164,9 +164,9 @@ class Trial:
         return placed
 
     def _shut_out(self, pod: Pod) -> None:
-        """Make changes to a cluster in which the pod fits; where one shuts the pod out, it sees that undone.
+        """Change a cluster in which the pod fits. When a change shuts the pod out, undo it in sight of the pod.
 
-        So most pods that wait are placeable after the change that they see.
+        So most waiting pods fit after the change that they see.
         """
         for _ in range(_CHANGES):
             before = self._another_state_of(pod) if self._random.random() < 0.2 else None
@@ -229,7 +229,7 @@ class Trial:
         )
 
     def _refusal_of(self, pod: Pod) -> tuple[set[str], int]:
-        """The plugins that refused the waiting pod in its latest attempt, and how many attempts there were."""
+        """Return the plugins that refused the waiting pod in its latest attempt, and the number of its attempts."""
         waiting = self._scheduler.queue.get(pod.uid)
         if waiting is None:
             return set(), 0
@@ -246,7 +246,7 @@ class Trial:
     # Changes
 
     def _any_change(self) -> _Change:
-        """A change of a thing to another of its states, or to absence and back."""
+        """Return a change of a thing to another of its states, or to absence and back."""
         states = self._random.choice(self._scene.things)
         present = self._cluster.get(type(states[0]), states[0].key)
         others: list[Named | None] = [
@@ -260,7 +260,7 @@ class Trial:
         return _Change(present, new)
 
     def _another_state_of(self, pod: Pod) -> Pod | None:
-        """The pod as it may have been before an update: with other labels, fewer tolerations, or a gate."""
+        """Return the pod as it may have been before an update: with other labels, fewer tolerations, or a gate."""
         other = self._random.choice(self._scene.pods)
         match self._random.randint(0, 2):
             case 0:
@@ -327,7 +327,7 @@ class Trial:
         )
 
     def _settle(self, scheduler: Scheduler) -> None:
-        """Schedule until nobody backs off."""
+        """Schedule until no pod backs off."""
         scheduler.run_until_idle()
         for _ in range(2):
             self._clock.advance_to(self._clock.now() + _BACKOFF)
@@ -341,7 +341,7 @@ def _objects_of(cluster: InMemoryCluster) -> Sequence[Named]:
 
 
 def _updated(present: Named, new: Named) -> Named:
-    """The new state as an update stores it, without what only the cluster and the scheduler write."""
+    """Return the new state as an update stores it, without fields that only the cluster and the scheduler write."""
     metadata = attrs.evolve(
         new.metadata,
         uid=present.uid,
@@ -359,7 +359,7 @@ def _without_identity(obj: Named) -> Named:
 
 
 def _shown(obj: Named | None) -> str:
-    """The manifest in a line, without defaults."""
+    """Return the manifest in a line, without defaults."""
     if obj is None:
         return "absent"
     return json.dumps(to_manifest(obj.as_custom_object() if isinstance(obj, CustomResource) else obj))

@@ -1,4 +1,4 @@
-"""Objects of any kind are added, found, changed and deleted."""
+"""Checks of adding, finding, changing and deleting objects of any kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kschedfw.testing.cluster_contract.subject import (
 
 
 class ObjectChecks(Subject):
-    """Objects of any kind are added, found, changed and deleted."""
+    """Checks of adding, finding, changing and deleting objects of any kind."""
 
     def test_what_is_not_there_is_none(self, cluster: Cluster, namespace: str) -> None:
         assert cluster.get(Pod, f"{namespace}/web") is None

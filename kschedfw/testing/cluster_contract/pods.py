@@ -1,4 +1,4 @@
-"""Pods are bound once, and tell why they aren't."""
+"""Checks of binding pods once, and of refused bindings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _THREADS = 8
 
 
 class PodChecks(Subject):
-    """Binding, conditions and nominations."""
+    """Checks of binding, conditions and nominations."""
 
     def test_a_bound_pod_is_on_its_node(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))

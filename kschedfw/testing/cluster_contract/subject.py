@@ -1,4 +1,4 @@
-"""The cluster under test, and what the checks share."""
+"""The cluster under test, and helpers of the checks."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ N = TypeVar("N", bound=Named)
 
 
 class Subject:
-    """Gives the checks a namespace of their own in the cluster that the fixture `cluster` yields."""
+    """The base of the checks: a namespace of their own in the cluster that the fixture `cluster` yields."""
 
     @pytest.fixture
     def namespace(self, cluster: Cluster) -> str:
-        """An empty namespace; its random name is the test's own in a cluster that others use, too."""
+        """Return an empty namespace. Its random name is the test's own in a cluster that others use, too."""
         name = f"contract-{secrets.token_hex(4)}"
         cluster.add(Namespace(ObjectMeta(name)))
         return name
 
 
 def pod_in(namespace: str, name: str = "web", **spec: object) -> Pod:
-    """A pod that a cluster may take; nobody runs it."""
+    """Return a pod that a cluster may take; no kubelet runs it."""
     containers = [{"name": "main", "image": "registry.example/app:1"}]
     metadata = {"name": name, "namespace": namespace}
     # Without the name of the default scheduler none that runs in the cluster takes it.
@@ -62,7 +62,7 @@ def pod_in(namespace: str, name: str = "web", **spec: object) -> Pod:
 
 
 def eventually(look: Callable[[], T]) -> T:
-    """What `look` gives as soon as that is true: what is read may lag behind what was written."""
+    """Return the result of `look` as soon as it is true, since reads may lag behind writes."""
     end = time.perf_counter() + _PATIENCE
     while not (found := look()):
         assert time.perf_counter() < end, f"not so after {_PATIENCE:g} s"
@@ -71,7 +71,7 @@ def eventually(look: Callable[[], T]) -> T:
 
 
 def present(cluster: Cluster, obj: N) -> N:
-    """The object as the cluster has it, as soon as the reader sees this version of it."""
+    """Return the object as the cluster has it, as soon as a read returns this version or a later one."""
 
     def look() -> N | None:
         found = cluster.get(type(obj), obj.key)
@@ -83,7 +83,7 @@ def present(cluster: Cluster, obj: N) -> N:
 
 
 def gone(cluster: Cluster, obj: Named) -> None:
-    """Wait until the reader sees that the object isn't there any more, or is another one."""
+    """Wait until a read returns no such object, or another one of that name."""
 
     def look() -> bool:
         found = cluster.get(type(obj), obj.key)

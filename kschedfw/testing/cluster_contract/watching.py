@@ -1,4 +1,4 @@
-"""Who watches knows the cluster."""
+"""Checks that a watch tells the whole state of the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PODS = 6
 
 
 class Watcher:
-    """Takes down what it is told of the pods of a namespace, and what breaks the promises of `Cluster.watch`."""
+    """A handler that records the pods of a namespace, and violations of the promises of `Cluster.watch`."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -56,12 +56,12 @@ class Watcher:
             self.known[pod.name] = pod
 
     def sees(self, cluster: Cluster) -> bool:
-        """Whether it knows what the cluster gives for a list."""
+        """Whether the recorded pods are those that the cluster lists."""
         return sorted(self.known.values(), key=_name) == sorted(cluster.list(Pod, self._namespace), key=_name)
 
 
 class WatchChecks(Subject):
-    """A handler is told of every object and every change, once and in order."""
+    """Checks that a handler is told of every object and every change, once and in order."""
 
     def test_what_is_there_is_told_before_watch_returns(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))

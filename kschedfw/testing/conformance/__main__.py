@@ -60,7 +60,7 @@ class _Check:
 
 
 def check(files: Sequence[Path], show: int, modes: Sequence[Mode]) -> int:
-    """Compare all scenarios of the files in each mode; returns 0 if nothing differs, else 1."""
+    """Compare all scenarios of the files in each mode; return 0 if nothing differs, else 1."""
     registry = Registry()
     worst = 0
     for mode in modes:

@@ -1,4 +1,4 @@
-"""Changes of a cluster that are undone, which caches have to follow in both directions."""
+"""Changes of a cluster that are undone again. Caches have to follow in both directions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Undo = Callable[[], None]
 
 
 class PassingChanges:
-    """Makes random changes in a cache, and undoes them.
+    """Random changes of a cache, and their inverses.
 
     Added pods are copies of `pods`. Nodes get each other's labels and taints, and are removed and added.
     """

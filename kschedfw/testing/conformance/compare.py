@@ -1,4 +1,4 @@
-"""Compares decisions, and refusals of configurations, with those recorded from kube-scheduler."""
+"""Comparison of decisions, and of refused configurations, with those recorded from kube-scheduler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MISSING = "(nothing)"
 
 
 def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Difference]:
-    """Every value of these decisions that differs from the recorded one; missing values aren't compared."""
+    """Yield every value of these decisions that differs from the recorded one; missing values aren't compared."""
     for expected, actual in zip(scenario.expected or (), decisions, strict=True):
         where = f"{scenario.name} {expected['pod']}"
         recorded_devices, decided_devices = _devices(expected), _devices(actual)
@@ -44,7 +44,7 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
 
 
 def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> Iterator[Difference]:
-    """The difference, if any, between the refusal of a configuration and what was recorded."""
+    """Yield the difference, if any, between the refusal of a configuration and the recorded one."""
     assert scenario.error is not None
     if error is None or not same_reason(scenario.error, error.errors):
         yield Difference(
@@ -53,7 +53,7 @@ def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> I
 
 
 def _devices(decision: Json) -> Json:
-    """The values about devices, and the error that ended the attempt; a missing value means none."""
+    """Return the values about devices, and the error that ended the attempt; a missing value means none."""
     on_nodes = decision.get("nodeAllocations")
     return {key: decision.get(key) or {} for key in ("abort", "allocations", "extendedResources")} | {
         "nodeAllocations": {name: found for name, found in on_nodes.items() if found}
@@ -63,8 +63,7 @@ def _devices(decision: Json) -> Json:
 
 
 def _preemption(post_filter: object, following: object = None) -> object:
-    """The outcome of preemption without what is random: the order of victims, and which of the tied nodes was
-    chosen.
+    """Return the outcome of preemption without its random parts: the order of victims, the choice of a tied node.
 
     If `following` chose another one of the tied nodes, that one is taken.
     """
@@ -82,7 +81,7 @@ def _preemption(post_filter: object, following: object = None) -> object:
 
 
 def value_differences(where: str, expected: object, actual: object) -> Iterator[Difference]:
-    """Every value in which two JSON values differ, with its path after `where`."""
+    """Yield every value in which two JSON values differ, with its path after `where`."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         separator = "." if " " in where.split(" ", 1)[-1] else " "
         for key in sorted({*expected, *actual}, key=str):

@@ -1,4 +1,4 @@
-"""Compares the decisions on groups of pods with those recorded from kube-scheduler."""
+"""Comparison of the decisions on groups of pods with those recorded from kube-scheduler."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _UNITS: Final = ("potentialVictims", "violating", "reprieve", "victims")
 
 
 def group_differences(scenario: GroupScenario, rounds: Sequence[Json]) -> Iterator[Difference]:
-    """Every value of these rounds that differs from the recorded one; an absent value is an empty one."""
+    """Yield every value of these rounds that differs from the recorded one; an absent value is an empty one."""
     nothing: Json = {}
     for number, (expected, decided) in enumerate(zip_longest(scenario.expected, rounds, fillvalue=nothing)):
         yield from _round_differences(f"{scenario.name} round-{number}", expected, decided)
 
 
 def number_of_decisions(scenario: GroupScenario) -> int:
-    """How many decisions were recorded: the cycles, and the queue at the end of each round."""
+    """Return the number of recorded decisions: the cycles, and the queue at the end of each round."""
     return sum(1 + len(_cycles(each)) for each in scenario.expected)
 
 
@@ -42,7 +42,7 @@ def _cycles(round: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _comparable(cycle: Mapping[str, Any]) -> object:
-    """A cycle without what is in any order, and without empty values."""
+    """Return a cycle without empty values, and without the parts whose order is arbitrary."""
     known = dict(cycle)
     if algorithm := known.get("algorithm"):
         known["algorithm"] = {

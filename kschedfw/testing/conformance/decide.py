@@ -1,4 +1,4 @@
-"""Makes the decisions of a scenario, in the form of the recorded ones."""
+"""The decisions of a scenario, in the form of the recorded ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeS
 
 
 def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> list[Json]:
-    """The decision on each pending pod, in order.
+    """Return the decision on each pending pod, in order.
 
     A sequential scenario continues from the recorded choice, or from its own if none is recorded.
 
@@ -69,13 +69,13 @@ def _pods(manifests: Iterable[Json]) -> Iterator[Pod]:
 
 
 def _changes(scenario: Scenario, run: _Run) -> PassingChanges | None:
-    """The changes for a scenario; None if it has nothing to change."""
+    """Return the changes for a scenario; None if it has no node to change."""
     pods = [*_pods(scenario.objects.get("pods") or ()), *_pods(scenario.pending)]
     return PassingChanges(run.cache, run.nodes, pods, Random(scenario.name)) if run.nodes else None
 
 
 def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None:
-    """The error of the scenario's configuration; None if it is accepted."""
+    """Return the error of the scenario's configuration; None if it is accepted."""
     try:
         _profile_of(scenario, registry)
     except ConfigurationError as error:
@@ -84,7 +84,7 @@ def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None
 
 
 def _profile_of(scenario: Scenario, registry: Registry) -> Profile:
-    """The profile of a scenario's KubeSchedulerConfiguration.
+    """Return the profile of a scenario's KubeSchedulerConfiguration.
 
     Preemption always tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were recorded.
     """
@@ -194,7 +194,7 @@ class _Run:
         }
 
     def _aborted(self, state: CycleState, pod: Pod, left_over: frozenset[str] | None) -> Json:
-        """The decision of an attempt that a filter's error ends, with the verdicts on all nodes."""
+        """Return the decision of an attempt that a filter's error ends, with the verdicts on all nodes."""
         filtered: dict[str, Json] = {}
         feasible: list[NodeInfo] = []
         texts: set[str] = set()
@@ -265,7 +265,7 @@ class _Run:
         return verdicts
 
     def _totals(self, state: CycleState, pod: Pod, feasible: Sequence[NodeInfo]) -> IntArray:
-        """The totals as a scheduler computes them, not summed up from the plugins' scores."""
+        """Return the totals as a scheduler computes them, not summed up from the plugins' scores."""
         totals, status = self.framework.total_scores(state, pod, feasible)
         if totals is None:
             raise SchedulingError(status)
@@ -324,7 +324,7 @@ def _verdict(status: Status) -> Json:
 
 
 def _own_verdict(status: Status) -> Json:
-    """The plugin's own message, without the prefix of errors."""
+    """Return the plugin's own message, without the prefix of errors."""
     prefix = f'running "{status.plugin}" filter plugin: '
     return {
         "code": str(status.code),

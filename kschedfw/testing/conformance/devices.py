@@ -31,7 +31,7 @@ def plugin_of(framework: Framework) -> DynamicResources | None:
 
 
 def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
-    """The devices on every feasible node, in short form; empty for a pod without claims."""
+    """Return the devices on every feasible node, in short form; empty for a pod without claims."""
     devices = _devices(state)
     if devices is None:
         return {}
@@ -39,7 +39,7 @@ def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
 
 
 def on_chosen(state: CycleState, info: NodeInfo) -> Json:
-    """The allocations on one node, in full."""
+    """Return the allocations on one node, in full."""
     devices = _devices(state)
     if devices is None:
         return {}
@@ -62,7 +62,7 @@ def on_chosen(state: CycleState, info: NodeInfo) -> Json:
 def freeing(
     framework: Framework, state: CycleState, pod: Pod, node_to_status: NodeToStatus
 ) -> Freeing | None:
-    """What the plugin's post_filter would do; None if it fails because pre_filter didn't run."""
+    """Return the claims that the plugin's post_filter would free; None if it fails because pre_filter didn't run."""
     plugin = plugin_of(framework)
     if plugin is None or DEVICES not in state:
         return None
@@ -70,7 +70,7 @@ def freeing(
 
 
 def freed_claims(planned: Freeing) -> Json:
-    """The claims to free, and the requests to the API server."""
+    """Return the claims to free, and the requests to the API server."""
     calls: list[Mapping[str, str]] = []
     if planned.left_over is not None:
         calls = [{"action": action, "claim": planned.left_over.key} for action in ("update", "delete")]
@@ -90,8 +90,8 @@ def freed_claims(planned: Freeing) -> Json:
 def write_claims(framework: Framework, state: CycleState, pod: Pod) -> None:
     """Write the reservations into the claims, as pre_bind does before it waits.
 
-    A claim that can't be written stays as it is: that other pods have all 256 reservations, or that it has been freed,
-    is found out behind the decision.
+    A claim that can't be written stays as it is: a full list of 256 reservations, or a freed claim, is only
+    found after the decision.
     """
     plugin = plugin_of(framework)
     if plugin is None or RESERVATION not in state:

@@ -23,10 +23,10 @@ _ACTIONS: Final = {"FailedScheduling": "Scheduling", "Scheduled": "Binding", "Pr
 
 
 class AnsweringCluster:
-    """What the scheduler sees is `view`; its writes to pods and groups get there by `answer`, after the cycle."""
+    """A cluster whose writes reach the scheduler's `view` only by `answer`, after the cycle."""
 
     def __init__(self, view: InMemoryCluster, tick: Callable[[], None]) -> None:
-        """`tick` is called after each answer."""
+        """Make the cluster. `tick` is called after each answer."""
         self._view = view
         self._tick = tick
         self._started = 0
@@ -102,7 +102,7 @@ class AnsweringCluster:
     # After a cycle
 
     def answer(self) -> Json:
-        """Deliver the answers, and tell what was written, in the form of the recordings."""
+        """Deliver the answers. Return the writes in the form of the recordings."""
         told: Json = {
             "binds": dict(self._bound),
             "evicted": sorted(self._deleted),

@@ -1,4 +1,4 @@
-"""Makes the decisions of a scenario with groups of pods, in the form of the recorded ones."""
+"""The decisions of a scenario with groups of pods, in the form of the recorded ones."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 
 
 class Mode(Enum):
-    """How plugins are called, and what happens between decisions."""
+    """The ways of calling plugins, and the changes between decisions."""
 
     SCALAR = "scalar"
     """Node by node."""

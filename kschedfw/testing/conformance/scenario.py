@@ -1,4 +1,4 @@
-"""Recorded scenarios: a cluster, a configuration, pending pods, and what kube-scheduler decided."""
+"""Recorded scenarios: a cluster, a configuration, pending pods, and kube-scheduler's decisions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LISTS: Final = {kind.plural: kind.name for kind in KINDS.values()}
 
 
 class ScenarioError(KschedfwError):
-    """A scenario file can't be read, or needs something that isn't supported; names file and line, or scenario."""
+    """The error of a scenario file that can't be read or isn't supported; names file and line, or scenario."""
 
 
 @attrs.frozen
 class Scenario:
-    """One scenario; `sequential` ones assume each pod on its recorded node before the next is decided.
+    """One scenario. A `sequential` one assumes each pod on its recorded node before the next is decided.
 
     With `bind` its claims are written, too; otherwise they stay in flight.
     """
@@ -42,7 +42,7 @@ class Scenario:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Scenario:
-        """Raises KeyError or TypeError where the shape is wrong."""
+        """Return the scenario in this JSON. Raises KeyError or TypeError where the shape is wrong."""
         return cls(
             name=data["name"],
             objects=data["objects"],
@@ -67,7 +67,7 @@ class GroupScenario:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> GroupScenario:
-        """Raises KeyError or TypeError where the shape is wrong."""
+        """Return the scenario in this JSON. Raises KeyError or TypeError where the shape is wrong."""
         return cls(
             name=data["name"],
             category=data.get("category", ""),
@@ -78,7 +78,7 @@ class GroupScenario:
 
 
 def read_scenarios(path: Path) -> Iterator[Scenario]:
-    """The scenarios of a file that has none with groups.
+    """Yield the scenarios of a file that has none with groups.
 
     Raises:
         ScenarioError: as `read_all_scenarios`, and where a scenario has groups.
@@ -90,7 +90,7 @@ def read_scenarios(path: Path) -> Iterator[Scenario]:
 
 
 def read_all_scenarios(path: Path) -> Iterator[Scenario | GroupScenario]:
-    """The scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
+    """Yield the scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
 
     Raises:
         ScenarioError: the file can't be read, or a line isn't a scenario.

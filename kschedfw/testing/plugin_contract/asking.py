@@ -1,4 +1,4 @@
-"""Calls the hooks of one plugin, and checks that the hookspecs allow the answers."""
+"""Calls of one plugin's hooks, with checks that the hookspecs allow the answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _SUCCESS = Status.success()
 
 
 class Asker:
-    """The hooks of one plugin of a framework. An exception, or an answer that the hookspec doesn't allow, is a
-    violation.
+    """The hooks of one plugin of a framework.
+
+    An exception, or an answer that the hookspec doesn't allow, is a violation.
     """
 
     def __init__(self, framework: Framework, name: str) -> None:
@@ -26,7 +27,7 @@ class Asker:
         return hook in self._hooks
 
     def answer(self, hook: str, *arguments: object) -> object:
-        """The hook's answer; None if the plugin doesn't have the hook."""
+        """Return the hook's answer; None if the plugin doesn't have the hook."""
         function = self._hooks.get(hook)
         if function is None:
             return None
@@ -44,7 +45,7 @@ class Asker:
             )
 
     def status(self, hook: str, *arguments: object) -> Status:
-        """The hook's answer, which must be a status or None."""
+        """Return the hook's answer, which must be a status or None."""
         return self._allowed(hook, self.answer(hook, *arguments))
 
     def pre_filter(self, *arguments: object) -> PreFilterResult | Status:

@@ -128,7 +128,7 @@ class BindingChecks(Subject):
 
 
 def _placed(new_stage: Callable[[], Stage]) -> list[tuple[Stage, Placed]]:
-    """Each pod that finds a node, reserved and permitted on a new stage."""
+    """Return each pod that finds a node, reserved and permitted on a new stage."""
     found = []
     for number in range(len(new_stage().pods)):
         stage = new_stage()
@@ -140,6 +140,6 @@ def _placed(new_stage: Callable[[], Stage]) -> list[tuple[Stage, Placed]]:
 
 
 def _node_of(stage: Stage, pod: Pod) -> str | None:
-    """Where the pod is bound in the cluster."""
+    """Return the name of the node that the pod is bound to in the cluster; None if there is none."""
     stored = stage.cluster.get(Pod, pod.key)
     return stored.node_name or None if stored is not None else None

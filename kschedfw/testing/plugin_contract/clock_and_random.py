@@ -59,7 +59,7 @@ class ChanceChecks(Subject):
 
 
 def _recording(slept: list[float]) -> Callable[[float], None]:
-    """A sleep that returns at once in this thread, which calls the hooks, and says how long it would have been."""
+    """Return a sleep that returns at once in this thread, which calls the hooks, and records its duration."""
     sleep, thread = time.sleep, threading.get_ident()
 
     def record(seconds: float) -> None:
@@ -108,8 +108,9 @@ class _LaterDate(datetime.date):
 
 
 def wall_clock_ahead(package: str) -> AbstractContextManager[None]:
-    """Set the wall clock years ahead: in the modules `time` and `datetime`, and for names that the package imported
-    from them.
+    """Set the wall clock years ahead, in the modules `time` and `datetime` and in the package.
+
+    In the package, names imported from these modules are replaced.
     """
     later: dict[object, object] = {
         getattr(time, name): _ahead(getattr(time, name), offset) for name, offset in _CLOCKS
@@ -119,7 +120,7 @@ def wall_clock_ahead(package: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[None]:
-    """Replace what `time` and `datetime` have, there and in the modules of the package."""
+    """Replace values of `time` and `datetime`, there and in the modules of the package."""
     with ExitStack() as patches:
         modules = [
             module

@@ -114,7 +114,7 @@ class DeclarationChecks(Subject):
         on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
 
     def _default(self) -> object:
-        """The default arguments; None if some arguments are required."""
+        """Return the default arguments; None if some arguments are required."""
         cls = self._registry.load(self._name).args_type
         try:
             return plugin_args(self._name, cls, None)
@@ -164,7 +164,7 @@ class DeclarationChecks(Subject):
 
 
 def _edges(cls: type[attrs.AttrsInstance]) -> Iterator[tuple[str, object]]:
-    """Fields of simple types, with edge values that authors forget."""
+    """Yield fields of simple types, with edge values that authors forget."""
     hints = get_type_hints(cls)
     for field in attrs.fields(cls):
         for value in _EDGES.get(_simple(hints[field.name]), ()):

@@ -45,9 +45,7 @@ _PLAN_REMEDY: Final = (
 
 
 class EvaluationChecks(Subject):
-    """Checks that `filter_batch` and `score_batch` agree with `filter` and `score`, and that `reads`, `sign` and
-    `plan_part` are right.
-    """
+    """Checks that batch forms agree with `filter` and `score`, and that `reads`, `sign` and `plan_part` are right."""
 
     @concerns("filter", "score")
     def test_plan_for_pods_of_a_shape_gives_the_answers_of_the_hooks_while_the_cluster_changes(self) -> None:
@@ -119,7 +117,7 @@ def _names(world: World, best: BestNodes) -> Sequence[str]:
 
 
 def _best(framework: Framework, pod: Pod) -> Sequence[str]:
-    """The nodes with the highest total, by hooks."""
+    """Return the nodes with the highest total, by hooks."""
     answers = _answers(framework, pod, range(len(framework.handle.snapshot)))
     feasible, best = answers.get("feasible"), answers.get("best")
     if not isinstance(feasible, tuple) or not isinstance(best, list):
@@ -128,7 +126,7 @@ def _best(framework: Framework, pod: Pod) -> Sequence[str]:
 
 
 def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str, object]:
-    """The results of filtering the rows and scoring those that pass."""
+    """Return the results of filtering the rows and scoring those that pass."""
     table, state = framework.handle.snapshot.table, CycleState()
     result, status, _ = framework.run_pre_filter_plugins(state, pod)
     answers: dict[str, object] = {"pre_filter": (result, status, sorted(state.skip_filter_plugins))}

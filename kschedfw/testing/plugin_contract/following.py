@@ -17,7 +17,7 @@ _ADD, _REMOVE = "pre_filter_add_pod", "pre_filter_remove_pod"
 
 
 class FollowingChecks(Subject):
-    """Checks that the state that pre_filter wrote can be cloned, and follows added and removed pods."""
+    """Checks that the state written by pre_filter can be cloned, and follows added and removed pods."""
 
     @concerns(_ADD, _REMOVE)
     def test_following_pods_is_undone_and_never_reaches_the_original_state(self) -> None:

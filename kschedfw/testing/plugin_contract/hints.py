@@ -1,4 +1,4 @@
-"""Checks queueing hints."""
+"""Checks of queueing hints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ask_hints(subject: Subject, stage: Stage) -> None:
 def _happens(
     subject: Subject, stage: Stage, event: ClusterEvent
 ) -> Iterator[tuple[object | None, object | None]]:
-    """Old and new object of an addition, an update and a deletion, for kinds of which the contract has objects."""
+    """Yield old and new object of an addition, an update and a deletion, for kinds of the contract's objects."""
     kind = str(event.resource).rpartition("/")[2]
     objects: list[object] = [each for each in subject.objects if type(each).__name__ == kind]
     if isinstance(event.resource, CustomKind):

@@ -12,7 +12,7 @@ _REMEDY = "Override `pods` and `nodes` so that they have what the plugin looks a
 
 
 class OpinionChecks(Subject):
-    """These checks are skipped, with the reason, if it doesn't: that breaks no rule, but then little is tested."""
+    """Checks that the plugin rejects or scores something. If not, they are skipped: that breaks no rule."""
 
     @concerns("filter")
     def test_filter_refuses_some_node(self) -> None:

@@ -16,7 +16,7 @@ from kschedfw.testing.plugin_contract.violation import violated
 
 
 class ReservingChecks(Subject):
-    """Checks of what the plugin has reserved, as far as its answers for further pods show it."""
+    """Checks of the plugin's reservations, as far as its answers for further pods show them."""
 
     @concerns("reserve", "unreserve")
     def test_unreserve_copes_with_a_reserve_that_never_was(self) -> None:

@@ -37,7 +37,7 @@ class Placed:
 class Stage:
     """A new instance of the plugin with nodes and pods; stages share nothing.
 
-    `pods` are the pending ones.
+    `pods` are the pending pods.
     """
 
     def __init__(self, subject: Subject, objects: Iterable[Node | Pod]) -> None:
@@ -59,7 +59,7 @@ class Stage:
     # The steps of a cycle
 
     def begin(self, pod: Pod) -> CycleState | None:
-        """The state after pre_filter; None if the cycle ends there."""
+        """Return the state after pre_filter; None if the cycle ends there."""
         self.hooks.pre_filter(CycleState(), pod, self.nodes)
         state = CycleState()
         _, status, _ = self.framework.run_pre_filter_plugins(state, pod)
@@ -68,7 +68,7 @@ class Stage:
     def verdicts(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo] | None = None
     ) -> dict[str, Status]:
-        """The statuses of filter for the nodes (None: all); empty if pre_filter skipped it."""
+        """Return the statuses of filter for the nodes (None: all); empty if pre_filter skipped it."""
         if self.name in state.skip_filter_plugins:
             return {}
         nodes = self.nodes if nodes is None else nodes
@@ -79,13 +79,13 @@ class Stage:
         return [info for info in self.nodes if info.name not in verdicts or verdicts[info.name].is_success]
 
     def begin_scoring(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
-        """Run pre_score; False if the plugin doesn't score."""
+        """Run pre_score; return False if the plugin doesn't score."""
         self.hooks.status("pre_score", state.clone(), pod, nodes)
         status = self.framework.run_pre_score_plugins(state, pod, nodes)
         return status.is_success and bool(nodes) and self.name not in state.skip_score_plugins
 
     def place(self, pod: Pod) -> Placed | None:
-        """Choose the first feasible node; None if there is none."""
+        """Choose the first feasible node; return None if there is none."""
         state = self.begin(pod)
         nodes = [] if state is None else self.feasible(state, pod)
         if state is None or not nodes:
@@ -95,7 +95,7 @@ class Stage:
         return Placed(pod.bound_to(nodes[0].name), nodes[0].name, state)
 
     def reserve(self, pod: Pod) -> Placed | None:
-        """Choose a node and reserve; None, after unreserve, if either fails."""
+        """Choose a node and reserve; return None, after unreserve, if either fails."""
         placed = self.place(pod)
         if placed is None:
             return None
@@ -113,7 +113,7 @@ class Stage:
         return status
 
     def hold(self, pod: Pod) -> Placed | None:
-        """Choose a node, reserve and permit; None, after unreserve, if one of them fails."""
+        """Choose a node, reserve and permit; return None, after unreserve, if one of them fails."""
         placed = self.reserve(pod)
         if placed is not None:
             status = self.permit(placed)
@@ -129,7 +129,7 @@ class Stage:
     # Observations
 
     def answers(self, pod: Pod) -> dict[str, object]:
-        """All answers of the plugin for a pod, up to scores."""
+        """Return all answers of the plugin for a pod, up to scores."""
         found: dict[str, object] = {"pre_enqueue": _brief(self.hooks.status("pre_enqueue", pod))}
         answer = self.hooks.pre_filter(CycleState(), pod, self.nodes)
         found["pre_filter"] = _brief(answer) if isinstance(answer, Status) else answer
@@ -147,7 +147,7 @@ class Stage:
         return found
 
     def books(self) -> dict[str, object]:
-        """What the plugin has reserved for pods, as far as its answers for further pods show it."""
+        """Return the plugin's reservations for pods, as far as its answers for further pods show them."""
         found: dict[str, object] = {}
         reserved: list[Placed] = []
         for pod in self.pods:
@@ -162,7 +162,7 @@ class Stage:
         return found
 
     def surroundings(self) -> Mapping[str, object]:
-        """Everything that filters and scores must not change, by name; to be compared with a later result."""
+        """Return everything that filters and scores must not change, by name; to be compared with a later result."""
         table = self.snapshot.table
         return {
             "the order of the snapshot's nodes": [id(info) for info in self.nodes],
@@ -180,7 +180,7 @@ class Stage:
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
-    """The name of the first difference; empty if there is none."""
+    """Return the name of the first difference; empty if there is none."""
     return next((name for name in (*before, *after) if before.get(name) != after.get(name)), "")
 
 

@@ -1,4 +1,4 @@
-"""The plugin under test, as its author describes it, and how checks are run."""
+"""The plugin under test, as its author describes it, and the running of checks."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ class Subject:
     """The number of generated clusters for each check."""
 
     def pods(self) -> SearchStrategy[Pod]:
-        """Pods, both pending and bound; names, uids and nodes are replaced."""
+        """Return the strategy of pods, both pending and bound; names, uids and nodes are replaced."""
         from kschedfw.testing import strategies
 
         return strategies.pods("pod")
 
     def nodes(self) -> SearchStrategy[Node]:
-        """Nodes; their names are replaced, also in labels that have the name."""
+        """Return the strategy of nodes; their names are replaced, also in labels that have the name."""
         from kschedfw.testing import strategies
 
         return strategies.nodes("node")
 
     def __init_subclass__(cls) -> None:
-        """Leave out the tests of hooks that the plugin doesn't have."""
+        """Remove the tests of hooks that the plugin doesn't have."""
         super().__init_subclass__()
         if not hasattr(cls, "plugin"):
             return
@@ -97,8 +97,9 @@ class Subject:
 
     @property
     def _refusal(self) -> KschedfwError | None:
-        """The error of making a framework with the plugin and its arguments, without which no check can run; None
-        without an error.
+        """Return the error of making a framework with the plugin and its arguments; None without an error.
+
+        No check can run with such an error.
         """
         try:
             self._framework().close()
@@ -119,7 +120,7 @@ class Subject:
         return _name_of(self.plugin)
 
     def _profile(self, *more: str) -> Profile:
-        """The plugin, those that it needs, and these."""
+        """Return a profile of the plugin, the plugins that it needs, and these."""
         return Profile(
             [self._name, *map(_name_of, self.other_plugins), *more],
             args={} if self.args is None else {self._name: self.args},
@@ -188,7 +189,7 @@ class Subject:
 
 @attrs.frozen
 class Ingredients:
-    """The nodes and pods of which a world has copies."""
+    """The nodes and pods that a world has copies of."""
 
     seed: int
     nodes: Sequence[Node]
@@ -198,12 +199,12 @@ class Ingredients:
         return World(Random(self.seed), self.nodes, self.pods)
 
     def fewer(self) -> Iterator[Ingredients]:
-        """The same with only one of the nodes, and one of the pods."""
+        """Yield the same ingredients with only one of the nodes, and one of the pods."""
         for node, pod in itertools.product(self.nodes, self.pods):
             yield Ingredients(self.seed, [node], [pod])
 
     def __str__(self) -> str:
-        """The manifests, without defaults."""
+        """Return the manifests, without defaults."""
         lines = "".join(f"\n  {json.dumps(to_manifest(each))}" for each in (*self.nodes, *self.pods))
         return f"in a cluster whose nodes and pods are like these:{lines}"
 
@@ -226,7 +227,7 @@ def _name_of(plugin: type[AnyPlugin] | str) -> str:
 
 
 def _checks(cls: type[Subject]) -> Iterator[tuple[str, Callable[..., None]]]:
-    """The checks that are limited to certain hooks, by name."""
+    """Yield the checks that are limited to certain hooks, by name."""
     checks: dict[str, Callable[..., None]] = {}
     for base in cls.__mro__:
         for name, value in vars(base).items():

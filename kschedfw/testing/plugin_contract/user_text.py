@@ -24,9 +24,7 @@ _ANNOTATIONS: Final = (*_LABELS, "-1", "-Infinity", "1 Gi", "{", "[]", "null", "
 
 
 class UserTextChecks(Subject):
-    """Finds the labels and annotations that the plugin reads by recording look-ups, and sets them to arbitrary
-    texts.
-    """
+    """Checks with arbitrary texts in the labels and annotations that the plugin reads, found by recording look-ups."""
 
     def test_nothing_that_users_write_makes_a_hook_raise(self) -> None:
         def check(new_stage: Callable[[], Stage]) -> None:
@@ -86,7 +84,7 @@ def _objects(stage: Stage) -> list[Node | Pod]:
 
 
 def _saying(text: str, keys: Collection[str], obj: Node | Pod) -> Node | Pod:
-    """The object with this text in all annotations with these keys, and in labels if it is a valid value."""
+    """Return the object with this text in all annotations with these keys, and in labels if it is a valid value."""
     written = dict.fromkeys(keys, text)
     return _with(obj, lambda texts: FrozenDict({**texts, **written}), labels=text in _LABELS)
 

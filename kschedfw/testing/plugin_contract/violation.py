@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 class ContractViolation(AssertionError):
-    """A plugin violates the contract; the text says what is wrong, and how to correct it."""
+    """The error of a plugin that violates the contract; says what is wrong, and how to correct it."""
 
     def __init__(self, wrong: str, remedy: str) -> None:
         super().__init__(f"{wrong}\n  → {remedy}")

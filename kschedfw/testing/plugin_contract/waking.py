@@ -17,7 +17,7 @@ _PODS = 8
 
 
 class WakingChecks(Subject):
-    """Lets pods come to a scheduler with the plugin, in a cluster whose nodes, pods and `objects` change."""
+    """Checks with pods that come to a scheduler with the plugin, while nodes, pods and `objects` change."""
 
     gaps: ClassVar[Sequence[Gap]] = ()
     """Events that the plugin passes over knowingly, although they may help a pod that it refused."""
@@ -45,14 +45,17 @@ class WakingChecks(Subject):
         self._in_worlds(check)
 
     def _hooks(self) -> set[str]:
-        """The hooks of all plugins of the profile."""
+        """Return the hooks of all plugins of the profile."""
         framework = self._framework()
         found = {hook for plugin in framework.plugins for hook in framework.hooks_of(plugin)}
         framework.close()
         return found
 
     def _scene(self, world: World) -> Scene:
-        """The world's nodes and pods; each of `objects` may be gone, or have the content of another one of its kind."""
+        """Return the world's nodes and pods, and `objects`, each of which may be gone or changed.
+
+        A changed object has the content of another one of its kind.
+        """
         things: list[Thing] = list(world.states())
         always: list[Named] = []
         for obj in self.objects:

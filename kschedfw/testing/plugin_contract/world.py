@@ -29,14 +29,17 @@ class World:
         self._bring_along()
 
     def objects(self) -> Iterator[Node | Pod]:
-        """The nodes, and the pods on them."""
+        """Yield the nodes, and the pods on them."""
         for info in self._infos.values():
             yield info.node
         for info in self._infos.values():
             yield from (each.pod for each in info.pods)
 
     def pending(self) -> Iterator[Pod]:
-        """Pending pods, of which some have equal signatures: each is a copy of one of a few, or a mixture of two."""
+        """Yield pending pods, of which some have equal signatures.
+
+        Each is a copy of one of a few pods, or a mixture of two.
+        """
         for _ in range(3):
             pod, other = (self.random.choice(self._pods) for _ in range(2))
             if self.random.randint(0, 1):
@@ -47,7 +50,7 @@ class World:
             yield self._new(pod, "")
 
     def states(self) -> Iterator[Sequence[Node | Pod]]:
-        """Two nodes, each in the states of a few, and pods on them, each with the labels of a few."""
+        """Yield two nodes, each in the states of a few, and pods on them, each with the labels of a few."""
         hosts = ("node-0", "node-1")
         for name in hosts:
             yield [self._node(name) for _ in self._nodes]
@@ -56,7 +59,7 @@ class World:
             yield [pod.with_metadata(attrs.evolve(pod.metadata, labels=each.labels)) for each in self._pods]
 
     def rows(self) -> Sequence[int]:
-        """All rows in order, or some of them in any order; int64 of shape (k,)."""
+        """Return all rows in order, or some of them in any order; int64 of shape (k,)."""
         rows = list(range(len(self.snapshot)))
         if self.random.randint(0, 2):
             return rows
