@@ -1,9 +1,9 @@
-"""A plugin for mypy that finds hooks which don't fit their hookspecs: `plugins = ["kschedfw.mypy"]` in its settings.
+"""A plugin for mypy that finds hooks that don't fit their hookspecs: `plugins = ["kschedfw.mypy"]` in its settings.
 
-It finds while typing what a Framework refuses when it is made: a hook that doesn't exist or isn't marked, an argument
-that the hook hasn't got or that has another type, a result of another type, `async def`, a missing `self`, an option of
-pluggy's that has no effect. The methods `evidence` and `sign` are looked at in classes that have a hook. Types are
-compared by mypy's rules. All errors have the code `kschedfw`.
+It finds what a Framework refuses at run time: a hook that doesn't exist or isn't marked, an argument that the
+hook doesn't have or that has another type, a result of another type, `async def`, a missing `self`, an option
+of pluggy's that has no effect. The methods `evidence` and `sign` are checked in classes that have a hook. Types
+are compared by mypy's rules. All errors have the code `kschedfw`.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ Problem = tuple[str, Context]
 
 
 def plugin(version: str) -> type[Plugin]:  # noqa: ARG001  # mypy calls it with its version
-    """What mypy asks a plugin's module for."""
+    """Return the class of the plugin; mypy calls this by name."""
     return HookChecker
 
 
 class HookChecker(Plugin):
-    """Checks every method that is marked `@hookimpl`; of `@hookimpl(…)` the options alone."""
+    """A check of every method that is marked `@hookimpl`; of `@hookimpl(…)` only the options."""
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
-        """The hookspecs, and what is asked besides them, for every file that may have a hook."""
+        """Return the hookspecs and the classes with other checked methods, for every file that may have a hook."""
         names = {name for each in file.imports for name in _imported(each)}
         if file.fullname in _SPECIFYING or not any(name.partition(".")[0] == "kschedfw" for name in names):
             return []
         return [(_PRIORITY, module, _FROM_HERE) for module in _SPECIFYING]
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
-        """To look at what a marker of pluggy is put on: kschedfw's, or another project's."""
+        """Return the check of methods marked by kschedfw's marker, or another project's."""
         is_marker = fullname.startswith("pluggy.") and fullname.endswith(".HookimplMarker.__call__")
         return _look if is_marker else None
 
     def get_customize_class_mro_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
-        """To find hooks that nobody marked; of classes this is the only place where mypy asks about each."""
+        """Return the search for unmarked hooks; mypy offers no other place that sees each class."""
         return None if fullname.startswith("builtins.") else self._find_unmarked
 
     def _find_unmarked(self, context: ClassDefContext) -> None:
@@ -119,7 +119,7 @@ def _look(context: MethodContext) -> Type:
 
 
 def _problems_of_class(marked: Decorator, checker: TypeChecker) -> Iterator[Problem]:
-    """Problems of `evidence` and `sign`, which nothing marks; told at the first hook of their class."""
+    """Yield problems of the unmarked `evidence` and `sign`, reported at the first hook of their class."""
     info = marked.func.info
     if not info or next(filter(_is_marked, info.defn.defs.body), None) is not marked:
         return
@@ -132,7 +132,7 @@ def _problems_of_class(marked: Decorator, checker: TypeChecker) -> Iterator[Prob
 def _type_of_method(
     module: str, owner: str, method: str, modules: Mapping[str, MypyFile]
 ) -> CallableType | None:
-    """The type of a method of a class, without self."""
+    """Return the type of a method of a class, without self."""
     symbol = modules[module].names.get(owner) if module in modules else None
     found = (
         symbol.node.names.get(method) if symbol is not None and isinstance(symbol.node, TypeInfo) else None
@@ -154,7 +154,7 @@ def _has(decorators: Iterable[Expression], name: str) -> bool:
 
 
 def _specs(modules: Mapping[str, MypyFile]) -> Mapping[str, CallableType]:
-    """The types of the hookspecs."""
+    """Return the types of the hookspecs."""
     found: dict[str, CallableType] = {}
     file = modules.get(_HOOKSPECS)
     for name, symbol in ({} if file is None else file.names).items():

@@ -1,4 +1,4 @@
-"""The objects that are scheduled, and how they are read from manifests.
+"""The objects that are scheduled, and their reading from manifests.
 
 The names are in `__init__.pyi`; a name's module is imported when the name is first used.
 """

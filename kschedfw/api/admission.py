@@ -1,7 +1,7 @@
-"""What an API server does to new pods before it stores them: its admission plugins that matter to scheduling.
+"""The API server's admission plugins that matter to scheduling: they change or refuse new pods.
 
-Manifests are what users write; these plugins change what the scheduler gets to see. Of those that an API server of
-v1.36 enables by default, and in its order:
+Manifests are what users write; these plugins change what the scheduler gets to see. Of those that an API server
+of v1.36 enables by default, and in its order:
 
 * LimitRanger, Priority, DefaultTolerationSeconds and RuntimeClass change a pod;
 * LimitRanger, RuntimeClass and ResourceQuota refuse a pod, after it has been changed and validated.
@@ -51,7 +51,7 @@ class RefusedPod:
 
     Attributes:
         pod: its key.
-        reason: why, without the pod's name: `exceeded quota: …`.
+        reason: the reason, without the pod's name: `exceeded quota: …`.
         message: the API server's whole message, with the pod's name.
     """
 
@@ -65,13 +65,13 @@ class RefusedPod:
 
 @attrs.frozen
 class AdmissionOutcome:
-    """What admission did.
+    """The results of admission.
 
     Attributes:
-        admitted: how many new pods are created.
-        refused: the pods that aren't, in their order.
-        changed: how many pods LimitRanger and RuntimeClass changed, by plugin.
-        unknown_runtime_classes: RuntimeClasses that aren't known, with how many pods name them. An API server would
+        admitted: the number of new pods that are created.
+        refused: the refused pods, in their order.
+        changed: the number of pods that LimitRanger and RuntimeClass changed, by plugin.
+        unknown_runtime_classes: unknown RuntimeClasses, with the number of pods that name them. An API server would
             refuse these pods; here they are created without the overhead, since manifests seldom are a whole cluster.
     """
 
@@ -82,7 +82,7 @@ class AdmissionOutcome:
 
 
 class _Refused(Exception):
-    """A plugin, or validation, refuses the pod; the text says why."""
+    """The refusal of a pod by a plugin, or by validation; the text says why."""
 
     kind = 'pods "{}" is forbidden: '
     """How the message of the API server begins, with a gap for the name."""
@@ -94,7 +94,7 @@ class _Invalid(_Refused):
 
 @attrs.frozen
 class _NewSpec:
-    """A spec as admission makes it, and by which plugins it differs; or why it is refused, and how that begins."""
+    """A spec after admission, and the plugins that changed it; or the reason of its refusal, with its prefix."""
 
     spec: PodSpec
     changed_by: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class _NewSpec:
 
 
 class Admission:
-    """Admits pods, one after the other, under the policies of a cluster."""
+    """The admission of pods, one after the other, under the policies of a cluster."""
 
     def __init__(self, objects: Iterable[Named]) -> None:
         self._limit_ranges: defaultdict[str, list[LimitRange]] = defaultdict(list)
@@ -130,13 +130,13 @@ class Admission:
 
     @property
     def outcome(self) -> AdmissionOutcome:
-        """What was done so far."""
+        """The results so far."""
         unknown = FrozenDict(sorted(self._unknown_runtime_classes.items()))
         changed = FrozenDict(sorted(self._changed.items()))
         return AdmissionOutcome(self._admitted, tuple(self._refused), changed, unknown)
 
     def count(self, pod: Pod) -> Pod:
-        """A pod that exists already: it uses quotas. It gets a priority if it has none."""
+        """Count an existing pod in its quotas. Return it, with a priority if it had none."""
         for quota in self._quotas.get(pod.namespace, ()):
             if quota.counts(pod):
                 quota.add(pod)
@@ -144,7 +144,7 @@ class Admission:
         return pod if spec is pod.spec else attrs.evolve(pod, spec=spec)
 
     def admit(self, pod: Pod) -> Pod | None:
-        """A new pod as it is stored; None if it is refused, which `outcome` then tells."""
+        """Return a new pod as it is stored; None if it is refused, which `outcome` then reports."""
         new = self._spec(pod)
         pod = Pod(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):
@@ -157,7 +157,7 @@ class Admission:
         return pod
 
     def _charge(self, pod: Pod) -> str:
-        """Count the pod in its quotas, or in none of them if one refuses it; returns why, or an empty text."""
+        """Count the pod in all its quotas, or in none if one refuses it. Return the reason; empty if it is counted."""
         counting = [quota for quota in self._quotas.get(pod.namespace, ()) if quota.counts(pod)]
         for quota in counting:
             if reason := quota.refusal(pod):
@@ -202,7 +202,7 @@ class Admission:
 
 
 def _aggregate(reasons: Iterable[str]) -> str:
-    """Several errors as one text, without those that repeat another (apimachinery `errors.NewAggregate`)."""
+    """Return several errors as one text, without repetitions (apimachinery `errors.NewAggregate`)."""
     distinct = list(dict.fromkeys(reasons))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
@@ -220,7 +220,7 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 
 
 def _of_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
-    """The spec with the class's overhead, node selector and tolerations; itself if the class adds nothing."""
+    """Return the spec with the class's overhead, node selector and tolerations; itself if the class adds nothing."""
     overhead = runtime_class.overhead.pod_fixed if runtime_class.overhead is not None else EMPTY
     if spec.overhead and spec.overhead != overhead:
         if runtime_class.overhead is None:

@@ -51,7 +51,7 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class NodeAffinity:
-    """Which nodes a pod requires, and which it prefers (core/v1 NodeAffinity)."""
+    """The nodes that a pod requires, and those that it prefers (core/v1 NodeAffinity)."""
 
     required: NodeSelector | None = attrs.field(
         default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
@@ -115,7 +115,7 @@ class UnsatisfiableAction(StrEnum):
 
 
 class NodeInclusionPolicy(StrEnum):
-    """Whether a spread constraint leaves out nodes that the pod's affinity or taints rule out (core/v1)."""
+    """Whether a spread constraint ignores nodes that the pod's affinity or taints rule out (core/v1)."""
 
     HONOR = "Honor"
     IGNORE = "Ignore"
@@ -123,7 +123,7 @@ class NodeInclusionPolicy(StrEnum):
 
 @attrs.frozen(cache_hash=True)
 class TopologySpreadConstraint:
-    """How evenly matching pods must be spread over the values of a node label (core/v1 TopologySpreadConstraint)."""
+    """The constraint on spreading matching pods over the values of a node label (core/v1 TopologySpreadConstraint)."""
 
     max_skew: int
     topology_key: str

@@ -1,8 +1,9 @@
-"""Gives objects other names, such that decisions about them stay the same.
+"""Renaming of objects such that decisions about them stay the same.
 
-What users choose becomes `node-1`, `pod-2`, `value-3`: the same text always the same, so that everything that refers to
-something still does. What Kubernetes and vendors give a meaning stays: keys of `kubernetes.io` and `k8s.io`, resources,
-drivers, devices' attributes and the expressions about them, amounts, times, numbers, conditions, schedulers' names.
+Texts that users choose become `node-1`, `pod-2`, `value-3`: equal texts get the same name, so that references
+stay intact. Texts that Kubernetes and vendors give a meaning are kept: keys of `kubernetes.io` and `k8s.io`,
+resources, drivers, devices' attributes and the expressions about them, amounts, times, numbers, conditions,
+schedulers' names.
 """
 
 from __future__ import annotations
@@ -96,11 +97,11 @@ _KEPT_TEXTS: Final = frozenset(
 
 
 class Anonymizer:
-    """Renames objects one after the other; what it has called something once, it calls that for ever.
+    """A renamer of objects. A text keeps its new name for the life of the object.
 
-    With a `secret`, of up to 64 bytes, a name is `n` and a keyed hash of what it stands for: the same in every process
-    with that secret, and in memory that doesn't grow with the number of names. Keep the secret apart from the objects:
-    with it, a guess of what a name stands for can be checked.
+    With a `secret`, of up to 64 bytes, a name is `n` and a keyed hash of the text: the same in every process
+    with that secret, and in memory that doesn't grow with the number of names. Keep the secret apart from the
+    objects: with it, a guess of the original text can be checked.
     """
 
     def __init__(self, secret: bytes = b"") -> None:
@@ -110,7 +111,7 @@ class Anonymizer:
         self._counts: Counter[str] = Counter()
 
     def anonymized(self, objects: Iterable[Named]) -> Iterator[Named]:
-        """The objects under other names, in their order."""
+        """Yield the objects under other names, in their order."""
         everything = list(objects)
         for obj in everything:
             self._name(obj)
@@ -118,12 +119,12 @@ class Anonymizer:
             yield self._renamed(obj)
 
     def manifest(self, obj: Named) -> dict[str, Any]:
-        """The manifest of an object under another name."""
+        """Return the manifest of an object under another name."""
         self._name(obj)
         return self._map("", to_manifest(obj))
 
     def _name(self, obj: Named) -> None:
-        """Choose the names of objects before those of anything else, so that they tell what they are names of."""
+        """Choose the names of objects before all other texts, so that a name shows the object's kind."""
         kind = obj.kind.name if isinstance(obj, CustomObject | CustomResource) else KIND_OF[type(obj)].name
         if _is_kept(obj.name):
             return
@@ -177,7 +178,7 @@ class Anonymizer:
 
 
 def _own_claims(obj: Named) -> Iterator[tuple[str, str]]:
-    """The names of a pod and of its volume for each claim that the pod owns, as far as the object tells."""
+    """Yield the names of a pod and of its volume for each claim that the pod owns, as far as the object has them."""
     if isinstance(obj, Pod):
         yield from ((obj.name, volume.name) for volume in obj.spec.volumes if volume.ephemeral is not None)
     elif isinstance(obj, PersistentVolumeClaim):
@@ -200,5 +201,5 @@ def _is_kept(text: str) -> bool:
 
 
 def _with_tag(image: str) -> str:
-    """As ImageLocality compares images."""
+    """Return the image's name with a tag, as ImageLocality compares images."""
     return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image

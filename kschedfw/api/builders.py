@@ -1,7 +1,7 @@
 """Fluent builders: `make_pod("web").requests(cpu="1").build()`.
 
-A builder writes a manifest and loads it. So the object is the same as from that manifest in a file, API defaults
-included.
+A builder writes a manifest and loads it. So the object is the same as from that manifest in a file, with the
+API's defaults.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Builder:
         return self
 
     def manifest(self) -> Manifest:
-        """The manifest so far, as a copy."""
+        """Return a copy of the manifest so far."""
         return copy.deepcopy(self._manifest)
 
     def _spec(self, field: str, value: object) -> Self:
@@ -213,10 +213,10 @@ class PodBuilder(_Builder):
         return self
 
     def build(self, *, check: bool = True) -> Pod:
-        """The pod; without `check` one that the API server would refuse may be made, too.
+        """Return the pod; without `check`, also one that the API server would refuse.
 
         Raises:
-            ManifestError: what was put together is no valid pod.
+            ManifestError: the manifest is no valid pod.
         """
         self._container()
         return pod_from_manifest(self.manifest(), check=check)
@@ -276,10 +276,10 @@ class NodeBuilder(_Builder):
         return self
 
     def build(self, *, check: bool = True) -> Node:
-        """The node; without `check` one that the API server would refuse may be made, too.
+        """Return the node; without `check`, also one that the API server would refuse.
 
         Raises:
-            ManifestError: what was put together is no valid node.
+            ManifestError: the manifest is no valid node.
         """
         return node_from_manifest(self.manifest(), check=check)
 
@@ -327,10 +327,10 @@ class VolumeBuilder(_Builder):
         return self._spec("claimRef", {**reference, "uid": uid} if uid else reference)
 
     def build(self, *, check: bool = True) -> PersistentVolume:
-        """The volume; without `check` one that the API server would refuse may be made, too.
+        """Return the volume; without `check`, also one that the API server would refuse.
 
         Raises:
-            ManifestError: what was put together is no valid volume.
+            ManifestError: the manifest is no valid volume.
         """
         volume = object_from_manifest(self.manifest(), "PersistentVolume", check=check)
         assert isinstance(volume, PersistentVolume)
@@ -367,10 +367,10 @@ class ClaimBuilder(_Builder):
         return self
 
     def build(self, *, check: bool = True) -> PersistentVolumeClaim:
-        """The claim; without `check` one that the API server would refuse may be made, too.
+        """Return the claim; without `check`, also one that the API server would refuse.
 
         Raises:
-            ManifestError: what was put together is no valid claim.
+            ManifestError: the manifest is no valid claim.
         """
         claim = object_from_manifest(self.manifest(), "PersistentVolumeClaim", check=check)
         assert isinstance(claim, PersistentVolumeClaim)
@@ -393,7 +393,7 @@ class PodGroupBuilder(_Builder):
         return self
 
     def gang(self, min_count: int) -> Self:
-        """Let members run only if at least so many of them can."""
+        """Let members run only if at least this number of them can."""
         return self._spec("schedulingPolicy", {"gang": {"minCount": min_count}})
 
     def topology(self, key: str) -> Self:
@@ -408,10 +408,10 @@ class PodGroupBuilder(_Builder):
         return self._spec("disruptionMode", "PodGroup")
 
     def build(self, *, check: bool = True) -> PodGroup:
-        """The group; without `check` one that the API server would refuse may be made, too.
+        """Return the group; without `check`, also one that the API server would refuse.
 
         Raises:
-            ManifestError: what was put together is no valid group.
+            ManifestError: the manifest is no valid group.
         """
         group = object_from_manifest(self.manifest(), "PodGroup", check=check)
         assert isinstance(group, PodGroup)

@@ -12,7 +12,7 @@ from kschedfw.api.selectors import LabelSelector
 
 @attrs.frozen
 class VolumeResourceRequirements:
-    """How large a volume must be at least (`requests["storage"]`), and may be at most."""
+    """The size limits of a volume: at least `requests["storage"]`, at most the limit."""
 
     requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)

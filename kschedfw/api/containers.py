@@ -19,7 +19,7 @@ class Protocol(StrEnum):
 
 
 class RestartPolicy(StrEnum):
-    """When the kubelet starts containers again (core/v1 RestartPolicy)."""
+    """The rule for restarting containers (core/v1 RestartPolicy)."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -46,14 +46,14 @@ class ResourceRequirements:
 
 
 class RestartRuleAction(StrEnum):
-    """What a restart rule does (core/v1 ContainerRestartRuleAction)."""
+    """The action of a restart rule (core/v1 ContainerRestartRuleAction)."""
 
     RESTART = "Restart"
     RESTART_ALL_CONTAINERS = "RestartAllContainers"
 
 
 class ExitCodesOperator(StrEnum):
-    """How an exit code is compared with those of a rule (core/v1 ContainerRestartRuleOnExitCodesOperator)."""
+    """The comparison of an exit code with those of a rule (core/v1 ContainerRestartRuleOnExitCodesOperator)."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -88,7 +88,7 @@ class Container:
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether this, as an init container, keeps running beside the main containers."""
+        """Whether this init container keeps running beside the main containers."""
         return self.restart_policy is RestartPolicy.ALWAYS
 
 

@@ -1,7 +1,8 @@
-"""Between manifests (plain dicts, lists and scalars) and the attrs classes of this package.
+"""Conversion between manifests (plain dicts, lists and scalars) and the attrs classes of this package.
 
-There are two converters. The fast one stops at the first error; then the thorough one reads the same manifest again
-and collects all errors with their paths. Nearly all manifests are valid, so loading is as fast as the fast one.
+There are two converters. The fast one stops at the first error; then the thorough one reads the same manifest
+again and collects all errors with their paths. Nearly all manifests are valid, so loading is as fast as the
+fast one.
 
 As in Kubernetes' decoding: keys are camelCase, unknown keys are ignored, null means absent, and a scalar of the
 wrong type is an error, never converted: a label `yes` without quotes is a boolean, and refused.
@@ -61,12 +62,12 @@ def structure(manifest: object, cls: type[T]) -> T:
 
 
 def unstructure(value: Any) -> Any:
-    """The manifest of an attrs object, without fields that have their defaults."""
+    """Return the manifest of an attrs object, without fields that have their defaults."""
     return _QUICK.unstructure(value)
 
 
 def json_name(attribute: attrs.Attribute[Any]) -> str:
-    """The key in a manifest: `hostPort` for `host_port`, unless the field says otherwise."""
+    """Return the key in a manifest: `hostPort` for `host_port`, unless the field's metadata has another."""
     if "json" in attribute.metadata:
         return str(attribute.metadata["json"])
     head, *rest = attribute.name.split("_")
@@ -166,7 +167,7 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
 
 
 def _label_selector_hook(converter: cattrs.Converter) -> Callable[[object, object], LabelSelector]:
-    """Name only the operators of label selectors in errors; node selectors have two more."""
+    """Return a hook whose errors only name the operators of label selectors; node selectors have two more."""
     read = _class_hook(LabelSelector, converter)
 
     def hook(value: object, _type: object) -> LabelSelector:

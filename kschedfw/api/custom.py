@@ -25,8 +25,8 @@ _HEAD: Final = ("apiVersion", "kind", "metadata")
 class CustomKind:
     """A kind that isn't Kubernetes' own, such as PodGroup of `scheduling.x-k8s.io/v1alpha1`.
 
-    Each version counts as a kind of its own, since objects aren't converted. `str` gives what kube-scheduler calls it
-    in events: `podgroups.v1alpha1.scheduling.x-k8s.io`.
+    Each version counts as a kind of its own, since objects aren't converted. `str` returns kube-scheduler's
+    name for it in events: `podgroups.v1alpha1.scheduling.x-k8s.io`.
     """
 
     api_version: str
@@ -39,7 +39,7 @@ class CustomKind:
 
 
 def plural_of(kind: str) -> str:
-    """A kind's plural, as Kubernetes guesses it (`UnsafeGuessKindToResource`): `podgroups` for PodGroup."""
+    """Return a kind's plural, as Kubernetes guesses it (`UnsafeGuessKindToResource`): `podgroups` for PodGroup."""
     name = kind.lower()
     if name.endswith("s"):
         return f"{name}es"
@@ -50,7 +50,7 @@ def plural_of(kind: str) -> str:
 class CustomObject(Named):
     """An object of a custom kind, unparsed: `content` is the manifest without apiVersion, kind and metadata.
 
-    Whether the kind is namespaced isn't known, so no namespace and `default` count as the same.
+    It isn't known whether the kind is namespaced, so no namespace and `default` count as the same.
     """
 
     kind: CustomKind
@@ -72,11 +72,11 @@ def custom_key(kind: CustomKind, key: str) -> str:
 
 
 class MissingKindError(KschedfwError, AttributeError):
-    """A CustomResource class has no `kind`."""
+    """The error of a CustomResource class without `kind`."""
 
 
 class _NoKind:
-    """The `kind` of a class that sets none: reading it raises MissingKindError."""
+    """The `kind` of a class that sets none. Reading it raises MissingKindError."""
 
     def __get__(self, obj: object, owner: type) -> CustomKind:
         raise MissingKindError(
@@ -112,7 +112,7 @@ class CustomResource(Named):
             )
 
     def validate(self) -> Iterator[FieldError]:
-        """Errors of an object whose fields all have the right types."""
+        """Yield errors of an object whose fields all have the right types."""
         yield from ()
 
     @classmethod
@@ -146,14 +146,14 @@ class CustomResource(Named):
         raise ManifestError(errors, f"{cls.kind.name} {metadata.key}")
 
     def as_custom_object(self) -> CustomObject:
-        """The same object in the form in which a cluster stores it."""
+        """Return the object in the form in which a cluster stores it."""
         manifest = unstructure(self)
         manifest.pop("metadata", None)
         return CustomObject(self.kind, self.metadata, _frozen_map(manifest))
 
 
 def read_custom_object(manifest: Mapping[str, Any], ordinal: int = 0) -> CustomObject:
-    """Read a manifest with kind and apiVersion; `ordinal` makes a name of a `generateName`.
+    """Read a manifest with kind and apiVersion; `ordinal` completes a `generateName`.
 
     Raises:
         ManifestError: the metadata has wrong types; nothing else is checked.

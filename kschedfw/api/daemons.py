@@ -1,4 +1,4 @@
-"""DaemonSets: which nodes get a pod, and the affinity of the pod to its node (the DaemonSet controller's rules)."""
+"""DaemonSets: the nodes that get a pod, and the affinity of the pod to its node (the DaemonSet controller's rules)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IN_HOST_NETWORK: Final = (_tolerate("network-unavailable", TaintEffect.NO_SCHED
 def pods_of_daemon_set(
     daemon_set: DaemonSet, nodes: Iterable[Node], owners: Owners, revision: str
 ) -> Iterator[Pod]:
-    """The pods that are missing: one for each eligible node that has none."""
+    """Yield the missing pods: one for each eligible node without one."""
     template = daemon_set.spec.template
     if template is None:
         return
@@ -74,7 +74,7 @@ def _is_eligible(node: Node, spec: PodSpec) -> bool:
 
 
 def _tied_to(name: str, spec: PodSpec) -> PodSpec:
-    """The spec with required affinity to this node instead of the template's."""
+    """Return the spec with required affinity to this node instead of the template's."""
     term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (name,)),))
     affinity = spec.affinity.node_affinity or NodeAffinity()
     affinity = attrs.evolve(affinity, required=NodeSelector((term,)))
@@ -82,7 +82,7 @@ def _tied_to(name: str, spec: PodSpec) -> PodSpec:
 
 
 def _node_of(pod: Pod) -> str:
-    """The node that a daemon's pod is on, or is meant for."""
+    """Return the node that a daemon's pod is on, or is meant for."""
     affinity = pod.spec.affinity.node_affinity
     if not pod.node_name and affinity is not None and affinity.required is not None:
         for term in affinity.required.node_selector_terms:

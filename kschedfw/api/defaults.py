@@ -72,7 +72,7 @@ def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> Ob
 
 
 def _uid(name: str) -> str:
-    """The text of `uuid.uuid5`, which takes four times as long: every object of a large file gets one."""
+    """Return the text of `uuid.uuid5`, which takes four times as long: every object of a large file gets one."""
     digest = _UIDS.copy()
     digest.update(name.encode())
     text = digest.hexdigest()
@@ -81,7 +81,7 @@ def _uid(name: str) -> str:
 
 
 def default_node(node: Node) -> Node:
-    """Allocatable amounts default to the capacity."""
+    """Set the allocatable amounts to the capacity if there are none."""
     if node.status.allocatable or not node.status.capacity:
         return node
     return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=node.status.capacity))
@@ -96,7 +96,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
 
 
 def default_claim(claim: ResourceClaim) -> ResourceClaim:
-    """Requests ask for one device by default."""
+    """Set the count of requests without one to one device."""
     return attrs.evolve(claim, spec=_with_counts(claim.spec))
 
 
@@ -133,7 +133,10 @@ def _counted(request: _Counted) -> _Counted:
 
 
 def default_selector(workload: Named) -> Named:
-    """Without a selector, a ReplicationController (and a workload of an old API version) selects its template."""
+    """Set the selector of a workload without one to its template's labels.
+
+    That is a ReplicationController, or a workload of an old API version.
+    """
     match workload:
         case ReplicationController(spec=spec) if spec.template is not None and not spec.selector:
             spec = attrs.evolve(spec, selector=spec.template.metadata.labels)
@@ -247,7 +250,7 @@ def _merge_into_constraint(
 def _merged(
     selector: LabelSelector | None, keys: Iterable[str], operator: Operator, labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """`selector` with a requirement that has the pod's value for each of `keys`, unless it has that already."""
+    """Return `selector` with a requirement of the pod's value for each of `keys`, unless it has that already."""
     if selector is None:
         return None  # it matches nothing, with or without keys
     wanted = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
@@ -277,9 +280,10 @@ class Priorities:
         self._default = default.name if default is not None else ""
 
     def applied(self, spec: PodSpec) -> PodSpec:
-        """The spec with the priority and preemption policy of its class.
+        """Return the spec with the priority and preemption policy of its class.
 
-        One that has a priority is left alone. One whose class isn't known stays without priority, which counts as 0.
+        A spec with a priority is unchanged. If the class isn't known, the spec stays without priority, which
+        counts as 0.
         """
         if spec.priority is not None:
             return spec

@@ -96,7 +96,7 @@ class CapacityRange:
 
 @attrs.frozen
 class CapacityPolicy:
-    """How requests for a shared device's capacity are answered (resource.k8s.io/v1 CapacityRequestPolicy)."""
+    """The policy for requests of a shared device's capacity (resource.k8s.io/v1 CapacityRequestPolicy)."""
 
     default: Quantity | None = None
     valid_values: tuple[Quantity, ...] = ()
@@ -135,7 +135,7 @@ class DeviceCounterConsumption:
 
 
 class DeviceTaintEffect(StrEnum):
-    """What a taint does to claims that don't tolerate it; `NONE` only informs."""
+    """The effect of a taint on claims that don't tolerate it; `NONE` only informs."""
 
     NO_SCHEDULE = "NoSchedule"
     NO_EXECUTE = "NoExecute"
@@ -177,7 +177,7 @@ class DeviceToleration:
 class Device:
     """A device of a node, or one that several nodes can reach (resource.k8s.io/v1 Device).
 
-    `node_name`, `node_selector` and `all_nodes` count where the slice leaves it to each device which nodes reach it.
+    `node_name`, `node_selector` and `all_nodes` only count if the slice has nodes per device.
     """
 
     name: str = ""

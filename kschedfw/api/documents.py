@@ -1,4 +1,4 @@
-"""Splits texts into documents, and reads each document as JSON or as YAML.
+"""Splitting of texts into documents, and reading of each document as JSON or YAML.
 
 A document that can't be read becomes a `Document` with a problem, and the other documents are read. The time is
 linear in the length of any text.
@@ -36,10 +36,10 @@ class Document:
     Attributes:
         number: of the document in its source, from 1.
         content: its content, as dicts, lists and scalars.
-        problem: why it can't be used; empty if it can. A document with a problem may have content.
-        item: which item of the document it is, such as `items[3]`; empty for the document itself, in which `TAKEN`
+        problem: the reason why it can't be used; empty if it can. A document with a problem may have content.
+        item: the item of the document, such as `items[3]`; empty for the document itself, in which `TAKEN`
             stands for such items.
-        end: how far the source has been read, in characters.
+        end: the number of characters of the source that are read.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Document:
 
 
 def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterator[Document]:
-    """The documents of a YAML or JSON text; those without content are counted, but left out.
+    """Yield the documents of a YAML or JSON text; empty ones are counted, but omitted.
 
     Raises:
         UnreadableError: as the pieces raise it, and where a document is larger than the limit.
@@ -60,7 +60,7 @@ def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterato
 
 @attrs.frozen
 class _Broken:
-    """Invalid JSON, and whether it may be YAML instead, since nothing before it in its part was JSON."""
+    """Invalid JSON. It may be YAML instead if nothing before it in its part was JSON."""
 
     error: DocumentError
     may_be_yaml: bool
@@ -132,7 +132,7 @@ class _Cutter:
     # --- JSON ---
 
     def _json(self, window: TextWindow, begin: int) -> Generator[Document, None, _Broken | None]:
-        """Consecutive JSON values, up to other text; `begin` is where the window was opened."""
+        """Yield consecutive JSON values, up to other text; `begin` is the position of the window's start."""
         is_first = True
         while True:
             start, taken = window.end, False
@@ -153,7 +153,7 @@ class _Cutter:
         return Document(self._number, problem=f"is not valid JSON: {json_problem(broken.error)}")
 
     def _recovered(self, part: str, line: int, begin: int, broken: _Broken) -> Iterator[Document]:
-        """The documents of a part that looks like JSON but isn't valid JSON."""
+        """Yield the documents of a part that looks like JSON but isn't valid JSON."""
         segments = _at_margin(part)
         if broken.may_be_yaml:
             # Braces also open YAML in flow style, and templates.
@@ -181,13 +181,13 @@ class _Cutter:
 
 
 def _at_margin(part: str) -> Sequence[str]:
-    """The part, split before every line but the first that begins with a brace."""
+    """Return the part, split before every line but the first that begins with a brace."""
     starts = [0, *(match.start() for match in _OBJECT_AT_MARGIN.finditer(part, 1)), len(part)]
     return [part[start:end] for start, end in pairwise(starts)]
 
 
 def looks_like_template(text: str) -> bool:
-    """Whether there is template syntax in it, outside of comments."""
+    """Whether there is template syntax in the text, outside of comments."""
     start = text.find("{{")
     while start >= 0:
         line_start = text.rfind("\n", 0, start) + 1
@@ -202,7 +202,7 @@ def looks_like_template(text: str) -> bool:
 def yaml_parts(
     pieces: Iterable[str], line: int = 1, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[tuple[int, str]]:
-    """The text between the `---`, each part with the number of its first line.
+    """Yield the texts between the `---`, each with the number of its first line.
 
     Raises:
         UnreadableError: as the pieces raise it, and where a part is larger than the limit.
@@ -224,7 +224,7 @@ def yaml_parts(
 
 
 def _whole_lines(pieces: Iterable[str], limits: Limits) -> Iterator[str]:
-    """The same text in pieces that end where a line ends."""
+    """Yield the same text in pieces that end where a line ends."""
     kept: list[str] = []
     size = 0
     for piece in pieces:
@@ -286,17 +286,17 @@ def _is_preamble(part: str) -> bool:
 
 
 def yaml_problem(error: DocumentError, first_line: int) -> str:
-    """What is wrong, with the line in the file."""
+    """Return the problem, with the line in the file."""
     return f"line {first_line + error.line}: {error.why}" if error.line >= 0 else error.why
 
 
 def json_problem(error: DocumentError) -> str:
-    """What is wrong, with the line in the file."""
+    """Return the problem, with the line in the file."""
     return f"line {error.line}: {error.why}"
 
 
 def given_twice(duplicates: Sequence[tuple[int, str]], first_line: int) -> list[str]:
-    """A message, in Kubernetes' words, for each duplicate key of an object."""
+    """Return a message, in Kubernetes' words, for each duplicate key of an object."""
     return [
         f"line {first_line + line}: key {shown(key)} already set in map"
         if line >= 0

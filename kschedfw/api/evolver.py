@@ -11,17 +11,18 @@ T = TypeVar("T")
 
 
 def evolver(cls: type[T], *changed: str) -> Callable[..., T]:
-    """Make a faster `attrs.evolve` for one class with slots and fixed fields, whose new values follow the object by
-    position.
+    """Make a faster `attrs.evolve` for one class with slots and fixed fields.
+
+    The new values follow the object by position:
 
         place = evolver(PodSpec, "node_name")
         place(spec, "node-1")
 
-    New values are taken as they are, so they must be what the fields' converters give. All fields must be arguments of
-    the constructor.
+    New values aren't converted, so they must be results of the fields' converters. All fields must be arguments
+    of the constructor.
 
-    Placing a pod takes half a dozen such copies. A constructor takes three times as long, since it sets the fields of a
-    frozen object by name and converts what is converted already; `attrs.evolve` takes longer still.
+    Placing a pod takes half a dozen such copies. A constructor takes three times as long, since it sets the
+    fields of a frozen object by name and converts values again; `attrs.evolve` takes longer still.
     """
     fields = [field.name for field in attrs.fields(cls)]  # type: ignore[arg-type]  # of attrs classes
     known: dict[str, Any] = {"cls": cls, "new": object.__new__}

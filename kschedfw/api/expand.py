@@ -1,12 +1,12 @@
-"""Creates the pods that the controllers of workloads would create.
+"""Creation of the pods that the controllers of workloads would create.
 
-`expand` takes all loaded objects, since a dump may have a workload together with some of its pods: only the missing
-ones are made. Their names are readable, and the same in every run.
+`expand` takes all loaded objects, since a dump may have a workload together with some of its pods: only the
+missing ones are made. Their names are readable, and the same in every run.
 
-`Limits.pods` bounds how many pods are made in all, since a manifest can ask for any number.
+`Limits.pods` bounds the number of pods made in all, since a manifest can ask for any number.
 
-Not done: claims from a StatefulSet's `volumeClaimTemplates`, and anything over time (rolling updates, the pods that
-a Job starts when others have finished, the Jobs of a CronJob).
+Not done: claims from a StatefulSet's `volumeClaimTemplates`, and anything over time (rolling updates, the pods
+that a Job starts when others have finished, the Jobs of a CronJob).
 """
 
 from __future__ import annotations
@@ -55,16 +55,15 @@ def expand(
     make_pods: bool = True,
     made: Counter[str] | None = None,
 ) -> Iterator[Named]:
-    """All objects in their order, with Deployments, DaemonSets and Jobs replaced by the objects that their
-    controllers create.
+    """Yield all objects in their order, with Deployments, DaemonSets and Jobs replaced by their controllers' objects.
 
-    The pods of a workload are at its position; ReplicaSets, ReplicationControllers and StatefulSets are kept, since
-    scheduling reads them, too. A workload whose pods would exceed the limit is left out, and `refuse` is called with
-    the error.
+    The pods of a workload are at its position; ReplicaSets, ReplicationControllers and StatefulSets are kept,
+    since scheduling reads them, too. A workload whose pods would exceed the limit is omitted, and `refuse` is
+    called with the error.
 
-    No pods are made for a workload that was exported from a cluster together with pods of its own: its controller had
-    made those that there were to be. Without `make_pods`, none are made for any. `made` gets the numbers of pods that
-    were made, by workload.
+    No pods are made for a workload that was exported from a cluster together with pods of its own: its
+    controller had made all its pods. Without `make_pods`, none are made for any. `made` gets the numbers of
+    pods that were made, by workload.
     """
     everything = list(objects)
     nodes = [obj for obj in everything if isinstance(obj, Node)]
@@ -103,7 +102,7 @@ def _has_its_pods(obj: Named, owners: Owners) -> bool:
 
 
 def _replaced(obj: Named, nodes: Sequence[Node], owners: Owners) -> Iterator[Named]:
-    """What stands in the place of an object: of a workload that is kept, itself; then the pods that it lacks."""
+    """Yield the replacement of an object: a kept workload itself, then its missing pods."""
     match obj:
         case Deployment():
             yield from _of_deployment(obj, owners)
@@ -122,7 +121,7 @@ def _replaced(obj: Named, nodes: Sequence[Node], owners: Owners) -> Iterator[Nam
 
 
 def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:
-    """How many pods at most a workload lacks, and which field says so."""
+    """Return an upper bound of a workload's missing pods, and the field that determines it."""
     match obj:
         case Deployment() if owners.replica_sets_of(obj):
             return 0, ""
@@ -255,7 +254,7 @@ def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
 
 
 def _indexes(text: str, number: int) -> set[int]:
-    """The numbers in `1,3-5` that are below `number`."""
+    """Return the numbers in `1,3-5` that are below `number`."""
     found: set[int] = set()
     reached = 0  # indexes are in ascending order, so lower ones add nothing
     for part in text.split(","):
@@ -272,7 +271,7 @@ def _is_index(text: str) -> bool:
 
 
 def _hash_of(template: PodTemplateSpec | None) -> str:
-    """Ten characters that differ between templates. Kubernetes' own hash depends on Go's representation of them."""
+    """Return ten characters that differ between templates. Kubernetes' hash depends on Go's representation of them."""
     text = repr(_sorted(unstructure(template))) if template is not None else ""
     number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
     letters = []
@@ -283,7 +282,7 @@ def _hash_of(template: PodTemplateSpec | None) -> str:
 
 
 def _sorted(value: object) -> object:
-    """The value with maps as sorted lists, so that the order of keys doesn't matter."""
+    """Return the value with maps as sorted lists, so that the order of keys doesn't matter."""
     if isinstance(value, Mapping):
         return sorted((str(key), _sorted(content)) for key, content in value.items())
     return [_sorted(content) for content in value] if isinstance(value, list) else value

@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 
 class ExtensionError(KschedfwError):
-    """An extension isn't installed, can't be loaded, or is offered twice; the text names the distribution."""
+    """The error of an extension that isn't installed, can't be loaded, or is offered twice; names the distribution."""
 
 
 @attrs.frozen
 class Extensions(Generic[T]):
     """The extensions in an entry-point group.
 
-    `noun` is what errors call an extension, and `expected` the class that each must be an instance of. `homes` names
-    the distributions of known extensions, for the error about one that isn't installed.
+    `noun` is their name in errors, and `expected` the class that each must be an instance of. `homes` names the
+    distributions of known extensions, for the error about one that isn't installed.
     """
 
     group: str
@@ -51,7 +51,8 @@ class Extensions(Generic[T]):
         """Import the extension of this name.
 
         Raises:
-            ExtensionError: there is none, several distributions offer it, its import fails, or it is of a wrong class.
+            ExtensionError: there is none, several distributions offer it, its import fails, or it is of a wrong
+                class.
         """
         if name not in self._offers:
             raise ExtensionError(self._not_found(name))

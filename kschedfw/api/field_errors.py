@@ -60,7 +60,7 @@ class FieldError:
         return cls(path, f"Forbidden: {why}")
 
     def inside(self, prefix: str) -> FieldError:
-        """The same error for the object that has this one at `prefix`."""
+        """Return the same error for the object that has this one at `prefix`."""
         return attrs.evolve(self, path=join(prefix, self.path))
 
 
@@ -74,7 +74,7 @@ class UnknownField(FieldError):
 
     @classmethod
     def near(cls, path: str, name: str, known: Collection[str], of: str) -> UnknownField:
-        """The error for an unknown `name`, with the most similar field of those known `of` a type as a suggestion."""
+        """Return the error of an unknown `name`; the most similar field known `of` a type is the hint."""
         similar = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else ()
         return cls(path, f'did you mean "{similar[0]}"?' if similar else f"{of} has nothing like it")
 
@@ -98,21 +98,21 @@ class FieldErrors(KschedfwError, ValueError):
 
 
 def join(prefix: str, path: str) -> str:
-    """`path` below `prefix`: a name after a dot, an index or key in brackets as it is."""
+    """Return `path` below `prefix`: a name after a dot, an index or key in brackets as it is."""
     if not prefix or not path:
         return prefix or path
     return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
 
 
 def at(prefix: str, key: str | int) -> str:
-    """The path of an item of the list or map at `prefix`: `[0]`, `.cpu`, `[nvidia.com/gpu]`."""
+    """Return the path of an item of the list or map at `prefix`: `[0]`, `.cpu`, `[nvidia.com/gpu]`."""
     if isinstance(key, int):
         return f"{prefix}[{key}]"
     return join(prefix, key if _PLAIN_KEY.fullmatch(key) else f"[{key}]")
 
 
 def shown(value: object) -> str:
-    """A value as Kubernetes' errors show it (Go's %q of a text, else compact JSON), cut where it is long."""
+    """Return a value as Kubernetes' errors show it (Go's %q of a text, else compact JSON), cut if it is long."""
     if isinstance(value, str):
         text = quoted(value[:_SHOWN])
     else:
@@ -138,14 +138,14 @@ def printable(text: str, longest: int = _SHOWN) -> str:
 
 
 def first_of(lines: Sequence[str], what: str) -> list[str]:
-    """The lines; of very many, only the first and the number of the others."""
+    """Return the lines; of very many, only the first and the number of the others."""
     if len(lines) <= _MOST_LINES:
         return list(lines)
     return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]
 
 
 def quoted(text: str) -> str:
-    """As Go quotes a text: invisible and control characters are escaped."""
+    """Return a text as Go quotes it: invisible and control characters are escaped."""
     characters = (
         f"\\{character}"
         if character in '"\\'

@@ -1,4 +1,4 @@
-"""Reading many objects without the garbage collector, which would look through all of them again and again.
+"""Reading of many objects without the garbage collector, which would scan all of them again and again.
 
 Reading files, reading a live cluster and starting to follow one all need it.
 """
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Pause the garbage collector: nothing that is read has reference cycles.
+    """Pause the garbage collector during the block: the objects read there have no reference cycles.
 
-    It takes a sixth of the time that reading takes, and half of it where a cluster has 50,000 pods.
+    The collector takes a sixth of the time of reading, and half of it for a cluster with 50,000 pods.
     """
     enabled = gc.isenabled()
     gc.disable()

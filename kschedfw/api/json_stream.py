@@ -1,4 +1,4 @@
-"""JSON, one object after another, from a text that comes in chunks.
+"""Reading of JSON, one object after another, from a text that comes in chunks.
 
 A list of objects (`kubectl get -o json`) is returned item by item, as soon as each is read, so that neither the
 whole text nor all objects need to be in memory. As in Kubernetes, NaN and duplicate keys are errors.
@@ -33,7 +33,7 @@ class TextWindow:
 
     Attributes:
         text: the text in the window.
-        position: where reading goes on in `text`.
+        position: the index in `text` at which reading goes on.
         complete: whether the window contains the end of the whole text.
     """
 
@@ -75,11 +75,11 @@ class TextWindow:
 
     @property
     def end(self) -> int:
-        """How far the whole text is read, in characters."""
+        """The number of characters of the whole text that are read."""
         return self._forgotten + self.position
 
     def go_back(self, end: int) -> bool:
-        """Go back to the position at which `end` had this value; False if it is before the window."""
+        """Go back to the position at which `end` had this value; return False if it is before the window."""
         position = end - self._forgotten
         if position < 0:
             return False
@@ -93,7 +93,7 @@ class TextWindow:
 
 
 class JsonReader:
-    """Reads JSON values from a window. `largest` is how many characters an object, or an item of a list, may have."""
+    """A reader of JSON values from a window. An object, or an item of a list, may have `largest` characters."""
 
     def __init__(self, window: TextWindow, largest: int) -> None:
         self._window, self._largest = window, largest
@@ -101,11 +101,10 @@ class JsonReader:
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=_refuse_constant)
 
     def read(self) -> Iterator[Built]:
-        """The value that begins here; before it, one by one, the items of a long list (see `build`).
+        """Yield the value that begins here; before it, one by one, the items of a long list (see `build`).
 
         Raises:
-            DocumentError: it isn't JSON, or goes beyond a limit; lines count from the beginning of the whole text, and
-                from 1.
+            DocumentError: it isn't JSON, or exceeds a limit; lines count from 1 at the beginning of the whole text.
         """
         window = self._window
         while True:
@@ -121,7 +120,7 @@ class JsonReader:
                 return
 
     def _read_members(self) -> Iterator[Built]:
-        """An object whose end isn't in the window yet."""
+        """Read an object whose end isn't in the window yet."""
         window = self._window
         content: dict[str, object] = {}
         self._expect("{")
@@ -182,10 +181,10 @@ class JsonReader:
         raise DocumentError(why, self._window.line())
 
     def _decode(self) -> object:
-        """The value that begins here.
+        """Return the value that begins here.
 
         Raises:
-            _IncompleteError: it ends beyond the window.
+            _IncompleteError: the value ends beyond the window.
             DocumentError: see `read`.
         """
         window, start = self._window, self._window.position
@@ -230,7 +229,7 @@ class JsonReader:
 
 
 class _IncompleteError(Exception):
-    """More of the text is needed."""
+    """The need for more of the text."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -253,7 +252,7 @@ def _is_too_deep(content: object) -> bool:
 
 
 def _without_surrogates(content: Any) -> Any:
-    """Halves of surrogate pairs, which no text in UTF-8 can have, become U+FFFD, as in Go."""
+    """Return the content with U+FFFD for halves of surrogate pairs, which no UTF-8 text can have, as in Go."""
     match content:
         case str():
             return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -87,17 +87,18 @@ class Kind:
     """A kind of object that scheduling reads.
 
     Attributes:
-        name: what manifests say in `kind`.
-        api_version: the version in which manifests are written, as in their `apiVersion`: `apps/v1`, or `v1` for a kind
+        name: the value of `kind` in manifests.
+        api_version: the version in which manifests are written, as in their `apiVersion`: `apps/v1`, or `v1` for a
+            kind
             of the core group.
         cls: the class of its objects.
         namespaced: whether its objects live in namespaces.
-        older_groups: groups that it has been in before.
+        older_groups: the kind's earlier API groups.
         versions: the versions whose manifests the class can be read from; empty for all versions of its groups.
         watched: whether a scheduler watches its objects. The others matter only while manifests are loaded.
-        name_problems: what is wrong with a name, in Kubernetes' words.
+        name_problems: finds the problems of a name, in Kubernetes' words.
         with_defaults: fills in what the API server fills in, except for metadata.
-        errors: what the API server refuses about an object that has its defaults, except for metadata.
+        errors: finds what the API server refuses in an object that has its defaults, except for metadata.
     """
 
     name: str
@@ -131,16 +132,16 @@ class Kind:
 
     @property
     def plural(self) -> str:
-        """What the kind is called in the API's paths: `pods`, `storageclasses`."""
+        """The kind's name in the API's paths: `pods`, `storageclasses`."""
         return plural_of(self.name)
 
     @property
     def event_resource(self) -> str:
-        """What kube-scheduler calls the kind in events: `Pod`, `storage.k8s.io/CSINode`."""
+        """kube-scheduler's name for the kind in events: `Pod`, `storage.k8s.io/CSINode`."""
         return f"{self.group}/{self.name}" if self.group else self.name
 
     def reads(self, api_version: str) -> bool:
-        """Whether its class can be read from manifests of this version."""
+        """Whether the class can be read from manifests of this version."""
         return group_of(api_version) in self.groups and (not self.versions or api_version in self.versions)
 
 
@@ -271,12 +272,12 @@ KIND_OF: Final = {kind.cls: kind for kind in _KINDS}
 
 
 def name_of_kind(obj: Named) -> str:
-    """What the object's manifest says in `kind`, custom objects included."""
+    """Return the value of `kind` in the object's manifest, custom objects included."""
     return obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
 
 
 def validate(obj: Named) -> list[FieldError]:
-    """Everything that the API server would refuse about an object that has its defaults; empty if it is valid."""
+    """Return everything that the API server would refuse in an object that has its defaults; empty if it is valid."""
     kind = KIND_OF[type(obj)]
     return [*metadata_errors(obj.metadata, kind.name_problems), *kind.errors(obj)]
 

@@ -1,8 +1,8 @@
-"""Fields that a manifest has and Kubernetes doesn't know: the API server's field validation.
+"""The fields of manifests that Kubernetes doesn't know: the API server's field validation.
 
-A table has the known fields (`known_fields.txt`, written by `.ci/known_fields.py`): all fields of the kinds, in many
-versions of Kubernetes, since objects may come from a cluster of any age. `status` is checked as everything else, since
-the API server decodes whole objects.
+A table has the known fields (`known_fields.txt`, written by `.ci/known_fields.py`): all fields of the kinds, in
+many versions of Kubernetes, since objects may come from a cluster of any age. `status` is checked like all
+other fields, since the API server decodes whole objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_NAMED: Final = 50
 
 
 class FieldValidation(StrEnum):
-    """What to do about unknown fields: `kubectl --validate` and the API server's `fieldValidation`."""
+    """The treatment of unknown fields: `kubectl --validate` and the API server's `fieldValidation`."""
 
     IGNORE = "ignore"
     """Ignore them silently."""
@@ -40,7 +40,7 @@ class _Type(dict[str, "_Type | None"]):
 
 
 def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldError, ...]:
-    """The fields that Kubernetes doesn't know in an object of a kind of `kinds.KINDS`, outer ones first."""
+    """Return the fields that Kubernetes doesn't know in an object of a kind of `kinds.KINDS`, outer ones first."""
     known = _types()[kind]
     if _all_known(manifest, known):  # nearly always, and then no paths have to be built
         return ()
@@ -55,7 +55,7 @@ def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldErro
 
 
 def as_warning(error: FieldError) -> FieldError:
-    """The same problem as a warning."""
+    """Return the same problem as a warning."""
     return FieldError("", str(error).removeprefix(STRICT))
 
 
@@ -77,7 +77,7 @@ def _all_known(content: Mapping[str, object], known: _Type) -> bool:
 
 
 def _unknown(content: Mapping[str, object], known: _Type, path: str) -> Iterator[tuple[str, str, _Type]]:
-    """Each unknown field: its path, its name, and the type that doesn't have it."""
+    """Yield each unknown field: the path of its owner, its name, and the owner's type."""
     for key, value in content.items():
         if key not in known:
             yield path, str(key), known
@@ -96,7 +96,7 @@ def _unknown(content: Mapping[str, object], known: _Type, path: str) -> Iterator
 
 @functools.cache
 def _types() -> Mapping[str, _Type]:
-    """The table, read when it is first needed."""
+    """Return the table, read when it is first needed."""
     lines = [line.split() for line in FILE.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
     types = {name: _Type() for name, *_ in lines}
     for name, *fields in lines:

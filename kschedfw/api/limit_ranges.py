@@ -19,7 +19,7 @@ _ZERO: Final = Quantity.parse(0)
 
 
 def default_limit_range(limit_range: LimitRange) -> LimitRange:
-    """Default limits are the maximum; default requests are the default limits, or else the minimum."""
+    """Set missing defaults: default limits to the maximum, default requests to the default limits or the minimum."""
     limits = tuple(map(_with_defaults, limit_range.spec.limits))
     return attrs.evolve(limit_range, spec=LimitRangeSpec(limits))
 
@@ -33,7 +33,10 @@ def _with_defaults(item: LimitRangeItem) -> LimitRangeItem:
 
 
 def with_container_defaults(spec: PodSpec, limit_range: LimitRange) -> PodSpec:
-    """The spec whose containers, init containers too, have the defaults for what they don't set; itself if none."""
+    """Return the spec whose containers have defaults for unset amounts; the same spec if nothing changes.
+
+    Init containers get the defaults, too.
+    """
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
     for item in limit_range.spec.limits:
@@ -58,7 +61,7 @@ def with_container_defaults(spec: PodSpec, limit_range: LimitRange) -> PodSpec:
 
 
 def violations(pod: Pod, limit_range: LimitRange) -> Iterator[str]:
-    """What the LimitRange refuses about a pod that has its defaults, in the words of the API server."""
+    """Yield the violations of the LimitRange by a pod that has its defaults, in the words of the API server."""
     for item in limit_range.spec.limits:
         if item.type == CONTAINER:
             for container in (*pod.spec.containers, *pod.spec.init_containers):
@@ -68,9 +71,10 @@ def violations(pod: Pod, limit_range: LimitRange) -> Iterator[str]:
 
 
 def _of_pod(pod: Pod) -> ResourceRequirements:
-    """The requests and limits of the whole pod.
+    """Return the requests and limits of the whole pod.
 
-    Unlike the scheduler, LimitRanger doesn't count the overhead, and of the pod's own resources only CPU and memory.
+    Unlike the scheduler, LimitRanger doesn't count the overhead, and of the pod's own resources only CPU and
+    memory.
     """
     requests = aggregate(pod, lambda container: container.resources.requests)
     limits = aggregate(pod, lambda container: container.resources.limits)

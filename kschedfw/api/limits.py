@@ -14,7 +14,7 @@ _MIB: Final = 1 << 20
 
 
 class LimitError(KschedfwError, ValueError):
-    """A limit has an unknown name, or isn't a whole number from 1 up."""
+    """The error of a limit that has an unknown name, or isn't a whole number from 1 up."""
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Limits:
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Self:
-        """The default limits, with some replaced by values given as `NAME=AMOUNT` (`unpacked=4Gi`).
+        """Return the default limits, with some replaced by values given as `NAME=AMOUNT` (`unpacked=4Gi`).
 
         Raises:
             LimitError: one isn't of that form.
@@ -59,7 +59,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 def how_to_raise(name: str, limit: int) -> str:
-    """The part of an error message that says how to raise the limit."""
+    """Return the part of an error message that says how to raise the limit."""
     return (
         f"the limit `{name}` is {limit}; raise it with --limit {name}=N, or in Python with Limits({name}=N)"
     )

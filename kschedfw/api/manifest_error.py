@@ -1,4 +1,4 @@
-"""What is wrong with a manifest."""
+"""The errors of manifests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kschedfw.api.field_errors import FieldError, first_of, printable
 
 
 class ManifestError(KschedfwError, ValueError):
-    """A manifest is invalid.
+    """The error of an invalid manifest.
 
     Attributes:
         errors: the problems with the fields. The loader reports each as a ManifestError of its own.
-        subject: the object, such as `Node worker-1`; empty where it isn't known.
-        source: the file, or what else the manifest is from; empty for a mapping.
-        document: which document of the source, from 1; 0 for a mapping.
+        subject: the object, such as `Node worker-1`; empty if it isn't known.
+        source: the file, or the name of another source; empty for a mapping.
+        document: the number of the document in the source, from 1; 0 for a mapping.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ManifestError(KschedfwError, ValueError):
 
 
 class InvalidManifestsError(KschedfwError, ValueError):
-    """Some manifests are invalid or can't be read.
+    """The error of manifests that are invalid or can't be read.
 
     The text has a line for each problem; of very many, for the first ones.
 
@@ -54,7 +54,7 @@ class InvalidManifestsError(KschedfwError, ValueError):
 
 
 def subject_of(manifest: object, kind: str = "") -> str:
-    """How errors name an object: `Pod web/frontend-1`, as far as its manifest says."""
+    """Return the object's name in errors: `Pod web/frontend-1`, as far as its manifest has it."""
     if not isinstance(manifest, Mapping):
         return ""
     metadata = manifest.get("metadata")

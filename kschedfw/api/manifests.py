@@ -1,7 +1,7 @@
-"""Loads manifests: files, directories or texts, of a whole cluster or of one pod.
+"""Loading of manifests: files, directories or texts, of a whole cluster or of one pod.
 
-Valid objects are loaded even if others are invalid; errors are kept as problems. `Manifests.objects` raises if there
-are problems, unless the caller skips invalid objects.
+Valid objects are loaded even if others are invalid; errors are kept as problems. `Manifests.objects` raises if
+there are problems, unless the caller skips invalid objects.
 """
 
 from __future__ import annotations
@@ -79,17 +79,18 @@ _STEP: Final = 1 << 16
 
 @attrs.frozen
 class Manifests:
-    """What was loaded.
+    """The loaded objects, and the problems.
 
     Attributes:
         loaded: the objects by their class, those of a class in the order of the input. The pods of a workload come in
             its place; custom objects are of the class CustomObject.
-        ignored: how many objects were left out because scheduling doesn't read their kind, by kind. A kind of another
-            API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
+        ignored: the number of objects that were omitted because scheduling doesn't read their kind, by kind. A
+            kind of
+            another API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: the errors.
         warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
-        admission: what an API server's admission plugins did to the pods that no API server has written.
-        made: how many of the pods were made for workloads, by workload: `Deployment default/web`.
+        admission: the results of an API server's admission plugins for the pods that no API server has written.
+        made: the number of pods made for workloads, by workload: `Deployment default/web`.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
@@ -109,7 +110,7 @@ class Manifests:
         stored: Container[str] | None = None,
         existing: Iterable[Named] = (),
     ) -> Self:
-        """Objects by kind, in their order; pods get the priorities of their classes.
+        """Return objects by kind, in their order; pods get the priorities of their classes.
 
         `stored` are the keys of the pods that an API server has stored already, by default all; the others are
         admitted as if they were created now, in a cluster that has the `existing` objects, too.
@@ -132,7 +133,7 @@ class Manifests:
         return cls(found, ignored, tuple(problems), tuple(warnings), admission.outcome)
 
     def objects(self, *, skip_invalid: bool = False) -> tuple[Named, ...]:
-        """All objects, those that others refer to first and pods last.
+        """Return all objects, referenced ones first and pods last.
 
         Raises:
             InvalidManifestsError: there are problems, and `skip_invalid` is false; names all of them.
@@ -143,7 +144,7 @@ class Manifests:
         return tuple(obj for cls in (*early, CustomObject, Pod) for obj in self.loaded.get(cls, ()))
 
     def of(self, cls: type[N]) -> tuple[N, ...]:
-        """The objects of a kind, by the class that `kschedfw.api` has for it."""
+        """Return the objects of a kind, by its class in `kschedfw.api`."""
         return cast("tuple[N, ...]", self.loaded.get(cls, ()))
 
     @property
@@ -152,12 +153,12 @@ class Manifests:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """The bound and the pending ones."""
+        """The pods, bound and pending."""
         return self.of(Pod)
 
     @property
     def custom_objects(self) -> tuple[CustomObject, ...]:
-        """Those of kinds that aren't Kubernetes' own, which plugins may read."""
+        """The objects of kinds that aren't Kubernetes' own, which plugins may read."""
         return self.of(CustomObject)
 
 
@@ -192,7 +193,7 @@ def parse_manifests(
     expand_workloads: bool = True,
     existing: Iterable[Named] = (),
 ) -> Manifests:
-    """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
+    """Load a YAML or JSON text with any number of documents; `source` is its name in problems.
 
     For `field_validation`, `expand_workloads` and `existing` see `read_manifests`.
     """
@@ -215,7 +216,7 @@ def _load(
 
 
 class _Loader:
-    """Collects objects, problems and what is ignored, one source after the other."""
+    """A collector of objects, problems and ignored kinds, one source after the other."""
 
     def __init__(
         self,
@@ -277,7 +278,7 @@ class _Loader:
             self._load_manifest(document.content, document.item)
 
     def _load_manifest(self, manifest: Any, item: str) -> None:
-        """Load an object or a list; `item` says which item of a list it is."""
+        """Load an object or a list; `item` names the item of a list."""
         try:
             if _is_list(manifest):
                 self._load_items(manifest, item)
@@ -318,7 +319,7 @@ class _Loader:
             self._load_manifest(content, f"{item}items[{index}]")
 
     def _load_snapshot(self, manifest: Mapping[str, Any]) -> None:
-        """Load what kube-scheduler-simulator exports: lists without kinds, by what is in them."""
+        """Load an export of kube-scheduler-simulator: lists whose keys tell the kinds."""
         for key, content in manifest.items():
             name = _SNAPSHOT.get(key)
             if name is None:
@@ -340,9 +341,10 @@ class _Loader:
             self._warn([FieldError("metadata.namespace", why)], manifest, kind)
 
     def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
-        """The unknown fields to refuse; with WARN they become warnings instead.
+        """Return the unknown fields to refuse; with WARN they become warnings instead.
 
-        So do those in the status that an API server has written: a newer one than those whose fields are known.
+        Unknown fields in a status that an API server has written become warnings, too: it is newer than the
+        known versions.
         """
         if self._field_validation is FieldValidation.IGNORE:
             return ()
@@ -361,7 +363,7 @@ class _Loader:
         self._warnings += self._located(warnings, subject_of(manifest, kind.name))
 
     def _ordinal(self, manifest: Mapping[str, Any], kind: str, *, namespaced: bool = True) -> int:
-        """How many objects with the same `generateName` came before."""
+        """Return the number of earlier objects with the same `generateName`."""
         metadata = _metadata(manifest)
         if metadata.get("name") or not metadata.get("generateName"):
             return 0
@@ -384,7 +386,7 @@ class _Loader:
         self._places[key] = (self._source, self._document)
 
     def _refuse(self, obj: Named, error: FieldError) -> None:
-        """Report what is wrong with an object that was loaded."""
+        """Report an error of an object that was loaded."""
         self._source, self._document = self._places[type(obj), obj.key]
         self._report([error], f"{name_of_kind(obj)} {obj.metadata.key}")
 
@@ -397,7 +399,7 @@ class _Loader:
 
 
 def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata of a manifest that may be malformed."""
+    """Return the metadata of a manifest that may be malformed."""
     metadata = manifest.get("metadata")
     return metadata if isinstance(metadata, Mapping) else EMPTY
 
@@ -410,7 +412,7 @@ def _is_list(manifest: Any) -> bool:
 
 
 def _is_snapshot(manifest: Any) -> bool:
-    """Whether it is what kube-scheduler-simulator exports and imports."""
+    """Whether the manifest is an export of kube-scheduler-simulator."""
     if not isinstance(manifest, Mapping) or "kind" in manifest:
         return False
     return manifest.keys() >= {"pods", "nodes"} and manifest.keys() <= {*_SNAPSHOT, _SNAPSHOT_CONFIGURATION}

@@ -90,5 +90,5 @@ class Named:
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     def with_metadata(self, metadata: ObjectMeta) -> Self:
-        """A copy of the object with this metadata."""
+        """Return a copy of the object with this metadata."""
         return attrs.evolve(self, metadata=metadata)  # type: ignore[misc]  # each API object is an attrs class

@@ -1,6 +1,6 @@
 """The syntax of names, label keys and label values (apimachinery `validate/content`, v1.36).
 
-Each function gives what is wrong with a text, in Kubernetes' words; an empty list means it is valid.
+Each function returns the problems of a text, in Kubernetes' words; an empty list means it is valid.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _LABEL_RE, _SUBDOMAIN_RE, _QUALIFIED_RE, _VALUE_RE = map(re.compile, (_LABEL, _S
 
 @functools.lru_cache(maxsize=1 << 14)
 def label_problems(text: str) -> tuple[str, ...]:
-    """RFC 1123 label: the name of a namespace, a container, a StatefulSet."""
+    """Return the problems of an RFC 1123 label: the name of a namespace, a container, a StatefulSet."""
     why = "must not contain dots" if _SUBDOMAIN_RE.fullmatch(text) else _LABEL_WHY
     return _problems(text, 63, _LABEL_RE, why)
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def subdomain_problems(text: str) -> tuple[str, ...]:
-    """RFC 1123 subdomain: the name of most objects."""
+    """Return the problems of an RFC 1123 subdomain: the name of most objects."""
     return _problems(text, 253, _SUBDOMAIN_RE, _SUBDOMAIN_WHY)
 
 
@@ -55,7 +55,7 @@ def label_value_problems(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1 << 14)
 def qualified_name_problems(text: str) -> tuple[str, ...]:
-    """The key of a label, the name of a resource: `name` or `domain/name`."""
+    """Return the problems of a label's key or a resource's name: `name` or `domain/name`."""
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

@@ -16,7 +16,7 @@ PRICE: Final = "kschedfw/price"
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that don't tolerate it."""
+    """The effect of a taint on pods that don't tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"

@@ -1,4 +1,4 @@
-"""Converts a manifest to an object, with defaults and validation, and back."""
+"""Conversion of a manifest to an object, with defaults and validation, and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pod_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Pod
     Without `check` only types matter, so that tests can make pods that the API server would refuse.
 
     Raises:
-        ManifestError: with everything that the API server would refuse.
+        ManifestError: the API server would refuse the pod; names all errors.
     """
     return _expect(manifest, Pod, check)
 
@@ -38,7 +38,7 @@ def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> No
     """Read a Node; `kind` and `apiVersion` may be missing. For `check` see `pod_from_manifest`.
 
     Raises:
-        ManifestError: with everything that the API server would refuse.
+        ManifestError: the API server would refuse the node; names all errors.
     """
     return _expect(manifest, Node, check)
 
@@ -46,12 +46,12 @@ def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> No
 def object_from_manifest(
     manifest: Mapping[str, Any], kind: str | None = None, *, check: bool = True
 ) -> Named:
-    """Read an object of any supported or custom kind; `kind` says which where the manifest doesn't.
+    """Read an object of any supported or custom kind; `kind` is the kind if the manifest has none.
 
     For `check` see `pod_from_manifest`.
 
     Raises:
-        ManifestError: with everything that the API server would refuse, or because the kind isn't supported.
+        ManifestError: the API server would refuse the object (names all errors), or the kind isn't supported.
     """
     found = supported_kind(manifest, kind)
     if found is None and is_custom(manifest):
@@ -71,7 +71,7 @@ def _expect(manifest: Mapping[str, Any], cls: type[T], check: bool) -> T:
 
 
 def to_manifest(obj: Named) -> dict[str, Any]:
-    """The manifest of an object, without what has its default; `object_from_manifest` gives the same object back."""
+    """Return the manifest of an object without default values; `object_from_manifest` restores the object."""
     if isinstance(obj, CustomObject | CustomResource):
         return custom_manifest(obj)
     kind = KIND_OF[type(obj)]
@@ -79,7 +79,7 @@ def to_manifest(obj: Named) -> dict[str, Any]:
 
 
 def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
-    """The kind of a manifest; None if scheduling doesn't read it.
+    """Return the kind of a manifest; None if scheduling doesn't read it.
 
     Raises:
         ManifestError: kind or apiVersion is missing or isn't a string, or the API group has no such kind.
@@ -122,7 +122,7 @@ def _kind_of(name: str, version: str) -> Kind | None:
 def is_custom(manifest: Mapping[str, Any]) -> bool:
     """Whether a manifest of no supported kind is an object of a custom kind.
 
-    Not everything with kind and apiVersion is: configuration files have them, but no name.
+    A manifest without a name is none: configuration files have kind and apiVersion, too.
     """
     metadata = manifest.get("metadata")
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name") or metadata.get("generateName"))
@@ -137,12 +137,12 @@ def read_object(
     check: bool = True,
     unknown: Sequence[FieldError] = (),
 ) -> Named:
-    """Read an object of a known kind; `ordinal` makes a name of a `generateName`.
+    """Read an object of a known kind; `ordinal` completes a `generateName`.
 
     `unknown` are errors about unknown fields, which are raised together with all others.
 
     Raises:
-        ManifestError: with everything that the API server would refuse.
+        ManifestError: the API server would refuse the object; names all errors.
     """
     errors = list(unknown)
     if not errors and kind.cls is Pod and (pod := _common_pod(manifest, kind, ordinal)) is not None:
@@ -162,7 +162,7 @@ def read_object(
 
 
 def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | None:
-    """A valid pod, most of whose spec is shared with earlier pods; None if all of it has to be read."""
+    """Return a valid pod, most of whose spec is shared with earlier pods; None if all of it has to be read."""
     try:
         metadata = structure(manifest.get("metadata") or {}, ObjectMeta)
         status = structure(manifest.get("status") or {}, PodStatus)
@@ -176,7 +176,7 @@ def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | 
 
 
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
-    """The object with the defaults that the API server fills in before it validates."""
+    """Return the object with the defaults that the API server fills in before it validates."""
     metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
         raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class

@@ -1,4 +1,4 @@
-"""Workloads and their pods: which pods a workload has, and how new ones are labelled and named."""
+"""Workloads and their pods, and the labels and names of new pods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Owners:
         return (namespace, name) in self._loaded
 
     def take(self, namespace: str, name: str) -> bool:
-        """Reserve a name for a pod; False if it is taken."""
+        """Reserve a name for a pod; return False if it is taken."""
         free = (namespace, name) not in self.names
         self.names.add((namespace, name))
         return free
@@ -54,16 +54,16 @@ class Owners:
             self._by_template_hash[pod.namespace, name][template_hash] += 1
 
     def pods_by_template_hash(self, owner: Deployment) -> Counter[str]:
-        """How many pods there are of each ReplicaSet that has the Deployment's name and the hash in its own."""
+        """Return the number of pods per ReplicaSet whose name is the Deployment's with a template hash."""
         return self._by_template_hash.get((owner.namespace, owner.name), Counter())
 
     def pods_of(self, owner: Named) -> list[Pod]:
-        """The pods that `owner` controls, by its uid or by its kind and name."""
+        """Return the pods that `owner` controls, by its uid or by its kind and name."""
         found = (pod for key in _keys(owner) for pod in self._owned_pods.get(key, ()))
         return list({pod.key: pod for pod in found}.values())
 
     def active_pods_of(self, owner: Named) -> list[Pod]:
-        """Those of `pods_of` that a controller counts: neither terminal nor being deleted."""
+        """Return the pods that a controller counts: neither terminal nor being deleted."""
         return [pod for pod in self.pods_of(owner) if not pod.is_terminal and not pod.is_terminating]
 
     def replica_sets_of(self, owner: Deployment) -> list[ReplicaSet]:
@@ -96,7 +96,7 @@ def pod_from_template(
     labels: Mapping[str, str] = EMPTY,
     annotations: Mapping[str, str] = EMPTY,
 ) -> Pod:
-    """A pod of `owner` from its template, with more labels and annotations; the template's name is ignored."""
+    """Return a pod of `owner` from its template, with more labels and annotations; the template's name is ignored."""
     given = template.metadata
     metadata = ObjectMeta(
         name=name,

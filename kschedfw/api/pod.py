@@ -83,7 +83,7 @@ class PodResourceClaimStatus:
 
 @attrs.frozen
 class ContainerExtendedResourceRequest:
-    """Which request of a pod's special claim serves a container's extended resource (core/v1)."""
+    """The request of a pod's special claim that serves a container's extended resource (core/v1)."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -164,7 +164,7 @@ class PodStatus:
 
     @property
     def tells_of_resources(self) -> bool:
-        """Whether it affects the pod's requests, as while a resize is under way."""
+        """Whether the status affects the pod's requests, as while a resize is under way."""
         return bool(
             self.container_statuses
             or self.init_container_statuses
@@ -174,7 +174,7 @@ class PodStatus:
 
 
 def _outlines(containers: Sequence[Container]) -> Hashable:
-    """What plugins look at in containers, but for their requests."""
+    """Return everything that plugins look at in containers, except their requests."""
     return tuple(
         [(each.image, each.ports, each.restart_policy, each.restart_policy_rules) for each in containers]
     )
@@ -207,9 +207,7 @@ class Pod(Named):
 
     @cached_property
     def requests(self) -> PodRequests:
-        """The resources that the pod takes on a node; computed once, since they are read for every node in every
-        cycle.
-        """
+        """The resources that the pod takes on a node; computed once, since every cycle reads them for every node."""
         from kschedfw.api.requests import pod_requests  # that module imports this one
 
         return pod_requests(self)
@@ -237,10 +235,10 @@ class Pod(Named):
 
     @cached_property
     def shape(self) -> Hashable | None:
-        """Everything in the spec that plugins look at, but for what many pods differ in.
+        """Everything in the spec that plugins look at, except fields in which many pods differ.
 
-        That is requests, affinity of all kinds and topology spread constraints. Names and labels aren't in it, either.
-        None for a pod with volumes or claims.
+        These are requests, affinity of all kinds and topology spread constraints. Names and labels aren't part
+        of it, either. None for a pod with volumes or claims.
         """
         spec = self.spec
         if spec.volumes or spec.resource_claims:
@@ -261,21 +259,21 @@ class Pod(Named):
 
     @property
     def is_unready(self) -> bool:
-        """Whether its condition Ready says no; without the condition, as in many manifests, a pod counts as ready."""
+        """Whether its condition Ready isn't true.
+
+        Without the condition, as in many manifests, a pod counts as ready.
+        """
         return any(each.type == "Ready" and each.status != "True" for each in self.status.conditions)
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it is being deleted."""
+        """Whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     def bound_to(
         self, node_name: str, *, metadata: ObjectMeta | None = None, status: PodStatus | None = None
     ) -> Pod:
-        """Return a copy of the pod that is bound to the node, with this metadata and status if given.
-
-        The status must not tell other things of resources than the pod's own.
-        """
+        """Return a copy of the pod that is bound to the node."""
         return self._asking_the_same(metadata=metadata, spec=_placed(self.spec, node_name), status=status)
 
     def with_metadata(self, metadata: ObjectMeta) -> Pod:
@@ -293,7 +291,7 @@ class Pod(Named):
         spec: PodSpec | None = None,
         status: PodStatus | None = None,
     ) -> Pod:
-        """A copy with other metadata, spec or status that keeps the computed requests and ports."""
+        """Return a copy with other metadata, spec or status that keeps the computed requests and ports."""
         copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
         object.__setattr__(copy, "requests", self.requests)
         object.__setattr__(copy, "host_ports", self.host_ports)

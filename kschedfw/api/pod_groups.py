@@ -123,7 +123,7 @@ class PodGroup(Named):
 
     @property
     def min_count(self) -> int | None:
-        """How many members a gang needs; None for a basic group."""
+        """The number of members that a gang needs; None for a basic group."""
         gang = self.spec.scheduling_policy.gang
         return None if gang is None else gang.min_count
 
@@ -139,19 +139,19 @@ class PodGroup(Named):
         return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
     def with_condition(self, condition: PodGroupCondition) -> PodGroup:
-        """A copy with the condition in place of the one of its type."""
+        """Return a copy with the condition in place of the one of its type."""
         others = tuple(each for each in self.status.conditions if each.type != condition.type)
         return attrs.evolve(self, status=PodGroupStatus((*others, condition)))
 
 
 def group_key(pod: Pod) -> str:
-    """The key (`namespace/name`) of the group that the pod is a member of; empty if it is in none."""
+    """Return the key (`namespace/name`) of the pod's group; empty if it is in none."""
     group = pod.spec.scheduling_group
     return f"{pod.namespace}/{group.pod_group_name}" if group is not None and group.pod_group_name else ""
 
 
 def pod_group_errors(group: PodGroup) -> Iterator[FieldError]:
-    """What the API server refuses about a group."""
+    """Yield what the API server refuses in a group."""
     policy = group.spec.scheduling_policy
     if (policy.basic is None) == (policy.gang is None):
         why = "exactly one of `basic` and `gang` is required"

@@ -21,7 +21,7 @@ POD: Final = "Pod"
 
 @attrs.frozen
 class Overhead:
-    """What a pod of a RuntimeClass takes beside its containers (node/v1 Overhead)."""
+    """The overhead of a pod of a RuntimeClass beside its containers (node/v1 Overhead)."""
 
     pod_fixed: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
@@ -45,9 +45,9 @@ class RuntimeClass(Named):
 
 @attrs.frozen
 class LimitRangeItem:
-    """Bounds and defaults of what each container, or each pod, asks for (core/v1 LimitRangeItem).
+    """Bounds and defaults for the amounts of each container, or each pod (core/v1 LimitRangeItem).
 
-    `default` are limits. `type` is also that of other objects, such as PersistentVolumeClaim.
+    `default` are limits. `type` may also be another object's, such as PersistentVolumeClaim.
     """
 
     type: str = ""
@@ -74,7 +74,7 @@ class LimitRange(Named):
 
 
 class QuotaScope(StrEnum):
-    """Which pods, or claims, a quota counts (core/v1 ResourceQuotaScope)."""
+    """A class of pods, or claims, that a quota counts (core/v1 ResourceQuotaScope)."""
 
     TERMINATING = "Terminating"
     NOT_TERMINATING = "NotTerminating"
@@ -96,7 +96,7 @@ class ScopeOperator(StrEnum):
 
 @attrs.frozen
 class ScopeRequirement:
-    """A condition on what a quota counts (core/v1 ScopedResourceSelectorRequirement)."""
+    """A condition on the pods that a quota counts (core/v1 ScopedResourceSelectorRequirement)."""
 
     scope_name: QuotaScope
     operator: ScopeOperator = ScopeOperator.EXISTS
@@ -112,7 +112,7 @@ class ScopeSelector:
 
 @attrs.frozen
 class ResourceQuotaSpec:
-    """How much of which resource, and what counts (core/v1 ResourceQuotaSpec)."""
+    """The limits by resource, and the scope of a quota (core/v1 ResourceQuotaSpec)."""
 
     hard: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     scopes: tuple[QuotaScope, ...] = ()
@@ -120,16 +120,16 @@ class ResourceQuotaSpec:
 
     @property
     def requirements(self) -> tuple[ScopeRequirement, ...]:
-        """All conditions on what the quota counts."""
+        """All conditions on the pods that the quota counts."""
         selected = self.scope_selector.match_expressions if self.scope_selector is not None else ()
         return (*map(ScopeRequirement, self.scopes), *selected)
 
 
 @attrs.frozen
 class ResourceQuota(Named):
-    """How much the pods of a namespace may use together (core/v1 ResourceQuota).
+    """The amounts that the pods of a namespace may use together (core/v1 ResourceQuota).
 
-    Its status isn't read: the pods that are known are counted.
+    Its status isn't read: the known pods are counted.
     """
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)

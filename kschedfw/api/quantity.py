@@ -34,7 +34,7 @@ class QuantityFormat(StrEnum):
 
 
 class QuantityError(KschedfwError, ValueError):
-    """A value isn't a quantity. The text has the value, then Kubernetes' reason."""
+    """The error of a value that isn't a quantity. The text has the value, then Kubernetes' reason."""
 
 
 _WRONG_FORMAT: Final = (
@@ -93,10 +93,10 @@ class Quantity:
     """The text it was read from where Kubernetes takes that for canonical, else empty."""
 
     def __init__(self, *parts: object) -> None:
-        """Refuse to be called: a quantity is read.
+        """Raise TypeError: quantities are read, not constructed.
 
         Raises:
-            TypeError: always; it says how a quantity is made.
+            TypeError: always; says how a quantity is made.
         """
         text = parts[0] if len(parts) == 1 else "100m"
         raise TypeError(f"a quantity is made from a text or a number: Quantity.parse({text!r})")
@@ -117,7 +117,7 @@ class Quantity:
 
     @classmethod
     def of(cls, value: int, format: QuantityFormat) -> "Quantity":
-        """A whole number in a format, as `resource.NewQuantity` makes it."""
+        """Return a whole number in a format, as `resource.NewQuantity` makes it."""
         return _quantity(*_without_factors_of_ten(value, 0), format, None, "")
 
     @property
@@ -126,7 +126,7 @@ class Quantity:
         return (self._unscaled > 0) - (self._unscaled < 0)
 
     def value(self) -> int:
-        """Give the amount in whole units (bytes, counts), rounded up: an int64, as Kubernetes' `Quantity.Value`.
+        """Return the amount in whole units (bytes, counts), rounded up: an int64, as Kubernetes' `Quantity.Value`.
 
         "Up" is away from zero, but a negative wide one with a fraction gives one more than its integer part:
         `-1.5` gives -2, and `-1.0005Ki`, which is -1024.512, gives -1023. An amount beyond int64 gives 0 if narrow
@@ -135,11 +135,11 @@ class Quantity:
         return self._counted_in(0)
 
     def milli_value(self) -> int:
-        """Give the amount in thousandths (millicores), with the range, rounding and overflows of `value`."""
+        """Return the amount in thousandths (millicores), with the range, rounding and overflows of `value`."""
         return self._counted_in(_MILLI)
 
     def as_int64(self) -> int | None:
-        """Give the amount if it is narrow, whole and fits an int64; else None (Kubernetes' `AsInt64`).
+        """Return the amount if it is narrow, whole and fits an int64; else None (Kubernetes' `AsInt64`).
 
         Unlike there, a text whose fraction is zero (`1.0`, `1000m`) counts as whole.
         """
@@ -149,7 +149,7 @@ class Quantity:
         return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else None
 
     def _counted_in(self, power: int) -> int:
-        """Give the amount in units of 10 ** `power`, which is 0 or -3."""
+        """Return the amount in units of 10 ** `power`, which is 0 or -3."""
         unscaled, shift = self._unscaled, self._scale - power
         if self._grain is None:
             if shift < 0:
@@ -170,11 +170,11 @@ class Quantity:
         return (quotient if grains > 0 else -quotient) + (remainder != 0)
 
     def __float__(self) -> float:
-        """Give the nearest float, or infinity where the amount is too large (Kubernetes' `AsApproximateFloat64`)."""
+        """Return the nearest float, or infinity where the amount is too large (Kubernetes' `AsApproximateFloat64`)."""
         return float(f"{self._unscaled}e{self._scale}")
 
     def __str__(self) -> str:
-        """Give the text that Kubernetes would write.
+        """Return the text that Kubernetes would write.
 
         It is an integer with the largest suffix of its format with which it is exact. The exception is a bug of
         v1.36: DecimalSI has no suffix for 10²¹, and multiples of it lose their zeros. Texts that Kubernetes takes
@@ -199,7 +199,7 @@ class Quantity:
         return f"Quantity.parse({str(self)!r})"
 
     def __add__(self, other: "Quantity") -> "Quantity":
-        """Give the exact sum, in the format of `self`, or of `other` where `self` is zero."""
+        """Return the exact sum, in the format of `self`, or of `other` where `self` is zero."""
         if not isinstance(other, Quantity):
             return NotImplemented
         scale = min(self._scale, other._scale)
@@ -210,7 +210,7 @@ class Quantity:
         return _quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
 
     def __neg__(self) -> "Quantity":
-        """Give the amount with the other sign, in the same format."""
+        """Return the amount with the other sign, in the same format."""
         return _quantity(-self._unscaled, self._scale, self.format, self._grain, "")
 
     def __lt__(self, other: "Quantity") -> bool:
@@ -248,7 +248,7 @@ def parse_quantity(value: str | int | float) -> Quantity:
 
 
 def quantities(amounts: Mapping[str, Quantity | str | int]) -> FrozenDict[str, Quantity]:
-    """Amounts by resource, read as from a manifest: `{"cpu": "500m"}`.
+    """Return amounts by resource, read as from a manifest: `{"cpu": "500m"}`.
 
     The converter of fields such as `ResourceRequirements.requests`.
 
@@ -317,7 +317,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:
-    """Give the power of two, the power of ten and the format that `suffix`, the end of `text`, stands for."""
+    """Return the power of two, the power of ten and the format that `suffix`, the end of `text`, stands for."""
     if known := _SUFFIXES.get(suffix):
         return known
     exponent = _EXPONENT.fullmatch(suffix)
@@ -328,7 +328,7 @@ def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:
 
 
 def _as_wide(number: int, scale: int, *, capped: bool) -> tuple[int, int, int]:
-    """Round `number` · 10 ** `scale`, which isn't negative, up to nanos; cap it; give both and the grain."""
+    """Round `number` · 10 ** `scale`, which isn't negative, up to nanos, and cap it. Return both and the grain."""
     if scale < _NANO and number:
         # The power of ten can be 2³¹ in hostile input.
         drop = min(_NANO - scale, len(str(number)))
@@ -351,7 +351,7 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 
 def wrapped(number: int, bits: int = 64) -> int:
-    """Give `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
+    """Return `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
     if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:  # nearly always
         return number
     half = 1 << (bits - 1)

@@ -1,4 +1,4 @@
-"""What documents of other distributions are read with: fields, errors with paths, YAML."""
+"""Helpers for reading documents of other distributions: fields, errors with paths, YAML."""
 
 from __future__ import annotations
 

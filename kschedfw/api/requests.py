@@ -44,13 +44,14 @@ _NONE: Final[ResourceList] = EMPTY
 class PodRequests:
     """The requests of a pod, as different plugins count them.
 
-    `amounts` is what the pod takes on its node, `demand` what a node must have free for it. They differ only while an
+    `amounts` are taken on the pod's node, `demand` must be free on a node for it. They differ only while an
     in-place resize is under way: `demand` is computed from the spec alone.
 
-    NodeResourcesFit's scores assume an amount for containers that request no CPU or memory. `non_zero_milli_cpu` and
-    `non_zero_memory` are what the pod adds to its node's sums of such amounts; nothing is assumed for a resource with a
-    pod-level request. `scored` is what is added for the pod that is being scheduled: the requests of its containers in
-    the spec, and the overhead. (kube-scheduler v1.36 reads pod-level requests everywhere but there.)
+    NodeResourcesFit's scores assume an amount for containers that request no CPU or memory.
+    `non_zero_milli_cpu` and `non_zero_memory` are the pod's part of its node's sums of such amounts; nothing is
+    assumed for a resource with a pod-level request. `scored` are the amounts of a pod that is being scheduled:
+    the requests of its containers in the spec, and the overhead. (kube-scheduler v1.36 reads pod-level requests
+    everywhere but there.)
     """
 
     amounts: Resource
@@ -69,7 +70,7 @@ class QosClass(StrEnum):
 
 
 def resource_amounts(resources: ResourceList) -> Resource:
-    """Convert a list of quantities; names that scheduling doesn't know are left out."""
+    """Convert a list of quantities; names that scheduling doesn't know are omitted."""
     if not resources:
         return _NO_AMOUNTS
     cpu, memory = resources.get(CPU, _ZERO).milli_value(), resources.get(MEMORY, _ZERO).value()
@@ -89,17 +90,17 @@ _NO_AMOUNTS: Final = Resource()
 
 
 def node_allocatable(node: Node) -> Resource:
-    """The resources that a node has for pods."""
+    """Return the resources that a node has for pods."""
     return resource_amounts(node.status.allocatable)
 
 
 def pod_requests(pod: Pod) -> PodRequests:
-    """The requests of a pod, overhead included.
+    """Return the requests of a pod, overhead included.
 
-    Containers and sidecars run at the same time. Init containers run before them, one after the other, each together
-    with the sidecars that come before it. The larger of the two amounts counts. Pod-level requests replace both. While
-    an in-place resize is under way, the largest of the desired, the allocated and the actual amount counts; the desired
-    one doesn't if the resize is infeasible.
+    Containers and sidecars run at the same time. Init containers run before them, one after the other, each
+    together with the sidecars that come before it. The larger of the two amounts counts. Pod-level requests
+    replace both. While an in-place resize is under way, the largest of the desired, the allocated and the
+    actual amount counts; the desired one doesn't if the resize is infeasible.
     """
     asked, pod_level = spec_requests(pod), has_pod_level_requests(pod)
     requests, demand = asked, _amounts_of_pod(asked)
@@ -126,7 +127,7 @@ def _amounts_of_pod(requests: ResourceList) -> Resource:
 # The order is a part of the key: messages name resources in it, and must not depend on earlier pods.
 @functools.lru_cache(maxsize=10_000)
 def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
-    """The same object for equal requests, such as those of a workload's pods."""
+    """Return the same object for equal requests, such as those of a workload's pods."""
     return requests
 
 
@@ -140,8 +141,9 @@ def _names_everything(pod: Pod) -> bool:
 
 
 def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
-    """The exact requests of a pod, resizes considered; `assumed` is used for resources that a container doesn't
-    name.
+    """Return the exact requests of a pod, resizes considered.
+
+    `assumed` are the amounts of resources that a container doesn't name.
     """
     if not pod.status.tells_of_resources:
         return spec_requests(pod, assumed)
@@ -157,7 +159,7 @@ def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantit
 
 
 def spec_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
-    """The exact requests in the pod's spec, without regard to a resize; `assumed` as in `total_requests`."""
+    """Return the exact requests in the pod's spec, without regard to a resize; `assumed` as in `total_requests`."""
     total = _of_containers(pod, assumed)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.requests)
@@ -171,7 +173,7 @@ def _with_overhead(pod: Pod, total: dict[str, Quantity]) -> dict[str, Quantity]:
 
 
 def spec_limits(pod: Pod) -> dict[str, Quantity]:
-    """The exact limits that the pod's spec names (`resource.PodLimits`); overhead counts where one is above 0."""
+    """Return the exact limits in the pod's spec (`resource.PodLimits`); overhead counts where one is above 0."""
     total = aggregate(pod, lambda container: container.resources.limits)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.limits)
@@ -190,10 +192,10 @@ def _of_containers(pod: Pod, assumed: ResourceList) -> dict[str, Quantity]:
 
 
 def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceList]:
-    """The requests of a container of the pod during a possible resize.
+    """Return a function to the requests of the pod's containers during a possible resize.
 
-    A container's status counts once the kubelet has reported the actual resources in it. That of an init container that
-    ends doesn't count, since such a container can't be resized.
+    A container's status counts once the kubelet has reported the actual resources in it. The status of an init
+    container that ends doesn't count, since such a container can't be resized.
     """
     status = pod.status
     ends = {container.name for container in pod.spec.init_containers if not container.is_sidecar}
@@ -213,7 +215,7 @@ def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceL
 
 
 def _counted(pod: Pod, asked: ResourceList, in_effect: ResourceList, granted: ResourceList) -> ResourceList:
-    """The largest of the three; without the desired amount (`asked`) if the resize is infeasible."""
+    """Return the largest of the three; without the desired amount (`asked`) if the resize is infeasible."""
     return _largest(in_effect, granted) if _resize_is_infeasible(pod) else _largest(asked, in_effect, granted)
 
 
@@ -223,7 +225,7 @@ def _resize_is_infeasible(pod: Pod) -> bool:
 
 
 def aggregate(pod: Pod, resources_of: Callable[[Container], ResourceList]) -> dict[str, Quantity]:
-    """The most that the containers of a pod need at any time, where `resources_of` gives the needs of one."""
+    """Return the most that the containers of a pod need at any time; `resources_of` returns the needs of one."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers:
         _add(total, resources_of(container))
@@ -272,7 +274,7 @@ def _largest(first: ResourceList, *others: ResourceList) -> dict[str, Quantity]:
 
 
 def pod_qos_class(pod: Pod) -> QosClass:
-    """Guaranteed if CPU and memory have limits everywhere and requests equal them; BestEffort if nothing is set."""
+    """Return Guaranteed if all have limits on CPU and memory, and equal requests; BestEffort if nothing is set."""
     pod_level = pod.spec.resources
     if pod_level is not None and any(map(is_pod_level_resource, (*pod_level.requests, *pod_level.limits))):
         parts = [pod_level]

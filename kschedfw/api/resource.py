@@ -19,9 +19,9 @@ _MOST: Final = (1 << 63) - 1
 class Resource:
     """Amounts by resource (kube-scheduler `framework.Resource`).
 
-    CPU is in millicores, memory and ephemeral storage are in bytes. `scalar_resources` has extended resources, huge
-    pages, attachable volumes and others of `kubernetes.io`, each in its own whole units. `allowed_pod_number` is how
-    many pods a node takes; a pod's requests have 0 there.
+    CPU is in millicores, memory and ephemeral storage are in bytes. `scalar_resources` has extended resources,
+    huge pages, attachable volumes and others of `kubernetes.io`, each in its own whole units.
+    `allowed_pod_number` is the number of pods that a node takes; a pod's requests have 0 there.
 
     Sums are int64, as kube-scheduler's: beyond that they wrap around, perhaps below 0.
     """
@@ -33,12 +33,13 @@ class Resource:
     scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
 
     def plus(self, other: Resource) -> Resource:
-        """The sum of everything except the pod number, which is kept."""
+        """Return the sum of everything except the pod number, which is kept."""
         return self._changed(other, 1)
 
     def minus(self, other: Resource) -> Resource:
-        """The difference of everything except the pod number, which is kept. A scalar resource whose amount becomes
-        0 is kept.
+        """Return the difference of everything except the pod number, which is kept.
+
+        A scalar resource whose amount becomes 0 is kept.
         """
         return self._changed(other, -1)
 
@@ -59,7 +60,7 @@ class Resource:
         return Resource(cpu, memory, storage, self.allowed_pod_number, scalar)
 
     def get(self, name: str) -> int:
-        """The amount of a resource by its API name (`cpu` in millicores); 0 where there is none."""
+        """Return the amount of a resource by its API name (`cpu` in millicores); 0 if there is none."""
         match name:
             case "cpu":
                 return self.milli_cpu
@@ -72,7 +73,7 @@ class Resource:
         return self.scalar_resources.get(name, 0)
 
     def items(self) -> Iterator[tuple[str, int]]:
-        """Amounts by API name: CPU, memory, ephemeral storage, then the scalar resources; the pod number isn't one."""
+        """Yield amounts by API name: CPU, memory, ephemeral storage, then the scalar resources; no pod number."""
         yield CPU, self.milli_cpu
         yield MEMORY, self.memory
         yield EPHEMERAL_STORAGE, self.ephemeral_storage
@@ -80,5 +81,5 @@ class Resource:
 
 
 def int64(amount: int) -> int:
-    """The amount wrapped around to int64."""
+    """Return the amount wrapped around to int64."""
     return amount if _LEAST <= amount <= _MOST else wrapped(amount)

@@ -29,7 +29,7 @@ EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-
 
 
 class DeviceAllocationMode(StrEnum):
-    """How many devices a request is for."""
+    """The rule for the number of devices of a request."""
 
     EXACT_COUNT = "ExactCount"
     ALL = "All"
@@ -37,7 +37,7 @@ class DeviceAllocationMode(StrEnum):
 
 @attrs.frozen
 class CapacityRequirements:
-    """How much of a device's capacities is needed."""
+    """The required amounts of a device's capacities."""
 
     requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
@@ -84,8 +84,9 @@ class DeviceRequest:
 
 @attrs.frozen
 class DeviceConstraint:
-    """An attribute that devices must have in common, or must not; for the named requests, or for all if none is
-    named.
+    """An attribute that devices must have in common, or must not.
+
+    It holds for the named requests, or for all if none is named.
     """
 
     requests: tuple[str, ...] = ()
@@ -137,7 +138,8 @@ class DeviceAllocationConfiguration:
 class DeviceRequestAllocationResult:
     """A device that was allocated for a request; `request` is `name` or `name/alternative`.
 
-    With a `share_id` it is a share, of `consumed_capacity`, of a device that others may have shares of, too.
+    With a `share_id` it is a share of a device, with `consumed_capacity`; others may have shares of the device,
+    too.
     """
 
     request: str = ""
@@ -171,7 +173,7 @@ class AllocationResult:
 
 @attrs.frozen
 class ConsumerReference:
-    """Who may use an allocated claim: nearly always a pod (resource.k8s.io/v1 ResourceClaimConsumerReference)."""
+    """A consumer of an allocated claim: nearly always a pod (resource.k8s.io/v1 ResourceClaimConsumerReference)."""
 
     api_group: str = ""
     resource: str = ""

@@ -43,17 +43,17 @@ def is_extended(name: str) -> bool:
 
 @functools.cache
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts it beside CPU, memory, ephemeral storage and pods."""
+    """Whether the scheduler counts the resource beside CPU, memory, ephemeral storage and pods."""
     return is_extended(name) or is_huge_pages(name) or _NATIVE_DOMAIN in name or is_attachable_volumes(name)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether it may be requested for the pod as a whole."""
+    """Whether the resource may be requested for the pod as a whole."""
     return name in (CPU, MEMORY) or is_huge_pages(name)
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether limits may exceed requests."""
+    """Whether limits of the resource may exceed requests."""
     return is_native(name) and not is_huge_pages(name)
 
 
@@ -62,5 +62,5 @@ def is_standard_for_containers(name: str) -> bool:
 
 
 def must_be_integer(name: str) -> bool:
-    """Whether fractions make no sense: pods, and extended resources."""
+    """Whether the resource has no fractions: pods, and extended resources."""
     return name == PODS or is_extended(name)

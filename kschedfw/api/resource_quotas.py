@@ -1,4 +1,4 @@
-"""How ResourceQuotas count pods, and which new pods they refuse (admission plugin ResourceQuota, pod evaluator)."""
+"""The counting of pods by ResourceQuotas, and refusals of new pods (admission plugin ResourceQuota, pod evaluator)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REQUIRED: Final = frozenset(
 
 
 class QuotaUsage:
-    """A ResourceQuota, and how much of it is in use."""
+    """A ResourceQuota, and the amounts in use."""
 
     def __init__(self, quota: ResourceQuota) -> None:
         self._name, self._hard = quota.name, quota.spec.hard
@@ -51,7 +51,7 @@ class QuotaUsage:
         return self._counts_pods and all(_is_in_scope(pod, each) for each in self._requirements)
 
     def refusal(self, pod: Pod) -> str:
-        """Why the pod, one that the quota counts, would not be created; empty if it would."""
+        """Return why the pod, one that the quota counts, would not be created; empty if it would."""
         if lacking := _lacking(pod, _REQUIRED & self._hard.keys()):
             return f"failed quota: {self._name}: must specify {lacking}"
         asked = self._asked(pod)
@@ -62,7 +62,7 @@ class QuotaUsage:
         return f"exceeded quota: {self._name}, requested: {requested}, used: {used}, limited: {hard}"
 
     def add(self, pod: Pod) -> None:
-        """Count a pod that exists."""
+        """Count an existing pod."""
         for name, amount in self._asked(pod).items():
             self._used[name] += amount
 
@@ -83,7 +83,7 @@ def _is_of_pods(name: str) -> bool:
 
 
 def _usage(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What requests and limits are called in quotas. There are no limits of extended resources there."""
+    """Return requests and limits under their names in quotas, which don't limit extended resources."""
     usage = {PODS: _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or is_huge_pages(name):
@@ -94,7 +94,7 @@ def _usage(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity]) -> 
 
 
 def _lacking(pod: Pod, required: Iterable[str]) -> str:
-    """The resources that containers have to name and don't, with their containers."""
+    """Return the resources that containers must name and don't, with their containers."""
     own = pod.spec.resources
     if own is not None and any(map(is_pod_level_resource, (*own.requests, *own.limits))):
         return ""  # with resources of the whole pod, containers need none

@@ -67,7 +67,10 @@ def read_number(value: object, _type: object) -> float:
 
 
 def read_duration(value: object, _type: object) -> float:
-    """Seconds of a text such as `1m30s`, to the nanosecond; a number has no unit, and is refused, as by Kubernetes."""
+    """Return the seconds of a text such as `1m30s`, to the nanosecond.
+
+    A number has no unit, and is refused, as by Kubernetes.
+    """
     if not isinstance(value, str):
         raise wrong(value, "a duration such as 30s or 1m30s")
     text = value[1:] if value[:1] in ("-", "+") else value
@@ -142,7 +145,7 @@ def read_quantity(value: object, _type: object) -> Quantity:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _amount(value: str | int | float) -> Quantity:
-    """A quantity, rounded up to thousandths, as by the API server in resource lists."""
+    """Return a quantity, rounded up to thousandths, as by the API server in resource lists."""
     quantity = parse_quantity(value)
     if _FEWEST < quantity < _MOST:
         rounded = Quantity.parse(f"{quantity.milli_value()}m")

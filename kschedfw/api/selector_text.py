@@ -20,11 +20,11 @@ _EXISTENCE = re.compile(r"(?P<no>!?)\s*(?P<key>[^\s=!()]+)")
 
 
 class SelectorSyntaxError(KschedfwError, ValueError):
-    """A text isn't a label selector."""
+    """The error of a text that isn't a label selector."""
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector of a text such as `app=web,tier!=cache,zone in (a, b),gpu,!spot`; all of it must hold.
+    """Return the selector of a text such as `app=web,tier!=cache,zone in (a, b),gpu,!spot`; all of it must hold.
 
     Raises:
         SelectorSyntaxError: it isn't one, is empty, or is longer than `LONGEST` characters; names the wrong part.
@@ -35,7 +35,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The parts between commas, except commas in parentheses."""
+    """Yield the parts between commas, except commas in parentheses."""
     start = 0
     for found in _PARENTHESES_OR_COMMA.finditer(text):
         if found[0] == ",":
@@ -66,7 +66,7 @@ def _requirement(part: str, text: str) -> Requirement:
 
 
 def selector_text(selector: Selector) -> str:
-    """The selector in the syntax of `parse_selector`, or words if it selects everything or nothing."""
+    """Return the selector in the syntax of `parse_selector`, or words if it selects everything or nothing."""
     if selector.nothing:
         return "nothing"
     return ",".join(_texts(selector)) or "everything"

@@ -60,7 +60,7 @@ class Requirement:
 
 
 def parse_int64(text: str) -> int | None:
-    """The integer that Go's `strconv.ParseInt(text, 10, 64)` reads, or None where it refuses."""
+    """Return the integer that Go's `strconv.ParseInt(text, 10, 64)` reads, or None if it refuses the text."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
@@ -72,7 +72,7 @@ def parse_int64(text: str) -> int | None:
 
 
 def parse_canonical_int64(text: str) -> int | None:
-    """The same, of an integer as tolerations have to write it: without a plus sign and leading zeros."""
+    """Return the int64 of a text without plus sign and leading zeros, as tolerations require; else None."""
     number = parse_int64(text)
     return number if str(number) == text else None
 
@@ -94,23 +94,23 @@ class Selector:
 
     @property
     def everything(self) -> bool:
-        """Whether it matches every object."""
+        """Whether the selector matches every object."""
         return not self.nothing and not self.requirements
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that it looks at."""
+        """The label keys that the selector reads."""
         return frozenset(requirement.key for requirement in self.requirements)
 
     def and_labels(self, labels: Mapping[str, str]) -> Selector:
-        """This selector with `key in (value)` added for every label; Nothing stays Nothing."""
+        """Return this selector with `key in (value)` added for every label; Nothing stays Nothing."""
         if self.nothing:
             return self
         return Selector((*self.requirements, *_from_labels(labels)))
 
     @staticmethod
     def from_labels(labels: Mapping[str, str]) -> Selector:
-        """Every label must be there with its value (`labels.SelectorFromSet`)."""
+        """Return a selector that requires every label with its value (`labels.SelectorFromSet`)."""
         return Selector(_from_labels(labels))
 
 
@@ -138,7 +138,7 @@ class LabelSelector:
 
 
 def as_selector(selector: LabelSelector | None) -> Selector:
-    """The matcher of an optional LabelSelector: absent matches nothing, empty matches everything."""
+    """Return the matcher of an optional LabelSelector: absent matches nothing, empty matches everything."""
     return NOTHING if selector is None else selector.compile()
 
 
@@ -161,7 +161,7 @@ class NodeSelectorTerm:
 
     @property
     def only_names(self) -> frozenset[str] | None:
-        """The node names that `match_fields` limits this term to; None where it doesn't limit them."""
+        """The node names that `match_fields` limits this term to; None if there is no such limit."""
         names: frozenset[str] | None = None
         for field in self.match_fields:
             if field.key == "metadata.name" and field.operator is Operator.IN:

@@ -1,8 +1,8 @@
-"""Reads equal parts of pods once, and lets pods share them.
+"""Sharing of equal parts between pods, which are then read only once.
 
-The pods of a workload hardly differ except in their names, nodes and volumes. With shared parts, a dict whose keys
-are labels or affinities finds them by identity instead of comparing field by field, and reading another pod of a
-workload takes half the time of the first.
+The pods of a workload hardly differ except in their names, nodes and volumes. With shared parts, a dict whose
+keys are labels or affinities finds them by identity instead of comparing field by field, and reading another
+pod of a workload takes half the time of the first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _with_own = evolver(PodSpec, "node_name", "volumes")
 
 
 def with_shared_parts(pod: Pod) -> Pod:
-    """An equal pod that shares its labels, and a status that is empty, with other pods."""
+    """Return an equal pod that shares its labels, and a status that is empty, with other pods."""
     meta, status = pod.metadata, pod.status
     # The order of labels is part of the key: equal dicts may differ in it, and it is visible in messages and output.
     return Pod(
@@ -52,7 +52,7 @@ def with_shared_parts(pod: Pod) -> Pod:
 
 
 def shared_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | None:
-    """The spec of a pod with these labels, with its defaults; None if there is none, or it is invalid.
+    """Return the spec of a pod with these labels, with its defaults; None if there is none, or it is invalid.
 
     `manifest` is that of the spec.
     """

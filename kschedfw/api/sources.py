@@ -1,4 +1,4 @@
-"""Finds, decompresses and decodes files, in pieces."""
+"""Finding, decompressing and decoding files, in pieces."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ STANDARD_INPUT: Final = "standard input"
 
 
 def open_file(path: Path | str, *, again: bool = False) -> BinaryIO:
-    """Open a file to read its bytes, however a command was told of it.
+    """Open a file to read its bytes.
 
-    Devices are refused, but for terminals and /dev/null: /dev/zero has no end, so a digest of it is never done. With
-    `again`, since the file is read more than once, pipes are refused, too.
+    Devices are refused, except terminals and /dev/null: /dev/zero has no end, so a digest of it is never done.
+    With `again`, because the file is read more than once, pipes are refused, too.
 
     Raises:
         OSError: it can't be opened, or is refused.
@@ -52,7 +52,7 @@ def open_file(path: Path | str, *, again: bool = False) -> BinaryIO:
 
 
 class UnreadableError(Exception):
-    """A source can't be read completely; the text says why."""
+    """The error of a source that can't be read completely; the text says why."""
 
 
 @attrs.frozen
@@ -60,10 +60,10 @@ class Source:
     """A text that manifests are read from.
 
     Attributes:
-        name: what problems call it; empty for a text without a name.
-        text: the text itself, where it isn't in a file.
+        name: its name in problems; empty for a text without a name.
+        text: the text itself, if it isn't in a file.
         path: its file; `-` is the standard input.
-        problem: why it can't be read; empty if it can.
+        problem: the reason why it can't be read; empty if it can.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Source:
             return 0
 
     def pieces(self, limits: Limits = DEFAULT_LIMITS) -> Iterator[str]:
-        """The text, piece by piece.
+        """Yield the text, piece by piece.
 
         Raises:
             UnreadableError: it can't be read, isn't UTF-8, or unpacks to more than the limit.
@@ -114,7 +114,7 @@ class Source:
 
 
 def sources(paths: Iterable[Path | str]) -> Iterator[Source]:
-    """Files, all manifests in directories (in the order of their names), the standard input for `-`."""
+    """Yield files, all manifests in directories (in the order of their names), the standard input for `-`."""
     for given in paths:
         path = Path(given)
         if str(given) == "-":

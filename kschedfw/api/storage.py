@@ -26,7 +26,7 @@ from kschedfw.api.volumes import (
 
 
 class VolumeBindingMode(StrEnum):
-    """When claims of a storage class are bound: at once, or when a pod that uses them is scheduled."""
+    """The time at which claims of a storage class are bound: at once, or when a pod that uses them is scheduled."""
 
     IMMEDIATE = "Immediate"
     WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -58,7 +58,7 @@ class LocalSource:
 
 @attrs.frozen
 class PersistentVolumeSpec:
-    """What a volume is, who has claimed it and which nodes reach it (core/v1 PersistentVolumeSpec)."""
+    """A volume's source, its claim and the nodes that reach it (core/v1 PersistentVolumeSpec)."""
 
     capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     access_modes: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class TopologySelectorTerm:
 
 @attrs.frozen
 class StorageClass(Named):
-    """How and when volumes for claims are provisioned (storage.k8s.io/v1 StorageClass)."""
+    """The rules by which volumes for claims are provisioned (storage.k8s.io/v1 StorageClass)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     provisioner: str = ""
@@ -132,7 +132,7 @@ class StorageClass(Named):
 
 @attrs.frozen
 class VolumeNodeResources:
-    """How many volumes a driver can attach to a node; None means no limit."""
+    """The number of volumes that a driver can attach to a node; None means no limit."""
 
     count: int | None = None
 
@@ -156,7 +156,7 @@ class CSINodeSpec:
 
 @attrs.frozen
 class CSINode(Named):
-    """storage.k8s.io/v1 CSINode: the storage drivers of a node, and how many volumes each can attach."""
+    """storage.k8s.io/v1 CSINode: the storage drivers of a node, and the number of volumes that each can attach."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: CSINodeSpec = attrs.field(factory=CSINodeSpec)
@@ -164,7 +164,7 @@ class CSINode(Named):
 
 @attrs.frozen
 class CSIDriverSpec:
-    """How a driver's volumes are handled (storage.k8s.io/v1 CSIDriverSpec)."""
+    """The handling of a driver's volumes (storage.k8s.io/v1 CSIDriverSpec)."""
 
     attach_required: bool = True
     storage_capacity: bool = False
@@ -172,9 +172,9 @@ class CSIDriverSpec:
 
 @attrs.frozen
 class CSIDriver(Named):
-    """storage.k8s.io/v1 CSIDriver: how volumes of a driver are to be handled; the name is the driver's.
+    """storage.k8s.io/v1 CSIDriver: the handling of a driver's volumes; the name is the driver's.
 
-    With `storage_capacity` its CSIStorageCapacity objects say where there is room for new volumes.
+    With `storage_capacity` its CSIStorageCapacity objects have the room for new volumes.
     """
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
@@ -185,7 +185,7 @@ class CSIDriver(Named):
 class CSIStorageCapacity(Named):
     """storage.k8s.io/v1 CSIStorageCapacity: the room that a storage class has on the nodes of `node_topology`.
 
-    Without a topology (None) that is no node, with an empty one every node.
+    None as topology selects no node, an empty one every node.
     """
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
@@ -205,7 +205,7 @@ class VolumeAttachmentSource:
 
 @attrs.frozen
 class VolumeAttachmentSpec:
-    """Which driver attaches which volume to which node (storage.k8s.io/v1 VolumeAttachmentSpec)."""
+    """An attachment: its driver, volume and node (storage.k8s.io/v1 VolumeAttachmentSpec)."""
 
     attacher: str = ""
     node_name: str = ""

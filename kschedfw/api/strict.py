@@ -1,7 +1,7 @@
-"""Reads configurations: unlike in objects, unknown fields are errors, and some zeros mean "unset".
+"""Reading of configurations: unlike in objects, unknown fields are errors, and some zeros mean "unset".
 
-Objects may have fields that kschedfw doesn't read; but in a configuration, a misspelt field would silently have no
-effect.
+Objects may have fields that kschedfw doesn't read; but in a configuration, a misspelt field would silently have
+no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
     """Read a configuration, or a part of one, as `cls`.
 
     Raises:
-        FieldErrors: with every field that is unknown, missing, or has the wrong type.
+        FieldErrors: fields are unknown, missing, or have the wrong type; names all of them.
     """
     unknown = tuple(unknown_fields(value, cls))
     try:
@@ -35,7 +35,7 @@ def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
 
 
 def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[FieldError]:
-    """An error for each key without a field."""
+    """Yield an error for each key without a field."""
     for field_path, content, cls in _objects(value, type_, path):
         known = sorted(json_name(field) for field in attrs.fields(cls))
         for key in content:
@@ -44,7 +44,7 @@ def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[Fie
 
 
 def without_unset(value: object, type_: object) -> object:
-    """The value without zeros in fields where Kubernetes reads zero as unset (`metadata={"zero_is_unset": True}`)."""
+    """Return the value without zeros that Kubernetes reads as unset (`metadata={"zero_is_unset": True}`)."""
     value = copy.deepcopy(value)
     for _, content, cls in _objects(value, type_, ""):
         for field in attrs.fields(cls):
@@ -65,7 +65,7 @@ _ZEROS = (0, "", "0s")
 def _objects(
     value: object, type_: object, path: str
 ) -> Iterator[tuple[str, Mapping[str, object], type[attrs.AttrsInstance]]]:
-    """Every mapping inside `value` that is read as an attrs class, with its path and class, from the outside in."""
+    """Yield every mapping in `value` that is read as an attrs class, with path and class, from the outside in."""
     if isinstance(value, Mapping):
         choices = (type_, *get_args(type_))
         if (mapping := next(filter(_is_mapping, choices), None)) is not None:

@@ -142,7 +142,7 @@ def _attribute(attribute: DeviceAttribute, path: str) -> Errors:
 
 
 def pod_claims(spec: PodSpec, path: str) -> Errors:
-    """The errors in a pod's references to claims."""
+    """Yield the errors in a pod's references to claims."""
     yield from _duplicates((each.name for each in spec.resource_claims), f"{path}.resourceClaims", "name")
     for index, claim in enumerate(spec.resource_claims):
         where = f"{path}.resourceClaims[{index}]"
@@ -307,7 +307,7 @@ def _subdomain(name: str, path: str) -> Errors:
 
 
 def _pool_name(name: str, path: str) -> Errors:
-    """Names of subdomains, separated by slashes."""
+    """Yield the errors of a pool's name: names of subdomains, separated by slashes."""
     if not name:
         yield FieldError.required(path)
     for part in name.split("/") if name else ():

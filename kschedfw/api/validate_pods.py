@@ -1,9 +1,9 @@
 """The API server's validation of pods, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
 
-Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are left out on
-purpose, because pods that violate them can be scheduled, and simulations have such pods: a pod may not name a host
-port twice, needs CPU or memory with huge pages, and, as long as the feature gate UserNamespacesHostNetworkSupport is
-off, may not combine the host's network with its own user namespace.
+Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are omitted on
+purpose, because pods that violate them can be scheduled, and simulations have such pods: a pod may not name a
+host port twice, needs CPU or memory with huge pages, and, as long as the feature gate
+UserNamespacesHostNetworkSupport is off, may not combine the host's network with its own user namespace.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _gates(spec: PodSpec, path: str) -> Errors:
 
 
 def gated_pod(pod: Pod) -> Errors:
-    """A pod that was admitted can be bound only when no gate is left."""
+    """Yield an error for a bound pod with gates: an admitted pod can only be bound when no gate is left."""
     if pod.node_name and pod.spec.scheduling_gates:
         yield FieldError.forbidden(
             "spec.nodeName", "cannot be set until all schedulingGates have been cleared"
@@ -145,7 +145,7 @@ def _at_most(most: int, items: Sequence[object], path: str) -> Errors:
 
 
 def resource_list(resources: Mapping[str, Quantity], path: str) -> Errors:
-    """No amount may be negative, and amounts of pods and extended resources have to be whole numbers."""
+    """Yield errors of negative amounts, and of fractions of pods and extended resources."""
     for name, amount in resources.items():
         if amount < _ZERO:
             yield FieldError.invalid(at(path, name), str(amount), "must be greater than or equal to 0")
@@ -154,7 +154,7 @@ def resource_list(resources: Mapping[str, Quantity], path: str) -> Errors:
 
 
 def requirements(resources: ResourceRequirements, path: str) -> Errors:
-    """Requests and limits of a container."""
+    """Yield the errors in requests and limits of a container."""
     requests, limits = resources.requests, resources.limits
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name in amounts:
@@ -207,5 +207,5 @@ def _pod_resources(spec: PodSpec, resources: ResourceRequirements, path: str) ->
 
 
 def metadata_key(key: str, path: str) -> Errors:
-    """The key of an annotation: like that of a label, but in any case."""
+    """Yield the errors of an annotation's key: like a label's key, but in any case."""
     yield from label_key(key.lower(), path)

@@ -38,7 +38,7 @@ _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
 def is_valid_with_spec(pod: Pod) -> bool:
-    """Whether a pod is valid, if its spec without the node name is."""
+    """Whether a pod is valid if its spec without the node name is."""
     wrong = chain(
         metadata_errors(pod.metadata, subdomain_problems), node_name(pod.spec, "spec"), gated_pod(pod)
     )
@@ -46,7 +46,7 @@ def is_valid_with_spec(pod: Pod) -> bool:
 
 
 def metadata_errors(metadata: ObjectMeta, name_problems: Callable[[str], Sequence[str]]) -> Errors:
-    """The errors of an object's metadata; `name_problems` validates names of its kind."""
+    """Yield the errors of an object's metadata; `name_problems` validates names of its kind."""
     if metadata.name:
         for why in name_problems(metadata.name):
             yield FieldError.invalid("metadata.name", metadata.name, why)
@@ -114,7 +114,7 @@ def _replicas(replicas: int) -> Errors:
 
 
 def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Errors:
-    """The template of a workload whose pods have to have the restart policy Always."""
+    """Yield the errors in the template of a workload whose pods must have the restart policy Always."""
     if template is None:
         yield FieldError.required("spec.template")
         return

@@ -1,4 +1,4 @@
-"""Which volumes a claim may be bound to, and when the two are bound.
+"""The volumes that a claim may be bound to, and the state in which the two are bound.
 
 The scheduler and the controller that binds volumes have to agree on this. Semantics: component-helpers
 `storage/volume` (kube-scheduler v1.36).
@@ -33,14 +33,14 @@ AnnotatedT = TypeVar("AnnotatedT", bound=Named)
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The name of the claim's storage class; empty if it has none."""
+    """Return the name of the claim's storage class; empty if it has none."""
     if (old_style := claim.annotations.get(CLASS_ANNOTATION)) is not None:
         return old_style
     return claim.spec.storage_class_name or ""
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    """The name of the volume's storage class; empty if it has none."""
+    """Return the name of the volume's storage class; empty if it has none."""
     if (old_style := volume.annotations.get(CLASS_ANNOTATION)) is not None:
         return old_style
     return volume.spec.storage_class_name
@@ -68,7 +68,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume with the claim as its claimRef; the same object if it has that already."""
+    """Return the volume with the claim as its claimRef; the same object if it has that already."""
     reference = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
     )
@@ -85,9 +85,10 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
 
 @attrs.frozen
 class VolumeCandidates:
-    """The volumes that a claim may be bound to, on whatever node, best first.
+    """The volumes that a claim may be bound to, on any node, best first.
 
-    `prebound` volumes have the claim as their claimRef. The claim may get an `available` one only if there are none.
+    `prebound` volumes have the claim as their claimRef. The claim may get an `available` one only if there are
+    none.
     """
 
     prebound: tuple[PersistentVolume, ...]
@@ -95,7 +96,7 @@ class VolumeCandidates:
 
     @classmethod
     def of(cls, claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> VolumeCandidates:
-        """The candidates among the volumes; the available ones by size, equally large ones in the given order."""
+        """Return the candidates among the volumes; available ones by size, equally large ones in the given order."""
         spec, request, its_class = claim.spec, requested_storage(claim), class_of_claim(claim)
         selector = None if spec.selector is None else spec.selector.compile()
         prebound, available = [], []
@@ -125,14 +126,14 @@ def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim, request: 
 
 
 def annotated(obj: AnnotatedT, key: str, value: str) -> AnnotatedT:
-    """The object with the annotation; itself if it has that already."""
+    """Return the object with the annotation; itself if it has that already."""
     if obj.annotations.get(key) == value:
         return obj
     return obj.with_metadata(_with_annotations(obj.metadata, {**obj.annotations, key: value}))
 
 
 def without_annotation(obj: AnnotatedT, key: str) -> AnnotatedT:
-    """The object without the annotation; itself if it has none."""
+    """Return the object without the annotation; itself if it has none."""
     if key not in obj.annotations:
         return obj
     rest = {name: value for name, value in obj.annotations.items() if name != key}

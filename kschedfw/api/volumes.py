@@ -106,8 +106,9 @@ class VsphereVolumeSource:
 
 @attrs.frozen
 class CSISource:
-    """A volume of a CSI driver. Without a `volume_handle` it is an ephemeral volume that the driver makes for the
-    pod and removes.
+    """A volume of a CSI driver.
+
+    Without a `volume_handle` it is an ephemeral volume that the driver makes for the pod and removes.
     """
 
     driver: str = ""
@@ -159,7 +160,7 @@ class Volume:
 
     @cached_property
     def is_storage(self) -> bool:
-        """Whether it is a claim, or storage outside of the node."""
+        """Whether the volume is a claim, or storage outside of the node."""
         return any(getattr(self, source) is not None for source in _STORAGE)
 
 
@@ -168,7 +169,7 @@ _STORAGE: Final = tuple(field.name for field in attrs.fields(Volume) if field.na
 
 
 def claim_name(pod: Named, volume: Volume) -> str | None:
-    """The name of the claim that a volume of the pod uses; None if it uses none.
+    """Return the name of the claim that a volume of the pod uses; None if it uses none.
 
     The claim of a generic ephemeral volume is named after the pod and the volume.
     """

@@ -21,7 +21,7 @@ class Namespace(Named):
 
 @attrs.frozen
 class ServiceSpec:
-    """Which pods a service sends traffic to; an empty selector selects none (core/v1 ServiceSpec)."""
+    """The pods that a service sends traffic to; an empty selector selects none (core/v1 ServiceSpec)."""
 
     selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
 
@@ -36,7 +36,7 @@ class Service(Named):
 
 @attrs.frozen
 class ReplicationControllerSpec:
-    """How many pods of which template (core/v1 ReplicationControllerSpec)."""
+    """The number of pods, and their template (core/v1 ReplicationControllerSpec)."""
 
     selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     replicas: int = 1
@@ -85,7 +85,7 @@ class StatefulSetOrdinals:
 
 @attrs.frozen
 class StatefulSetSpec(LabelSelected):
-    """How many pods of which template, and how they are numbered (apps/v1 StatefulSetSpec)."""
+    """The number of pods, their template, and their numbering (apps/v1 StatefulSetSpec)."""
 
     ordinals: StatefulSetOrdinals = attrs.field(factory=StatefulSetOrdinals)
 
@@ -149,7 +149,7 @@ class Job(Named):
 
 
 class UnhealthyPodEvictionPolicy(StrEnum):
-    """When running pods that aren't ready may be evicted (policy/v1 UnhealthyPodEvictionPolicyType)."""
+    """The rule for evicting running pods that aren't ready (policy/v1 UnhealthyPodEvictionPolicyType)."""
 
     IF_HEALTHY_BUDGET = "IfHealthyBudget"
     ALWAYS_ALLOW = "AlwaysAllow"
@@ -167,9 +167,9 @@ class PodDisruptionBudgetSpec:
 
 @attrs.frozen
 class PodDisruptionBudgetStatus:
-    """How many of the pods may be disrupted now, and which already are (policy/v1).
+    """The number of pods that may be disrupted now, and the disrupted pods (policy/v1).
 
-    `expected_pods` is how many pods the budget counts; 0 also where no controller has looked at it yet.
+    `expected_pods` is the number of pods that the budget counts; also 0 until a controller has looked at it.
     """
 
     disruptions_allowed: int = 0
@@ -181,7 +181,7 @@ class PodDisruptionBudgetStatus:
 
 @attrs.frozen
 class PodDisruptionBudget(Named):
-    """How many pods of a set may be disrupted at a time (policy/v1 PodDisruptionBudget)."""
+    """A limit on the pods of a set that are disrupted at a time (policy/v1 PodDisruptionBudget)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodDisruptionBudgetSpec = attrs.field(factory=PodDisruptionBudgetSpec)

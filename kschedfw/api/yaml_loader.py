@@ -36,14 +36,14 @@ _ALIASED_PER_VALUE: Final = 4
 
 
 class TakenItem:
-    """Replaces, in a list, an item that was yielded separately."""
+    """The stand-in, in a list, for an item that was yielded separately."""
 
 
 TAKEN: Final = TakenItem()
 
 
 class DocumentError(ValueError):
-    """A document that can't be read; `line` counts from 0, and is negative if it isn't known."""
+    """The error of a document that can't be read; `line` counts from 0, and is negative if it isn't known."""
 
     def __init__(self, why: str, line: int = -1) -> None:
         super().__init__(why)
@@ -62,7 +62,7 @@ class Built:
         content: dicts, lists and scalars.
         item: its path in the document, such as `items[3]`; empty for the document.
         duplicates: the line (from 0) and the name of every duplicate key.
-        end: how far the text is read, in characters.
+        end: the number of characters of the text that are read.
     """
 
     content: Any
@@ -103,7 +103,7 @@ _MERGE: Final = "<<"
 
 @functools.lru_cache(maxsize=1 << 16)
 def plain_scalar(text: str) -> object:
-    """The value of a plain scalar; cached, since manifests repeat the same few texts.
+    """Return the value of a plain scalar; cached, since manifests repeat the same few texts.
 
     Raises:
         DocumentError: it is a number that is too long.
@@ -138,7 +138,7 @@ def _float(text: str) -> float:
 
 
 def _tagged(tag: str, text: str) -> object:
-    """The value of a scalar with an explicit tag.
+    """Return the value of a scalar with an explicit tag.
 
     Raises:
         DocumentError: the text isn't of the tag's type, or JSON has no such type.
@@ -179,16 +179,16 @@ def _shown(text: str) -> str:
 
 
 def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
-    """The document of a text; before it, one by one, the items of its list that have kind and apiVersion.
+    """Yield the document of a text; before it, one by one, the items of its list that have kind and apiVersion.
 
-    These are objects with kind and apiVersion in the list `items` of the outermost object. In the document, `TAKEN`
-    replaces them. So the objects of a long list needn't all be in memory at the same time.
+    These are objects with kind and apiVersion in the list `items` of the outermost object. In the document,
+    `TAKEN` replaces them. So the objects of a long list needn't all be in memory at the same time.
 
-    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole`, no
-    items are yielded separately.
+    `largest` is the number of characters that an object may have; if it has lists, each of their items. With
+    `whole`, no items are yielded separately.
 
     Raises:
-        DocumentError: the text isn't YAML, has more than one document, or goes beyond a limit.
+        DocumentError: the text isn't YAML, has more than one document, or exceeds a limit.
     """
     builder = _Builder(text, largest, whole)
     try:
@@ -225,7 +225,7 @@ _MERGE_KEY: Final = object()
 
 
 class _Builder:
-    """Builds values from events, with a stack of its own, so that no text can exhaust Python's."""
+    """A builder of values from events, with a stack of its own, so that no text can exhaust Python's."""
 
     def __init__(self, text: str, largest: int, whole: bool) -> None:
         self._parser = _Parser(text)
@@ -242,7 +242,7 @@ class _Builder:
         self._parser.dispose()
 
     def build(self) -> Iterator[Built]:
-        """See the function `build`."""
+        """Yield the values, as the function `build`."""
         next_event = self._parser.get_event
         next_event()  # the beginning of the stream
         root: list[object] = []
@@ -365,7 +365,7 @@ class _Builder:
 
 
 def _key(key: object, line: int) -> str:
-    """A key that isn't a text, as the text that JSON would have."""
+    """Return a key that isn't a text as the text that JSON would have."""
     if isinstance(key, bool):
         return "true" if key else "false"
     if isinstance(key, (int, float)):

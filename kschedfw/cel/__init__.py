@@ -1,12 +1,13 @@
 """Selectors of DeviceClasses and ResourceClaims: expressions in CEL about one device.
 
-A selector goes through these modules: `lexer`, `parser` with `macros`, `checker` (types), `evaluator` (a program of
-`steps`) and `estimate` (with `sizes` and `call_estimates`); `functions` is the table that `standard`, `strings`,
-`containers`, `kubernetes`, `formats` and `network` fill.
+A selector goes through these modules: `lexer`, `parser` with `macros`, `checker` (types), `evaluator` (a
+program of `steps`) and `estimate` (with `sizes` and `call_estimates`); `functions` is the table that
+`standard`, `strings`, `containers`, `kubernetes`, `formats` and `network` fill.
 
-It is our own because no library does what Kubernetes does: none of common-expression-language, cel-expr-python and
-cel-python counts costs while it evaluates, and of the static types of Kubernetes' environment, on which depends what
-compiles, the first and the last know nothing. Only patterns come from a library, google-re2, since they are RE2's.
+This is an implementation of our own because no library has Kubernetes' semantics. common-expression-language,
+cel-expr-python and cel-python don't count costs during evaluation; and the first and the last don't know the
+static types of Kubernetes' environment, which decide what compiles. Only patterns come from a library,
+google-re2, since they are RE2's.
 """
 
 from kschedfw.cel.budget import STEPS_PER_SECOND, Budget, OutOfStepsError

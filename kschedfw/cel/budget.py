@@ -1,6 +1,6 @@
-"""The work that a selector, or a search for devices, may do, counted in steps.
+"""The limit on the work of a selector, or of a search for devices, in steps.
 
-kube-scheduler stops a search by the wall clock. Steps stand in for it here: the same input gets the same answer on
+kube-scheduler stops a search by the wall clock. Here steps replace it: the same input gets the same answer on
 every machine, also in simulations, whose clock stands still while the scheduler works.
 """
 
@@ -22,11 +22,14 @@ pods. kube-scheduler does more in 10 s, but tries alike devices again and again 
 
 
 class OutOfStepsError(KschedfwError):
-    """The work has taken more steps than it may."""
+    """The error of work that has taken more steps than it may."""
 
 
 class Budget:
-    """The steps that are left, and whether a part of the work is remembered, so that the next try `gets_further`."""
+    """The steps that are left.
+
+    With `gets_further`, parts of the work are cached, so that the next try gets further.
+    """
 
     __slots__ = ("gets_further", "left")
 
@@ -36,11 +39,11 @@ class Budget:
 
     @classmethod
     def of_seconds(cls, timeout: float) -> Budget:
-        """The steps for a timeout in seconds; 0: as many as it takes."""
+        """Return the budget for a timeout in seconds; 0 means no limit."""
         return cls(timeout * STEPS_PER_SECOND if timeout else math.inf)
 
     def spend(self, steps: float) -> None:
-        """Raises OutOfStepsError where fewer are left; work is paid before it is done."""
+        """Subtract steps before the work is done. Raise OutOfStepsError if fewer are left."""
         self.left -= steps
         if self.left < 0:
             raise OutOfStepsError("out of steps")

@@ -1,4 +1,4 @@
-"""What a call costs when it is evaluated, in the units of cel-go and of Kubernetes' functions."""
+"""The costs of calls at evaluation, in the units of cel-go and of Kubernetes' functions."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ _MOST_NESTED: Final = 1_000_000
 class MeasuredCost:
     """A cost that depends on the arguments, or, with `by_result`, on the result (None if that is an error).
 
-    `effort` gives the steps of a `Budget` for arguments with which a call takes far more work than it costs.
+    `effort` returns the steps of a `Budget` for arguments with which a call takes far more work than it costs.
     """
 
     of: Callable[[tuple[Value, ...], Value], int]
@@ -58,7 +58,7 @@ def _size(value: Value) -> int:
 
 
 def _traversal(value: Value) -> int:
-    """Give what it costs to look at all of a value."""
+    """Return the cost of reading all of a value."""
     if isinstance(value, str):
         return int(len(value.encode(errors="surrogatepass")) * PER_CHARACTER)
     if isinstance(value, bytes):
@@ -85,7 +85,10 @@ def _pattern(arguments: tuple[Value, ...], _: Value) -> int:
 
 
 def _matching(arguments: tuple[Value, ...]) -> float:
-    """RE2 may look at each character once for each instruction of the pattern, of which `{1000}` makes many."""
+    """Return the steps of a match.
+
+    RE2 may look at each character once for each instruction of the pattern, of which `{1000}` makes many.
+    """
     text, pattern = arguments[:2]
     if not isinstance(text, str) or not isinstance(pattern, str):
         return 0
@@ -93,12 +96,15 @@ def _matching(arguments: tuple[Value, ...]) -> float:
 
 
 def _matching_all(arguments: tuple[Value, ...]) -> float:
-    """All matches: each one may look at all of the rest."""
+    """Return the steps of finding all matches: each one may look at all of the rest."""
     return _matching(arguments) * (1 + len(arguments[0])) if isinstance(arguments[0], str) else 0
 
 
 def _nested(arguments: tuple[Value, ...]) -> float:
-    """Lists and maps in each other, of which costs count the outermost alone; `a == [b, b]` may be 2**40 of them."""
+    """Return the steps for nested lists and maps, of which costs count only the outermost.
+
+    `a == [b, b]` may be 2**40 of them.
+    """
     count = 0
     stack = [each for each in arguments if isinstance(each, (list, Map, Optional))]
     while stack:
@@ -115,12 +121,12 @@ def _nested(arguments: tuple[Value, ...]) -> float:
 
 
 def _nested_in_pairs(arguments: tuple[Value, ...]) -> float:
-    """The same where each element of the first argument is compared with others."""
+    """Return `_nested` for functions that compare each element of the first argument with others."""
     return _nested(arguments) * _size(arguments[0])
 
 
 def _joining(arguments: tuple[Value, ...]) -> float:
-    """Joined lists are copied, where cel-go refers to both, and so charges nothing for their size."""
+    """Return the steps of joining lists, which are copied. cel-go refers to both, and so charges nothing for size."""
     return sum(map(_size, arguments)) / _ELEMENTS_PER_STEP
 
 
@@ -146,7 +152,7 @@ _SMALLER: Final = MeasuredCost(_smaller, effort=_nested)
 
 
 def _self_comparison(keys: Value) -> int:
-    """Give the cost of comparing each element of a list with each other one."""
+    """Return the cost of comparing each element of a list with each other one."""
     of_text = isinstance(keys, list) and keys and isinstance(keys[0], (str, bytes))
     return LIST_COST + 1 + int(_size(keys) ** 2 * (2 + PER_CHARACTER if of_text else 2))
 
@@ -208,9 +214,9 @@ _BY_SIGNATURE: Final[dict[str, MeasuredCost]] = {
 
 
 def call_cost(node: Call) -> CallCost:
-    """Give the cost of a call: a number, or how to compute it.
+    """Return the cost of a call: a number, or a function of its arguments.
 
-    What depends on the overload counts only where the checker left one: of other calls it isn't known yet.
+    Costs by overload count only where the checker left one overload: for other calls it isn't known yet.
     """
     found = _BY_NAME.get(node.function)
     if found is None and len(node.overloads) == 1:

@@ -1,4 +1,4 @@
-"""What calls cost at most, and how large their results are, by function."""
+"""The greatest costs of calls, and the sizes of their results, by function."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from kschedfw.cel.types import Overload, Type
 
 
 class Sizes(Protocol):
-    """What is known of the sizes of an expression's parts."""
+    """The known sizes of an expression's parts."""
 
     def size(self, node: SyntaxNode) -> Size: ...
 
     def entries(self, node: SyntaxNode) -> Entries | None: ...
 
     def element(self, node: SyntaxNode) -> tuple[Type, Size] | None:
-        """The type and the size of a list's elements; None: it is no list."""
+        """Return the type and the size of a list's elements; None if the node is no list."""
         ...
 
     def keep(self, node: SyntaxNode, size: Size | None, entries: Entries | None) -> None: ...
 
 
 def call_estimate(sizes: Sizes, node: Call, overload: Overload) -> tuple[int, Size | None]:
-    """The greatest cost of one overload, without its arguments, and the size of its result if known."""
+    """Return the greatest cost of one overload, without its arguments, and the size of its result if known."""
     by_name = _BY_NAME.get(node.function)
     if by_name is not None:
         return by_name(sizes, node)

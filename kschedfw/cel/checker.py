@@ -1,4 +1,4 @@
-"""Types of an expression, before it is ever evaluated: what can't work for any device is found here."""
+"""The static types of an expression: an expression that can't work for any device is refused."""
 
 from typing import Final
 
@@ -70,10 +70,11 @@ _TYPE_NAMES: Final = {
 
 
 def check(tree: SyntaxNode, source: str) -> Type:
-    """Find the type of an expression; `tree` keeps the types of its parts, and which overloads its calls may mean.
+    """Return the type of an expression; store the types of its parts, and possible overloads of calls, in `tree`.
 
     Raises:
-        CompileError: the types don't go together, a name is unknown, or a literal is no duration, timestamp or pattern.
+        CompileError: the types don't go together, a name is unknown, or a literal is no duration, timestamp or
+            pattern.
     """
     checker = _Checker()
     checker.check(tree)
@@ -99,7 +100,7 @@ class _Checker(Visitor[Type]):
         return found
 
     def finish(self, tree: SyntaxNode) -> None:
-        """Replace variables by types, and look at literals that functions are going to read."""
+        """Replace variables by types, and check literals that functions will read."""
         for node in self._nodes:
             assert node.type is not None
             node.type = self._bindings.resolve(node.type, final=True)
@@ -302,7 +303,7 @@ class _Checker(Visitor[Type]):
             self._issue(argument, f"invalid {node.function} argument")
 
     def _check_homogeneous(self, node: SyntaxNode) -> None:
-        """Find literal lists and maps of several types; the arguments of `format` may be such."""
+        """Find literal lists and maps of several types; only arguments of `format` may be such."""
         match node:
             case Call(function="format"):
                 return
@@ -375,7 +376,7 @@ _FORMATTED: Final = {
 
 
 def _formatted(letter: str, element: SyntaxNode) -> list[SyntaxNode]:
-    """Give the expressions whose types matter: of a literal list or map, those in it, too."""
+    """Return the expressions whose types matter: the element, and the parts of a literal list or map."""
     inner: list[SyntaxNode] = []
     if letter == "s" and isinstance(element, ListLiteral):
         inner = element.elements
@@ -390,7 +391,7 @@ def _may_format(letter: str, element: SyntaxNode) -> bool:
 
 
 def qualified_name(node: SyntaxNode) -> str | None:
-    """Give the name that `a.b.c` is; None: it is no name."""
+    """Return the name that `a.b.c` is; None if it is no name."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test and not node.optional:

@@ -27,7 +27,7 @@ _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", 
 
 
 def contains(elements: list[Value], value: Value) -> bool:
-    """Say whether an element equals `value`; those that can't be compared with it don't."""
+    """Return whether an element equals `value`; elements that can't be compared with it don't."""
     return any(_same(element, value) for element in elements)
 
 

@@ -1,4 +1,4 @@
-"""The static estimate of what an expression costs at most, by which the API server refuses selectors.
+"""The static estimate of an expression's greatest cost, by which the API server refuses selectors.
 
 It follows every value's greatest size through the expression.
 """
@@ -37,7 +37,7 @@ __all__ = ["estimated_cost"]
 
 
 def estimated_cost(tree: SyntaxNode) -> int:
-    """Give what one evaluation of a checked expression costs at most, up to 2⁶⁴ − 1."""
+    """Return the greatest cost of one evaluation of a checked expression, up to 2⁶⁴ − 1."""
     return _Estimator().cost(tree)
 
 
@@ -90,7 +90,7 @@ class _Estimator(Visitor[int]):
         return None if variable is None else variable.entries
 
     def element(self, node: SyntaxNode) -> tuple[Type, Size] | None:
-        """Give the type and the size of a list's elements; None: it is no list."""
+        """Return the type and the size of a list's elements; None if the node is no list."""
         if node.type is None or not node.type.parameters:
             return None
         shape = self.shape(node)
@@ -190,7 +190,7 @@ class _Estimator(Visitor[int]):
             self.keep(node, entries.values, None)
 
     def _overload(self, node: Call, overload: Overload) -> tuple[int, Size | None]:
-        """Give the greatest cost of one overload, without its arguments, and the size of its result if known."""
+        """Return the greatest cost of one overload, without its arguments, and the size of its result if known."""
         if node.function in ("_==_", "_!=_"):
             return self._equality(node), None
         return call_estimate(self, node, overload)

@@ -1,8 +1,8 @@
-"""From a checked tree to a program of nested steps, which counts what it costs.
+"""Programs made from checked trees: nested steps, which count their costs.
 
-Costs are cel-go's: one for each identifier, field and index; what `call_costs` says of a call, also of one that ends
-with an error; ten and thirty for a list and a map that is made; nothing for constants. As there, calls of conversions
-with a constant are done once, when the program is made.
+Costs are cel-go's: one for each identifier, field and index; `call_costs`' for a call, also one that ends with
+an error; ten and thirty for a list and a map that is made; nothing for constants. As there, calls of
+conversions with a constant are done once, when the program is made.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ _COST_PER_STEP: Final = 10
 
 @attrs.frozen
 class Program:
-    """An expression that can be evaluated; it keeps nothing from one evaluation to the next."""
+    """An expression that can be evaluated; evaluations share no state."""
 
     _root: Step
     _size: int
@@ -102,7 +102,7 @@ class Program:
             budget.spend(frame.cost / _COST_PER_STEP)
 
     def cost(self, device: Value, limit: int) -> int:
-        """Give what the evaluation costs, whether it ends with an error or not."""
+        """Return the cost of the evaluation, even if it ends with an error."""
         frame = Frame([device, *[None] * self._size], limit, Budget())
         with contextlib.suppress(SelectorError):
             self._root(frame)
@@ -195,7 +195,7 @@ class _Planner:
         return self.plan(node)
 
     def _slot(self, name: str) -> tuple[int, bool]:
-        """Give where the value of a variable is, and whether it is one of `cel.bind`."""
+        """Return the slot of a variable's value, and whether it is one of `cel.bind`."""
         plain = name.removeprefix(".")
         scopes = reversed(self._scopes) if plain == name else iter(self._scopes[:1])
         return next(scope[plain] for scope in scopes if plain in scope)
@@ -352,12 +352,12 @@ _INDEXING: Final = ("_[_]", "_[?_]")
 
 
 def _names_type(node: Select) -> bool:
-    """Say whether `a.b` is the name of a type: then the checker has not looked at `a`."""
+    """Return whether `a.b` is the name of a type: if so, the checker has not typed `a`."""
     return node.operand.type is None
 
 
 def _is_conditional(node: SyntaxNode) -> bool:
-    """Say whether a path starts at a `?:`, whose branches have the cost of a path then."""
+    """Return whether a path starts at a `?:`, whose branches then have the cost of a path."""
     while True:
         if isinstance(node, Call) and node.function in _INDEXING:
             node = node.operands[0]
@@ -368,7 +368,7 @@ def _is_conditional(node: SyntaxNode) -> bool:
 
 
 def _fields(node: SyntaxNode) -> list[str] | None:
-    """Give the names in `device.a["b"].c`; None: it is another path."""
+    """Return the names in `device.a["b"].c`; None for another path."""
     names: list[str] = []
     while True:
         match node:

@@ -1,4 +1,4 @@
-"""Kubernetes' named formats in CEL: what names of objects, labels, dates and so on look like."""
+"""Kubernetes' named formats in CEL: the syntax of names of objects, labels, dates and so on."""
 
 import base64
 import datetime
@@ -17,7 +17,7 @@ __all__ = ["Format"]
 
 @attrs.frozen
 class Format:
-    """A named format; `validate` gives what is wrong with a text."""
+    """A named format; `validate` returns the problems of a text."""
 
     cel_name: ClassVar = "kubernetes.NamedFormat"
 
@@ -38,7 +38,7 @@ _UUID: Final = re.compile(r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{
 def _fits(
     pattern: re.Pattern[str], length: int | None, what: str, *, prefix: bool = False
 ) -> Callable[[str], list[str]]:
-    """Give the check for a pattern and a length; a prefix may end in a dash."""
+    """Return the check for a pattern and a length; a prefix may end in a dash."""
 
     def validate(text: str) -> list[str]:
         wrong = []

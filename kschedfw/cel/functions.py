@@ -53,14 +53,14 @@ def overload(*signatures: str) -> Callable[[_F], _F]:
 
 
 def check_of(name: str) -> Callable[[Value], bool] | None:
-    """Give what tells values of a type from others at run time; None: any value will do."""
+    """Return the test whether a value is of a type at run time; None if any value is."""
     if name in ("dyn", "any") or name.startswith("'"):
         return None
     return _CHECKS.get(name) or (lambda v: type_name(v) == name)
 
 
 def dispatcher(name: str, member: bool, count: int) -> Callable[..., Value]:
-    """Make a function that calls the overload that fits the types of the arguments it gets."""
+    """Make a function that calls the overload that fits the types of its arguments."""
     candidates = [
         ([check_of(p.name) for p in o.parameters], o.implementation)
         for o in FUNCTIONS[name]

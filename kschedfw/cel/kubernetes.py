@@ -19,7 +19,7 @@ __all__ = ["Amount", "Version"]
 @total_ordering
 @attrs.frozen
 class Version:
-    """A semantic version (2.0.0); order and equality leave out the build metadata."""
+    """A semantic version (2.0.0); order and equality ignore the build metadata."""
 
     cel_name: ClassVar = "kubernetes.Semver"
 
@@ -34,7 +34,7 @@ class Version:
         """Read `1.2.3-rc.1+build`.
 
         Raises:
-            ValueError: it is no version; the text is that of the library that Kubernetes reads versions with.
+            ValueError: it is no version; the text is that of Kubernetes' version library.
         """
         return _parse_version(text)
 
@@ -115,7 +115,7 @@ def _build(text: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """Make a version of what is nearly one: `v` in front, leading zeroes and missing parts are forgiven."""
+    """Make a version of a text that is nearly one: a leading `v`, leading zeroes and missing parts are allowed."""
     text = text.removeprefix("v")
     parts = text.split(".", 2)
     for i, part in enumerate(parts):
@@ -147,7 +147,7 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
 
 
 def _signed(number: int) -> int:
-    """Give what an int64 makes of an uint64."""
+    """Return a uint64 converted to int64."""
     return number if number < 2**63 else number - 2**64
 
 
@@ -187,7 +187,7 @@ class Amount:
         return self.quantity < other.quantity
 
     def integer(self) -> int | None:
-        """Give the amount if it is an int64 that Kubernetes keeps as one."""
+        """Return the amount if it is an int64 that Kubernetes keeps as one; else None."""
         return self.quantity.as_int64() if self.whole else None
 
     def plus(self, other: "Amount") -> "Amount":
@@ -213,7 +213,7 @@ def _quantity(text: str) -> Amount:
 
 
 def _reason(error: QuantityError) -> str:
-    """Give Kubernetes' part of the text, without the value in front of it."""
+    """Return Kubernetes' part of the text, without the value in front of it."""
     return str(error).rpartition(": ")[2]
 
 

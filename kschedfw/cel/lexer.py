@@ -1,4 +1,4 @@
-"""Tokens of CEL, and what literals mean."""
+"""Tokens of CEL, and the values of literals."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Token:
 
 
 class LexError(Exception):
-    """The source is no CEL from some place on."""
+    """The error of a source that is no CEL from some place on."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ def tokens(source: str) -> Iterator[Token]:
 
 
 def literal(token: Token, *, negative: bool = False) -> Value:
-    """Give the value of a number, a string or bytes.
+    """Return the value of a number, a string or bytes.
 
     Raises:
         LexError: a number that is too large, or an escape that is none.
@@ -95,7 +95,7 @@ def literal(token: Token, *, negative: bool = False) -> Value:
 
 
 def _whole(text: str) -> int:
-    """The number that the digits say; of one that has too many for 64 bits, just some number that has, too."""
+    """Return the number in the digits; if they are too many for 64 bits, some number that is too large."""
     is_hexadecimal = text.startswith("0x")
     # Python reads at most 4,300 decimal digits, and takes quadratic time for them.
     digits = text.removeprefix("0x").lstrip("0")[:_MOST_DIGITS]

@@ -22,7 +22,7 @@ __all__ = ["MACROS", "MacroError"]
 
 
 class MacroError(Exception):
-    """A macro with arguments that it can't take."""
+    """The error of a macro with arguments that it can't take."""
 
     def __init__(self, node: SyntaxNode, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ def _has(offset: int, _: SyntaxNode | None, arguments: list[SyntaxNode]) -> Synt
 
 
 def _variables(arguments: list[SyntaxNode]) -> tuple[str, str | None]:
-    """Give the names of the variables, one or two, that a macro binds."""
+    """Return the names of the variables, one or two, that a macro binds."""
     names = []
     for argument in arguments:
         if not isinstance(argument, Ident) or argument.name.startswith("."):
@@ -97,7 +97,7 @@ def _exists_one(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNo
 
 
 def _if(offset: int, condition: SyntaxNode | None, changed: SyntaxNode) -> SyntaxNode:
-    """Give the step that changes the accumulator only where the condition, if any, holds."""
+    """Return the step that changes the accumulator only where the condition, if any, holds."""
     if condition is None:
         return changed
     return Call(offset, "_?_:_", None, [condition, changed, _accumulator(offset)])

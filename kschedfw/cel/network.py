@@ -29,7 +29,7 @@ class IP:
 
 @attrs.frozen
 class CIDR:
-    """An address with the length of a prefix, as it was written: bits behind the prefix may be set."""
+    """An address with the length of a prefix, as it was written: bits after the prefix may be set."""
 
     cel_name: ClassVar = "net.CIDR"
 
@@ -277,7 +277,7 @@ def _check_host(text: str, host: str) -> None:
 
 @overload("isURL(string) -> bool")
 def is_url(text: str) -> bool:
-    """Say whether a text is an absolute URL or an absolute path."""
+    """Return whether a text is an absolute URL or an absolute path."""
     try:
         _url(text)
     except EvaluationError:

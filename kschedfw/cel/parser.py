@@ -1,4 +1,4 @@
-"""From the text of an expression to its tree."""
+"""Parsing of the text of an expression to its tree."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -277,7 +277,7 @@ class _Parser:
 
 
 def _balanced(function: str, operands: list[SyntaxNode], offsets: list[int]) -> SyntaxNode:
-    """Make a tree of a chain of `&&` or `||`, which may be long, that is as low as can be."""
+    """Make a tree of least height of a chain of `&&` or `||`, which may be long."""
     if len(operands) == 1:
         return operands[0]
     middle = (len(offsets) - 1) // 2 + 1 if len(offsets) > 1 else 1

@@ -1,7 +1,7 @@
 """Selectors of devices: `compile_selector` once an expression, `Selector.matches` once a device.
 
-The source of the semantics is k8s.io/dynamic-resource-allocation/cel in v1.36: the variable `device`, which libraries
-an expression may use, what it may cost.
+The source of the semantics is k8s.io/dynamic-resource-allocation/cel in v1.36: the variable `device`, the
+available libraries, and the cost limit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EMPTY: Final = Map()
 
 @attrs.frozen
 class DeviceInput:
-    """What `device` is in an expression."""
+    """The value of `device` in an expression."""
 
     driver: str
     attributes: Mapping[str, AttributeValue] = attrs.field(factory=dict)
@@ -72,9 +72,9 @@ class DeviceInput:
 
 
 class _Domains(Map):
-    """Attributes or capacities by domain; a domain that is missing is an empty map where it is looked up.
+    """Attributes or capacities by domain. Looking up a missing domain returns an empty map.
 
-    `in`, `size` and macros see only the domains that are there: Kubernetes gives the lookup alone a default.
+    `in`, `size` and macros see only existing domains: Kubernetes gives only the lookup a default.
     """
 
     __slots__ = ()
@@ -99,10 +99,10 @@ class Selector:
     _program: Program | None = attrs.field(repr=False, default=None)
 
     def matches(self, device: DeviceInput, budget: Budget | None = None) -> bool:
-        """Say whether the expression is true of `device`.
+        """Return whether the expression is true of `device`.
 
         Args:
-            device: what `device` is in the expression.
+            device: the value of `device` in the expression.
             budget: pays for the steps; None: only `COST_LIMIT` limits them.
 
         Raises:
@@ -118,7 +118,7 @@ class Selector:
         raise SelectorError(_not_a_bool(result))
 
     def cost(self, device: DeviceInput) -> int:
-        """Give what the evaluation for `device` costs, also if it ends with an error; 0 if it doesn't compile."""
+        """Return the cost of the evaluation for `device`, even if it ends with an error; 0 if it doesn't compile."""
         return 0 if self._program is None else self._program.cost(device.value, COST_LIMIT)
 
 
@@ -136,9 +136,9 @@ _CONVERSIONS: Final = {
 
 
 def compile_selector(expression: str) -> Selector:
-    """Compile a selector; the same expression is compiled once.
+    """Compile a selector; equal expressions are compiled once.
 
-    A bad one raises nothing here: see `Selector.compile_error`. `max_cost` of such a one is the largest uint64.
+    An invalid one raises nothing here: see `Selector.compile_error`; its `max_cost` is the largest uint64.
     """
     return _compile(expression)
 

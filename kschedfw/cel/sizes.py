@@ -1,6 +1,6 @@
-"""How large values can be at most: literals, what `device` can hold, results of functions.
+"""The greatest sizes of values: literals, the contents of `device`, results of functions.
 
-What has no bound counts as 2⁶⁴ − 1; all sums and products stop there.
+A value without bound counts as 2⁶⁴ − 1; all sums and products stop there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Entries:
 
 @attrs.frozen
 class Shape:
-    """What is known of a part of `device`: its greatest size, and the shapes in it."""
+    """The shape of a part of `device`: its greatest size, and the shapes in it."""
 
     most: int
     fields: Mapping[str, Shape] = attrs.field(factory=dict)

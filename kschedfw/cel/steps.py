@@ -1,7 +1,7 @@
-"""The steps that programs are made of: closures that evaluate a part of an expression and count what it costs.
+"""The steps that programs are made of: closures that evaluate a part of an expression and count its cost.
 
-A step takes the frame of the evaluation and gives a value, or raises: `EvaluationError` is an error value, which other
-steps may absorb; the error of the cost limit is a bare `SelectorError`, which none does.
+A step takes the frame of the evaluation and returns a value, or raises: `EvaluationError` is an error value,
+which other steps may absorb; the error of the cost limit is a bare `SelectorError`, which none absorbs.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class Frame:
-    """One evaluation: the values of variables, the cost so far, and what is left for work that costs don't cover."""
+    """One evaluation: the values of variables, the cost so far, and the budget for work that costs don't cover."""
 
     __slots__ = ("budget", "cost", "limit", "variables")
 
@@ -80,7 +80,7 @@ DEVICE_SLOT: Final = 0
 
 
 class Constant:
-    """A step whose value is known."""
+    """A step with a constant value."""
 
     __slots__ = ("value",)
 
@@ -134,7 +134,7 @@ class Lazy:
 
 
 def device_path(names: list[str]) -> Step:
-    """Give a path of names into the device, which most selectors consist of."""
+    """Return the step of a path of names into the device, which most selectors consist of."""
     count = len(names)
 
     def path(frame: Frame) -> Value:
@@ -176,7 +176,7 @@ def membership(value: Value, container: Value) -> bool:
 
 
 def constant_membership(step: Step, elements: list[Value]) -> Step:
-    """Give `in` of a list of constants, which costs nothing."""
+    """Return the step of `in` with a list of constants, which costs nothing."""
     if not elements:
         return Constant(False)
 
@@ -206,7 +206,7 @@ def unary_call(function: Callable[..., Value], operand: Step, cost: CallCost) ->
 
 
 def binary_call(function: Callable[..., Value], left: Step, right: Step, cost: CallCost) -> Step:
-    """Give a call that evaluates both arguments even if the first is an error, which then is the result."""
+    """Return the step of a call that evaluates both arguments, even if the first is an error; that is its result."""
 
     fixed = cost if isinstance(cost, int) else None
 
@@ -236,7 +236,7 @@ def binary_call(function: Callable[..., Value], left: Step, right: Step, cost: C
 
 
 def nary_call(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> Step:
-    """Give a call that stops at the first argument that is an error, and costs nothing then."""
+    """Return the step of a call that stops at the first argument that is an error, and then costs nothing."""
 
     def nary(frame: Frame) -> Value:
         return _applied(frame, function, tuple(step(frame) for step in steps), cost)
@@ -245,7 +245,10 @@ def nary_call(function: Callable[..., Value], steps: list[Step], cost: CallCost)
 
 
 def known_call(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> Step | None:
-    """Give the call of constants, done once but charged each time; None: one isn't constant, or it fails."""
+    """Return the step of a call of constants, done once but charged each time.
+
+    Return None if an argument isn't constant, or the call fails.
+    """
     arguments = tuple(step.value for step in steps if isinstance(step, Constant))
     if len(arguments) < len(steps):
         return None
@@ -312,7 +315,7 @@ def _boolean(value: Value) -> bool:
 
 
 def logical_step(left: Step, right: Step, deciding: bool) -> Step:
-    """Give `||` (`deciding` is true) or `&&` (false): one side that decides makes up for an error of the other."""
+    """Return the step of `||` (`deciding` is true) or `&&` (false): a deciding side absorbs an error of the other."""
 
     def logical(frame: Frame) -> Value:
         failed: EvaluationError | None = None
@@ -353,7 +356,7 @@ def not_strictly_false_step(step: Step) -> Step:
 
 
 def alternative_step(left: Step, right: Step, value: bool) -> Step:
-    """Give `or` and `orValue` of optionals, which evaluate the alternative only where it is needed."""
+    """Return the step of `or` and `orValue` of optionals, which evaluate the alternative only if it is needed."""
 
     def alternative(frame: Frame) -> Value:
         optional = left(frame)
@@ -370,7 +373,7 @@ def alternative_step(left: Step, right: Step, value: bool) -> Step:
 
 
 def _qualified(value: Value, key: Value) -> tuple[Value, bool]:
-    """Give `value[key]`, and whether there is such a thing."""
+    """Return `value[key]`, and whether it exists."""
     if isinstance(value, Map):
         return value.find(key)
     if isinstance(value, list):

@@ -27,7 +27,7 @@ from kschedfw.cel.values import (
 
 
 class Pattern(Protocol):
-    """What is needed of a compiled pattern."""
+    """The methods of a compiled pattern that are used here."""
 
     @property
     def programsize(self) -> int:
@@ -172,10 +172,12 @@ _MAX_PRECISION: Final = 1000
 
 
 def format_clauses(text: str) -> Iterator[tuple[str, str, int]]:
-    """Split a format into plain text, the letter of the clause after it (empty at the end), and its precision.
+    """Yield the parts of a format: plain text, the letter of the clause after it, and its precision.
+
+    The letter is empty at the end.
 
     Raises:
-        EvaluationError: a clause that there isn't.
+        EvaluationError: an unknown clause.
     """
     position, plain = 0, ""
     for match in _CLAUSE.finditer(text):

@@ -1,4 +1,4 @@
-"""The tree of a parsed expression, and how errors point into its source."""
+"""The tree of a parsed expression, and positions of errors in its source."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ ACCUMULATOR: Final = "@result"
 
 @attrs.define(eq=False)
 class SyntaxNode:
-    """An expression; `offset` is where an error in it points to."""
+    """An expression; `offset` is its position for errors."""
 
     offset: int
     type: "Type | None" = attrs.field(default=None, init=False)
@@ -42,7 +42,7 @@ class SyntaxNode:
 
     @property
     def children(self) -> "list[SyntaxNode]":
-        """The expressions that this one is made of."""
+        """Return the direct parts of this expression."""
         return []
 
 
@@ -114,10 +114,10 @@ class MapLiteral(SyntaxNode):
 
 @attrs.define(eq=False)
 class Comprehension(SyntaxNode):
-    """A fold: what every macro over a list or a map stands for.
+    """A fold, to which every macro over a list or a map expands.
 
-    `accumulator` starts as `initial`; for each element, as long as `condition` holds, it becomes `step`; the value is
-    `result`. `cel.bind` is one over an empty list.
+    `accumulator` starts as `initial`; for each element, as long as `condition` holds, it becomes `step`; the
+    value is `result`. `cel.bind` is one over an empty list.
     """
 
     range: SyntaxNode
@@ -139,7 +139,7 @@ class Comprehension(SyntaxNode):
 
 
 class Visitor(ABC, Generic[T]):
-    """Makes something of a node, by its kind."""
+    """A visitor with a method for each kind of node."""
 
     def visit(self, node: SyntaxNode) -> T:
         match node:
@@ -182,7 +182,7 @@ class Visitor(ABC, Generic[T]):
 
 @attrs.frozen
 class Issue:
-    """Something wrong at a place in the source."""
+    """An error at a position in the source."""
 
     offset: int
     message: str

@@ -1,6 +1,7 @@
-"""The static types of CEL, which is assignable to which, and declarations of functions.
+"""The static types of CEL, their assignability, and declarations of functions.
 
-Types of attributes are known at run time only (`any`): the checker lets them stand for all others, as for `dyn`.
+Types of attributes are known at run time only (`any`): for the checker they agree with all others, as `dyn`
+does.
 """
 
 import re
@@ -42,14 +43,14 @@ class Type:
         return self.name.startswith("'")
 
     def __str__(self) -> str:
-        """Give the type as messages about calls show it."""
+        """Return the type as messages about calls show it."""
         if self.is_variable:
             return self.name[1:]
         return self._shown("null" if self.name == "null_type" else self.name, str)
 
     @property
     def full_name(self) -> str:
-        """Give the type as messages about the whole expression show it."""
+        """Return the type as messages about the whole expression show it."""
         return self._shown(_FULL_NAMES.get(self.name, self.name), lambda p: p.full_name)
 
     def _shown(self, name: str, shown: "Callable[[Type], str]") -> str:
@@ -72,19 +73,19 @@ _NULLABLE: Final = frozenset({"any", "timestamp", "duration"})
 
 
 class TypeBindings:
-    """What the type variables met so far stand for."""
+    """The types that the type variables met so far stand for."""
 
     def __init__(self, bound: dict[str, Type] | None = None) -> None:
         self._bound = bound or {}
         self._fresh = 0
 
     def variable(self) -> Type:
-        """Make a variable that stands for nothing yet."""
+        """Make a variable without a type."""
         self._fresh += 1
         return Type(f"'_var{self._fresh}")
 
     def instance(self, types: list[Type]) -> list[Type]:
-        """Give the types of a declaration with variables of their own."""
+        """Return the types of a declaration with variables of their own."""
         fresh: dict[str, Type] = {}
         return [self._instance(t, fresh) for t in types]
 
@@ -98,7 +99,7 @@ class TypeBindings:
         return Type(type.name, tuple(self._instance(p, fresh) for p in type.parameters))
 
     def resolve(self, type: Type, *, final: bool = False) -> Type:
-        """Replace variables by what they stand for; with `final`, those that stand for nothing by `dyn`."""
+        """Replace variables by their types; with `final`, variables without a type by `dyn`."""
         if type.is_variable:
             if type.name in self._bound:
                 return self.resolve(self._bound[type.name], final=final)
@@ -108,7 +109,7 @@ class TypeBindings:
         return Type(type.name, tuple(self.resolve(p, final=final) for p in type.parameters))
 
     def assign(self, given: list[Type], wanted: list[Type]) -> bool:
-        """Say whether all of `given` may stand where `wanted` do; if so, variables are bound."""
+        """Return whether all of `given` may be used as `wanted`; if so, bind variables."""
         saved = dict(self._bound)
         if len(given) == len(wanted) and all(map(self._assign, given, wanted)):
             return True
@@ -138,7 +139,7 @@ class TypeBindings:
         )
 
     def _bind(self, variable: Type, type: Type) -> tuple[bool, bool]:
-        """Let `variable` stand for `type`; say whether that works, and whether it stood for something before."""
+        """Bind `variable` to `type`; return whether that is possible, and whether it was bound before."""
         if variable == type:
             return True, True
         bound = self._bound.get(variable.name)
@@ -166,7 +167,7 @@ class TypeBindings:
 
 
 def most_general(a: Type, b: Type) -> Type:
-    """Give the less specific of two types that agree."""
+    """Return the less specific of two types that agree."""
     return a if _is_as_general(a, b) else b
 
 
@@ -186,7 +187,7 @@ def _is_as_general(a: Type, b: Type) -> bool:
 
 @attrs.frozen(eq=False)
 class Overload:
-    """One of the signatures of a function, and what does it."""
+    """One of the signatures of a function, and its implementation."""
 
     function: str
     signature: str

@@ -67,11 +67,11 @@ MAX_TEXT: Final = 10_000_000
 
 
 class SelectorError(KschedfwError):
-    """A selector can't be evaluated; the text is Kubernetes'."""
+    """The error of a selector that can't be evaluated; the text is Kubernetes'."""
 
 
 class CompileError(SelectorError):
-    """An expression that doesn't compile."""
+    """The error of an expression that doesn't compile."""
 
 
 class EvaluationError(SelectorError):
@@ -110,7 +110,7 @@ class TypeValue:
 
 @attrs.frozen
 class Optional:
-    """A value or none; `NONE` is the one without."""
+    """An optional value; `NONE` is the one without a value."""
 
     content: Value
     present: bool = True
@@ -127,7 +127,7 @@ MISSING: Final = object()
 
 
 def _normalized(key: Value) -> Value:
-    """Give what equal keys have in common: `1`, `1u` and `1.0` are one key, `true` is another."""
+    """Return the canonical form of a key: `1`, `1u` and `1.0` are one key, `true` is another."""
     if isinstance(key, bool):
         return (key,)
     if isinstance(key, float):
@@ -154,13 +154,13 @@ class Map:
         return result
 
     def insert(self, key: Value, value: Value) -> None:
-        """Add an entry; for the one that makes the map."""
+        """Add an entry; only for the code that makes the map."""
         normalized = _normalized(key)
         self._keys[normalized] = key
         self._values[normalized] = value
 
     def find(self, key: Value) -> tuple[Value, bool]:
-        """Give the value of `key`, and whether there is one."""
+        """Return the value of `key`, and whether there is one."""
         if type(key) is not str:
             if not isinstance(key, (bool, int, float, str)):
                 return None, False
@@ -170,11 +170,11 @@ class Map:
         return None, False
 
     def contains(self, key: Value) -> bool:
-        """Say whether there is an entry, as `in` does: a default of `find` isn't one."""
+        """Return whether there is an entry, as `in` does: a default of `find` isn't one."""
         return Map.find(self, key)[1]
 
     def field(self, name: str) -> Value:
-        """Give the value of a key that is a string; `MISSING`: there is none."""
+        """Return the value of a key that is a string; `MISSING` if there is none."""
         return self._values.get(name, MISSING)
 
     def __len__(self) -> int:
@@ -205,13 +205,13 @@ _NAMES: Final[dict[type, str]] = {
 
 
 def type_name(value: Value) -> str:
-    """Give the name of a value's type, as `type()` and error texts have it."""
+    """Return the name of a value's type, as `type()` and error texts have it."""
     name = _NAMES.get(type(value)) or getattr(type(value), "cel_name", None)
     return name or "map"
 
 
 def size_of(value: Value) -> int:
-    """Give the size that costs are counted by: code points, bytes, elements or entries; 1 of all others."""
+    """Return the size that costs are counted by: code points, bytes, elements or entries; 1 for all others."""
     if isinstance(value, (str, bytes, list, Map)):
         return len(value)
     if isinstance(value, Optional) and value.present:
@@ -224,7 +224,7 @@ def no_such_key(key: Value) -> EvaluationError:
 
 
 def text_of(value: Value) -> str:
-    """Give a key or an index as error texts show it."""
+    """Return a key or an index as error texts show it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, int) else str(value)
@@ -269,7 +269,7 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def _not_unequal(a: Value, b: Value) -> bool:
-    """Compare elements: where that is an error, cel-go takes them for equal."""
+    """Compare elements; if that is an error, they count as equal, as in cel-go."""
     try:
         return equal(a, b)
     except EvaluationError:
@@ -290,7 +290,7 @@ def _equal_numbers(a: Value, b: Value) -> bool:
 
 
 def compare(a: Value, b: Value) -> int:
-    """Give -1, 0 or 1; numbers of different types are ordered as numbers.
+    """Return -1, 0 or 1; numbers of different types are ordered as numbers.
 
     Raises:
         EvaluationError: the types have no order, or one is NaN.
@@ -327,14 +327,14 @@ def _compare_numbers(a: Value, b: Value) -> int:
 
 
 def int64(number: int) -> int:
-    """Give `number` if it fits 64 bits with a sign."""
+    """Return `number` if it fits 64 bits with a sign."""
     if _INT_MIN <= number <= _INT_MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
 def uint64(number: int) -> UInt:
-    """Give `number` if it fits 64 bits without a sign."""
+    """Return `number` if it fits 64 bits without a sign."""
     if 0 <= number <= _UINT_MAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
@@ -430,7 +430,7 @@ def _divide_doubles(a: float, b: float) -> float:
 
 
 def modulo(a: Value, b: Value) -> Value:
-    """Give the remainder of `divide`, which has the sign of `a`."""
+    """Return the remainder of `divide`, which has the sign of `a`."""
     kind = type(a)
     if kind is not type(b) or kind not in _FITTING:
         raise no_such_overload()

@@ -1,4 +1,4 @@
-"""The files of pages: templates, style sheets and modules, and how several become one."""
+"""The files of pages: templates, style sheets and modules, and their bundling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOP_LEVEL: Final = re.compile(r"^(?:async )?(?:class|const|let|function\*?) (\w
 
 
 class AssetError(KschedfwError):
-    """A module of the page can't be joined with the others."""
+    """The error of a module of the page that can't be joined with the others."""
 
 
 def asset(name: str) -> str:
@@ -34,7 +34,7 @@ def asset(name: str) -> str:
 
 
 def environment(package: str = "kschedfw.pages") -> jinja2.Environment:
-    """Return where the templates of a page are; texts in them are escaped.
+    """Return the environment of a page's templates; texts in them are escaped.
 
     Args:
         package: has a folder `templates`. They may include the style sheets of all pages, such as `theme.css`.
@@ -63,10 +63,10 @@ def style() -> str:
 
 
 def joined(name: str) -> str:
-    """A module and all that it imports, as one module: no page of a single file can import others.
+    """Return a module and all its imports as one module: a page of a single file can't import others.
 
-    Modules import names from each other, without `as`, and export declarations; so it is enough to put them behind each
-    other, the imported ones first, and to leave out the words `import` and `export`.
+    Modules import names from each other, without `as`, and export declarations; so they are concatenated, the
+    imported ones first, without the words `import` and `export`.
 
     Raises:
         AssetError: two modules declare the same name.
@@ -91,6 +91,6 @@ def _collect(name: str, modules: dict[str, str]) -> None:
 
 
 def data_block(content: object) -> str:
-    """JSON that may stand in a `<script type="application/json">`: no text in it can end that element."""
+    """Return JSON for a `<script type="application/json">`: no text in it can end that element."""
     encoded = msgspec.json.encode(content).decode()
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -33,9 +33,9 @@ ABSENT = -2
 class NodeColumns(msgspec.Struct, frozen=True):
     """The nodes. `labels` has a column for each key; `taints` are written as kubectl writes them.
 
-    `cordoned`, `unready` and `tainted` are rows of nodes. A node is tainted if it has a taint that says something else
-    than the other columns do. `pressures` says what a node is short of. Amounts are in the resource's unit: CPU in
-    millicores, memory and storage in bytes, else counts.
+    `cordoned`, `unready` and `tainted` are rows of nodes. A node is tainted if it has a taint that the other
+    columns don't show. `pressures` has the resources that a node is short of. Amounts are in the resource's
+    unit: CPU in millicores, memory and storage in bytes, else counts.
     """
 
     names: list[str]
@@ -68,11 +68,11 @@ class ClusterMap(msgspec.Struct, frozen=True):
 def cluster_map(
     nodes: Sequence[Node], pods: Sequence[Pod], places: Mapping[str, str | None] | None = None
 ) -> ClusterMap:
-    """The map of these nodes and pods.
+    """Return the map of these nodes and pods.
 
     Args:
-        places: where pods are instead of where their objects say, by key: the name of a node, empty for a pending pod,
-            None for one that isn't there.
+        places: the pods' present places, if they differ from their objects, by key: the name of a node, empty for a
+            pending pod, None for an absent one.
     """
     names = [node.name for node in nodes]
     allocatable = [node_allocatable(node) for node in nodes]
@@ -101,7 +101,7 @@ def cluster_map(
 
 
 def row_of(place: str | None, rows: Mapping[str, int]) -> int:
-    """The row of the node; a node that doesn't exist has none, and neither has a pending pod."""
+    """Return the row of the node; NONE for a pending pod or an unknown node, ABSENT for an absent pod."""
     return ABSENT if place is None else rows.get(place, NONE)
 
 
@@ -127,9 +127,9 @@ def _requests(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, Column
 
 
 def _is_unready(node: Node) -> bool:
-    """Return whether the node's Ready condition isn't true, or its taints say so.
+    """Whether the node's Ready condition isn't true, or a taint marks it as unready.
 
-    A node of a manifest has neither, and is as good as ready: kube-scheduler only reads the taints.
+    A node of a manifest has neither, and counts as ready: kube-scheduler only reads the taints.
     """
     told = [each.status for each in node.status.conditions if each.type == "Ready"]
     return any(status != "True" for status in told) or not _UNREADY.isdisjoint(_taint_keys(node))

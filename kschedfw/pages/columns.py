@@ -15,7 +15,7 @@ NONE = -1
 
 
 def column(values: Iterable[int]) -> Column:
-    """The column of these numbers; at least one, unless it is to be an empty list."""
+    """Return the column of these numbers; at least one, unless it is to be an empty list."""
     listed = list(values)
     return listed[0] if listed and listed.count(listed[0]) == len(listed) else listed
 

@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A status with which nodes were refused; that of an extender, or of pre_filter for all plugins, names none."""
+    """A status with which nodes were refused; an extender's, or pre_filter's for all plugins, names no plugin."""
 
     plugin: str
     code: str
@@ -37,10 +37,11 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class PluginColumns(msgspec.Struct, frozen=True):
-    """What one plugin said.
+    """One plugin's answers.
 
-    `refusals` has a code per node: a place in the matrix' `refusals`, or NONE. `raw` and `normalized` are scores of the
-    feasible nodes, in their order; None if the plugin didn't score. `says` is why a plugin is silent.
+    `refusals` has a code per node: a place in the matrix' `refusals`, or NONE. `raw` and `normalized` are
+    scores of the feasible nodes, in their order; None if the plugin didn't score. `says` is the reason if the
+    plugin has no answer.
     """
 
     name: str
@@ -80,7 +81,7 @@ class DecisionMatrix(msgspec.Struct, frozen=True):
 
 
 def decision_matrix(explanation: Explanation) -> DecisionMatrix:
-    """The matrix of an explanation, at best one with `beyond`: otherwise only the answers that the decision needed."""
+    """Return the matrix of an explanation, complete if it has `beyond`; otherwise with the answers of the decision."""
     told = _Told()
     rows = list(explanation.rows())
     places = {name: row for row, name in enumerate(explanation.nodes)}
@@ -124,7 +125,7 @@ class _Told:
 
 
 def _plugins(explanation: Explanation, told: _Told) -> Iterator[PluginColumns]:
-    """The plugins that the decision mentions, in profile order."""
+    """Yield the plugins that the decision mentions, in profile order."""
     step, score, beyond = explanation.filter, explanation.score, explanation.beyond
     filters = () if step is None else step.plugins
     scores = {} if score is None else score.plugins
@@ -149,7 +150,7 @@ def _scores(values: IntArray) -> Column:
 
 
 def _refusals(explanation: Explanation, name: str, asked: Refusals | None, told: _Told) -> Column:
-    """The plugin's refusals: those of the decision, and those where it was asked for the explanation only."""
+    """Return the plugin's refusals: those of the decision, and those that were only asked for the explanation."""
     codes = np.full(len(explanation.nodes), NONE)
     decided = None if explanation.filter is None else explanation.filter.refusals
     for refusals in (asked, decided):

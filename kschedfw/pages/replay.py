@@ -1,4 +1,4 @@
-"""Simulations for the page: what happened at every step, as columns."""
+"""Simulations for the page: the history of every step, as columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Moves(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a pod, and kube-scheduler's message if it wasn't placed."""
+    """The outcome for a pod, and kube-scheduler's message if it wasn't placed."""
 
     pod: int
     outcome: str
@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One simulation. `start` has the row of each pod's node at step 0; `figures` are the report's, to be read."""
+    """One simulation. `start` has the row of each pod's node at step 0; `figures` are the report's, as text."""
 
     label: str
     start: Column
@@ -49,14 +49,14 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """Simulations of the same cluster, and the map of all pods that were ever there, at the start of the first one."""
+    """Simulations of the same cluster, and the map of all pods that ever existed, at the start of the first one."""
 
     map: ClusterMap
     runs: list[Run]
 
 
 def replay(nodes: Sequence[Node], runs: Sequence[tuple[str, Timeline, Report]]) -> Replay:
-    """What the page needs to show these simulations, each with its label."""
+    """Return the data to show these simulations, each with its label."""
     pods = {key: pod for _, timeline, _ in runs for key, pod in timeline.pods.items()}
     first = runs[0][1].start
     overall = cluster_map(nodes, list(pods.values()), {key: first.get(key) for key in pods})
@@ -95,7 +95,7 @@ def _run(
 
 
 def figures_of(report: Report) -> list[tuple[str, str]]:
-    """The report's figures in words."""
+    """Return the report's figures in words."""
     counts = [
         ("pods to schedule", report.pods),
         ("placed", report.placed),

@@ -1,4 +1,4 @@
-"""A page as one file: it has its data, scripts and styles in it, and loads nothing."""
+"""A page as one file, with its data, scripts and styles in it; it loads nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ATTEMPTS = 20
 
 
 class PageFileError(KschedfwError):
-    """The page can't be written to that file; says why."""
+    """The error of a page that can't be written to that file; says why."""
 
 
 class _Attempts(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class _Attempts(msgspec.Struct, frozen=True):
 
 
 class StaticPage:
-    """Writes pages to a file. What stands in the way is raised at once, before any work.
+    """A writer of pages to a file. Obstacles are raised at once, before any work.
 
     Raises:
         MissingExtraError: jinja2 isn't installed.
@@ -48,13 +48,13 @@ class StaticPage:
             raise PageFileError(f"--html {file}: {why}")
 
     def write_simulation(self, nodes: Sequence[Node], timeline: Timeline, report: Report) -> None:
-        """The map over time, the queues, and the pods that weren't placed."""
+        """Write the map over time, the queues, and the pods that weren't placed."""
         summary = f"{report.pods:,} pods to schedule on {report.nodes:,} nodes; seed {report.seed}"
         run = (report.profile, timeline, report)
         self._write("A simulation", summary, replay(nodes, [run]), "static_simulation.js")
 
     def write_explanation(self, attempts: Sequence[Explanation], shown: Explanation) -> None:
-        """The matrices of the last attempts, and the text of `kschedfw explain`."""
+        """Write the matrices of the last attempts, and the text of `kschedfw explain`."""
         kept = [each for each in attempts if each is shown or each in attempts[-MOST_ATTEMPTS:]]
         content = _Attempts([decision_matrix(each) for each in kept], kept.index(shown))
         self._write(f"Why: {shown.pod}", "", content, "static_explanation.js")
@@ -78,6 +78,6 @@ class StaticPage:
 
 
 def _hash(text: str) -> str:
-    """The source of this very text for a content security policy."""
+    """Return the source of this very text for a content security policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
