@@ -203,7 +203,7 @@ def _attempts(
     attempt_time: float,
     as_group: bool,
 ) -> tuple[Sequence[Explanation], Decision | None]:
-    """Return the pod's attempts, and its outcome if the last attempt left it waiting."""
+    """Return the attempts of the pod (with `as_group`, of its group), and its outcome if the last left it waiting."""
     found: list[Explanation] = []
 
     def take(explanation: Explanation) -> None:
