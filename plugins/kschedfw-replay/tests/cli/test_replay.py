@@ -55,6 +55,32 @@ def test_json_has_the_same_in_numbers(recording: Path, capsys: pytest.CaptureFix
     assert (found["fidelity"]["decisions"], found["fidelity"]["agreeing"]) == (12, 1.0)
 
 
+def test_cost_is_that_of_nodes_in_use_by_the_prices_of_a_file(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(
+        "priceLabel: kubernetes.io/hostname\nprices:\n"
+        + "".join(f"- {{value: {name}, hourlyPrice: 36}}\n" for name in ("n0", "n1", "late"))
+    )
+    assert replay(recording, "--prices", str(prices), "--json") == 0
+    (default,) = json.loads(capsys.readouterr().out)["configurations"]
+    assert default["cost"] == pytest.approx(36 * default["nodeHours"], rel=1e-4)
+    assert 0 < default["nodeHours"] <= 2 * 90 / 3600
+    assert default["costOfAllNodes"] == pytest.approx(36 * 2 * 90 / 3600)
+    prices.write_text("prices: [{value: small, hourlyPrice: 1}]")
+    assert replay(recording, "--prices", str(prices), "--json") == 2
+    assert "node n0: there is no price for it: it has no label node.kubernetes.io/" in capsys.readouterr().err
+    prices.write_text("prices: [{value: a, hourlyPrice: cheap}]")
+    assert replay(recording, "--prices", str(prices)) == 2
+    error = f"--prices {prices}: prices[0].hourlyPrice: expected a decimal number from 0 to 1000000, found 'cheap'"
+    assert error in capsys.readouterr().err
+    assert replay(recording, "--json", "--fail-on", "fragmentation.cpu <= baseline.fragmentation.cpu") == 3
+    (default,) = json.loads(capsys.readouterr().out)["configurations"]
+    assert default["fragmentation"] == {"cpu": 0.0}
+    assert default["cost"] is None
+
+
 def test_window_is_told_by_times_with_a_zone(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = "--from", "1970-01-01T00:17:01Z", "--to", "1970-01-01T01:17:20+01:00"
     assert replay(recording, *window, "--json") == 0

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+import yaml
 from kschedfw_lab.compare import Condition, ConditionError, failures_of
+from kschedfw_lab.sweep.errors import SweepError
+from kschedfw_lab.sweep.prices import Prices, read_prices
 from rich.console import Console
 
 from kschedfw.cli import ExitCode, NoProgressOption, SeedOption, UsageError, candidates_of, complain, tell
@@ -22,6 +25,7 @@ from kschedfw_replay.recording.reader import open_recording
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.conditions import ReplayVocabulary
 from kschedfw_replay.replaying.replay import EXPLAINED
+from kschedfw_replay.replaying.room import annotated_price
 
 REPLAY_HELP = """Replay a recording under one or more configurations, beside what really happened.
 
@@ -37,6 +41,7 @@ Exit codes:
   130  interrupted
 """
 
+_LARGEST_PRICES: Final = 1 << 20
 _UNFINISHED: Final = "it is still being written, or the recorder or the import was ended by an error"
 
 
@@ -81,6 +86,14 @@ def replay(
             min=0, metavar="N", help="Explain so many of the pods that moved, under each configuration."
         ),
     ] = EXPLAINED,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What nodes cost an hour: priceLabel and prices, as the arguments of the plugin CostAware. By default "
+            "the annotation kschedfw/price of each node.",
+        ),
+    ] = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,6 +123,7 @@ def replay(
             seed=seed,
             explained=explain,
             fidelity=fidelity,
+            price_of=annotated_price if prices is None else _read_prices(prices).of,
             progress=show,
         )
     for damage in damages[:1]:  # each pass comes to it again
@@ -130,6 +144,21 @@ def replay(
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)
+
+
+def _read_prices(path: Path) -> Prices:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_PRICES + 1)
+        if len(content) > _LARGEST_PRICES:
+            raise UsageError(f"{path}: has more than {_LARGEST_PRICES} bytes")
+        return read_prices(yaml.safe_load(content))
+    except OSError as error:
+        raise UsageError(f"--prices {path}: can't be read ({error.strerror})") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"--prices {path}: not YAML: {' '.join(str(error).split())}") from None
+    except SweepError as error:
+        raise UsageError(f"--prices {path}: {error}") from None
 
 
 def _conditions(texts: Iterable[str]) -> list[Condition[ReplayComparison]]:

@@ -71,9 +71,20 @@ def _measured(every: Sequence[Measures]) -> Iterator[Sequence[str]]:
     for resource in dict.fromkeys(name for each in every for name in each.utilisation):
         shares = [each.utilisation.get(resource, 0.0) for each in every]
         yield f"mean utilisation, {resource}", *(f"{share:.1%}" for share in shares)
+    for resource in dict.fromkeys(name for each in every for name in each.fragmentation):
+        shares = [each.fragmentation.get(resource, 0.0) for each in every]
+        yield f"fragmentation, {resource}", *(f"{share:.1%}" for share in shares)
+    yield "hours of nodes in use", *(f"{each.node_hours:,.2f}" for each in every)
+    if any(each.cost is not None for each in every):
+        yield "cost of nodes in use", *(_price(each.cost) for each in every)
+        yield "cost of all nodes", *(_price(each.cost_of_all) for each in every)
     yield "preemptions", *(f"{each.preemptions:,}" for each in every)
     yield "victims", *(f"{each.victims:,}" for each in every)
     yield "evictions", *(f"{each.evictions:,}" for each in every)
+
+
+def _price(price: float | None) -> str:
+    return "" if price is None else f"{price:,.2f}"
 
 
 def _waits(name: str, every: Sequence[Waits]) -> Iterator[Sequence[str]]:

@@ -13,9 +13,10 @@ from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.records import Record
 from kschedfw_replay.replaying.fates import Survey
 from kschedfw_replay.replaying.fidelity import Fidelity, FidelityReport
-from kschedfw_replay.replaying.history import History
+from kschedfw_replay.replaying.history import Happening, History
 from kschedfw_replay.replaying.measures import Measures
 from kschedfw_replay.replaying.replay import EXPLAINED, Replay, Replayed
+from kschedfw_replay.replaying.room import PriceOf, Room, annotated_price
 
 
 @attrs.frozen
@@ -66,6 +67,7 @@ def replay_recording(
     explained: int = EXPLAINED,
     fidelity: bool = False,
     registry: Registry | None = None,
+    price_of: PriceOf = annotated_price,
     progress: Callable[[str], None] = lambda _label: None,
 ) -> ReplayComparison:
     """Replay a recording under each of the configurations.
@@ -79,6 +81,7 @@ def replay_recording(
         explained: how many of the pods that moved are explained under each configuration.
         fidelity: whether to compare each recorded decision with that of the first configuration, too.
         registry: of plugins.
+        price_of: a node's hourly price, in billionths; by default that in the annotation `kschedfw/price`.
         progress: called with what is replayed next.
 
     Raises:
@@ -99,10 +102,22 @@ def replay_recording(
             judge.close()
     if not survey.has_begun:
         raise RecordingError("no object was recorded in that time")
-    runs = []
+    runs: list[Replayed] = []
+    typical = survey.typical.requests
+    # What pods request is known only now, so the room that there really was is followed with the first replay.
+    recorded_room = Room(history.begins, typical, price_of)
     for setup in setups:
         progress(setup.label)
-        replay = Replay(setup, history, survey.fates, seed=seed, explained=explained, registry=registry)
+        replay = Replay(
+            setup,
+            history,
+            survey.fates,
+            seed=seed,
+            explained=explained,
+            registry=registry,
+            make_room=lambda begins: Room(begins, typical, price_of),
+            observe=_ignore if runs else lambda each: recorded_room.take(each.at, each.old, each.new),
+        )
         runs.append(replay.run())
     return ReplayComparison(
         begins=history.begins,
@@ -110,10 +125,14 @@ def replay_recording(
         pods=len(survey.fates),
         gaps=history.gaps,
         left_out=dict(history.left_out),
-        recorded=survey.measures(history.ends),
+        recorded=survey.measures(history.ends).with_room(recorded_room, history.ends),
         runs=tuple(runs),
         fidelity=None if judge is None else judge.report(),
     )
+
+
+def _ignore(_happening: Happening) -> None:
+    """Do nothing."""
 
 
 def _measures_json(measures: Measures) -> dict[str, Any]:
@@ -126,6 +145,10 @@ def _measures_json(measures: Measures) -> dict[str, Any]:
         "preemptions": measures.preemptions,
         "victims": measures.victims,
         "evictions": measures.evictions,
+        "fragmentation": dict(measures.fragmentation),
+        "nodeHours": measures.node_hours,
+        "cost": measures.cost,
+        "costOfAllNodes": measures.cost_of_all,
     }
 
 

@@ -26,7 +26,7 @@ _DIFFERENCES: Final[Mapping[str, Callable[[Replayed], int]]] = {
 _QUANTILES: Final[Mapping[str, Callable[[Waits], float]]] = {
     name: operator.attrgetter(name) for name in ("p50", "p95", "p99", "max")
 }
-_WAIT, _UTILISATION = "wait.", "utilisation."
+_WAIT, _UTILISATION, _FRAGMENTATION = "wait.", "utilisation.", "fragmentation."
 
 
 class ReplayVocabulary:
@@ -41,7 +41,8 @@ class ReplayVocabulary:
             return Unit.COUNT
         if name.startswith(_WAIT) and name.rpartition(".")[2] in _QUANTILES:
             return Unit.SECONDS
-        return Unit.SHARE if name.startswith(_UTILISATION) and name != _UTILISATION else None
+        is_share = name.startswith((_UTILISATION, _FRAGMENTATION)) and not name.endswith(".")
+        return Unit.SHARE if is_share else None
 
     def similar_to(self, name: str, /) -> str | None:
         known = [*_COUNTS, *_DIFFERENCES, *(f"{_WAIT}{quantile}" for quantile in _QUANTILES)]
@@ -50,7 +51,8 @@ class ReplayVocabulary:
     def names(self) -> str:
         waits = ", ".join(f"{_WAIT}{quantile}" for quantile in _QUANTILES)
         counts = ", ".join([*_COUNTS, *_DIFFERENCES])
-        return f"{counts}, {waits}, {_WAIT}PRIORITYCLASS.p95 and so on, {_UTILISATION}RESOURCE"
+        shares = f"{_UTILISATION}RESOURCE, {_FRAGMENTATION}RESOURCE"
+        return f"{counts}, {waits}, {_WAIT}PRIORITYCLASS.p95 and so on, {shares}"
 
     def value_of(self, name: str, comparison: ReplayComparison, index: int, /) -> Fraction:
         """Return a metric; 0 for a class without pods, and for a resource that no pod requests."""
@@ -61,6 +63,8 @@ class ReplayVocabulary:
             return Fraction(_COUNTS[name](measures))
         if name.startswith(_UTILISATION):
             return Fraction(measures.utilisation.get(name.removeprefix(_UTILISATION), 0.0))
+        if name.startswith(_FRAGMENTATION):
+            return Fraction(measures.fragmentation.get(name.removeprefix(_FRAGMENTATION), 0.0))
         family, _, quantile = name.rpartition(".")
         class_name = family.removeprefix("wait").removeprefix(".")
         waits = measures.waits_by_class.get(class_name, Waits()) if class_name else measures.waits

@@ -11,6 +11,7 @@ import attrs
 from kschedfw import Pod
 from kschedfw_replay.replaying.history import Happening
 from kschedfw_replay.replaying.measures import PREEMPTED, Account, Measures, disruption
+from kschedfw_replay.replaying.room import Typical
 
 NEVER_BOUND: Final = -1
 
@@ -73,10 +74,11 @@ class _Life:
 
 
 class Survey:
-    """Follows a history, for the fates of its pods and for the measures of what really happened."""
+    """Follows a history, for the fates of its pods, what they request, and the measures of what really happened."""
 
     def __init__(self) -> None:
         self.fates = Fates()
+        self.typical = Typical()
         self._account: Account | None = None
         self._lives: dict[str, _Life] = {}
 
@@ -108,6 +110,8 @@ class Survey:
             return
         if old is None:
             self._lives[new.key] = _Life(self.fates.begin())
+            if not new.node_name:
+                self.typical.take(new)
         life = self._lives[new.key]
         if new.node_name and life.bound_at is None:
             life.bound_at = at

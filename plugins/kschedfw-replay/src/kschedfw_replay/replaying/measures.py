@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
 import attrs
 import numpy as np
 
-from kschedfw import Node, Pod, Resource
+from kschedfw import Node, Pod
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, Named, node_allocatable
+from kschedfw_replay.replaying.room import Area, Room
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _DISRUPTED: Final = "DisruptionTarget"
@@ -55,6 +56,10 @@ class Measures:
         preemptions: how often a pod was nominated to a node.
         victims: pods that were evicted for others.
         evictions: pods that were evicted for other reasons: drains, taints, nodes that went.
+        fragmentation: the share of what was free that a typical pod couldn't use, by resource.
+        node_hours: how long nodes had a pod of a workload, all together.
+        cost: what these hours cost; None unless all nodes have a price.
+        cost_of_all: what all nodes cost, used or not.
     """
 
     bound: int
@@ -65,21 +70,32 @@ class Measures:
     preemptions: int
     victims: int
     evictions: int
+    fragmentation: Mapping[str, float] = attrs.field(factory=dict)
+    node_hours: float = 0.0
+    cost: float | None = None
+    cost_of_all: float | None = None
+
+    def with_room(self, room: Room, ends: float) -> Measures:
+        """The same with what a `Room` has added up until a time."""
+        in_use, every = room.costs(ends) or (None, None)
+        return attrs.evolve(
+            self,
+            fragmentation=dict(sorted(room.fragmentation(ends).items(), key=_order)),
+            node_hours=room.node_hours(ends),
+            cost=in_use,
+            cost_of_all=every,
+        )
 
 
 class Account:
-    """Adds up what happens to pods and nodes. Its size depends on the pods at a time, and on 8 bytes of each wait.
-
-    Amounts over time are sums of ±amount·t, so that a change costs what it changes: the area until T is the sum of
-    ±amount·(T − t).
-    """
+    """Adds up what happens to pods and nodes. Its size depends on the pods at a time, and on 8 bytes of each wait."""
 
     def __init__(self, begins: float) -> None:
         self._begins = begins
         self._arrivals: dict[str, float] = {}
         """When pods that wait arrived, by uid."""
         self._waits: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-        self._requested, self._allocatable = _Area(), _Area()
+        self._requested, self._allocatable = Area(), Area()
         self.bound = self.preemptions = self.victims = self.evictions = 0
 
     def take(self, at: float, old: Named | None, new: Named | None) -> None:
@@ -94,15 +110,15 @@ class Account:
                 node_allocatable(node) if isinstance(node, Node) else None for node in (old, new)
             )
             if before != after:
-                self._allocatable.change(since, before, -1)
-                self._allocatable.change(since, after, 1)
+                self._allocatable.change(since, () if before is None else before.items(), -1)
+                self._allocatable.change(since, () if after is None else after.items(), 1)
 
     def measures(self, ends: float) -> Measures:
         """The measures of the time until `ends`."""
         seconds = ends - self._begins
         requested, allocatable = self._requested.until(seconds), self._allocatable.until(seconds)
         asked = [name for name, amount in requested.items() if amount > 0 and allocatable.get(name, 0) > 0]
-        asked.sort(key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+        asked.sort(key=lambda name: _order((name, 0)))
         return Measures(
             bound=self.bound,
             pending=len(self._arrivals),
@@ -135,29 +151,14 @@ class Account:
             pod.requests.amounts if pod is not None and pod.node_name else None for pod in (old, new)
         )
         if before is not after:
-            self._requested.change(since, before, -1)
-            self._requested.change(since, after, 1)
+            self._requested.change(since, () if before is None else before.items(), -1)
+            self._requested.change(since, () if after is None else after.items(), 1)
 
 
-class _Area:
-    """Amounts by resource, added up over time."""
-
-    def __init__(self) -> None:
-        self._amounts: Counter[str] = Counter()
-        self._moments: defaultdict[str, float] = defaultdict(float)
-
-    def change(self, at: float, amounts: Resource | None, sign: int) -> None:
-        if amounts is not None:
-            for name, amount in amounts.items():
-                if amount:
-                    self._amounts[name] += sign * amount
-                    self._moments[name] += sign * amount * at
-
-    def until(self, ends: float) -> Mapping[str, float]:
-        """The areas; where no time has passed, the amounts themselves."""
-        if not ends:
-            return dict(self._amounts)
-        return {name: amount * ends - self._moments[name] for name, amount in self._amounts.items()}
+def _order(named: tuple[str, object]) -> tuple[int, str]:
+    """CPU, memory and storage come first."""
+    name = named[0]
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST)), name
 
 
 def disruption(pod: Pod) -> str:

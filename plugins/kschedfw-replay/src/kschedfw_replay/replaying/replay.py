@@ -47,6 +47,7 @@ from kschedfw_replay.replaying.fates import Fate, Fates
 from kschedfw_replay.replaying.fidelity import EXAMPLES, follow
 from kschedfw_replay.replaying.history import Happening, History
 from kschedfw_replay.replaying.measures import Account, Measures
+from kschedfw_replay.replaying.room import Room
 
 EXPLAINED: Final = 1000
 """How many of the pods that moved are explained by default: an explanation takes as long as several decisions."""
@@ -163,7 +164,23 @@ class Replay:
         seed: int = 0,
         explained: int = EXPLAINED,
         registry: Registry | None = None,
+        make_room: Callable[[float], Room] | None = None,
+        observe: Callable[[Happening], object] = lambda _happening: None,
     ) -> None:
+        """Prepare the run.
+
+        Args:
+            setup: the configuration.
+            history: what is replayed.
+            fates: what really became of its pods.
+            seed: of all random numbers.
+            explained: how many of the pods that moved are explained.
+            registry: of plugins.
+            make_room: makes what follows the room on nodes, given the time at which the history begins.
+            observe: called with each happening, before it is replayed.
+        """
+        self._make_room, self._observe = make_room, observe
+        self._room: Room | None = None
         self._setup, self._history, self._fates = setup, history, fates
         self._seed, self._registry = seed, registry
         self._explained = explained
@@ -197,6 +214,7 @@ class Replay:
         first = next(happenings)
         self._clock.advance_to(first.at)
         self._account = Account(first.at)
+        self._room = None if self._make_room is None else self._make_room(first.at)
         self._scheduler = self._make_scheduler()
         controllers = VolumeController(self._cluster), ClaimController(self._cluster)
         stop = self._cluster.watch(self._see)
@@ -205,6 +223,7 @@ class Replay:
             for at, together in groups:
                 self._pass_time(at)
                 for happening in together:
+                    self._observe(happening)
                     self._apply(happening)
                 self._settle()
             self._pass_time(self._history.ends)
@@ -215,9 +234,10 @@ class Replay:
             self._scheduler.close()
         for stay in itertools.chain(self._stays.values(), *self._queued.values()):
             self._count_lost(stay)
+        measures = self._account.measures(self._history.ends)
         return Replayed(
             label=self._setup.label,
-            measures=self._account.measures(self._history.ends),
+            measures=measures if self._room is None else measures.with_room(self._room, self._history.ends),
             same=self._counts["same"],
             moved=self._counts["moved"],
             gained=self._counts["gained"],
@@ -419,7 +439,10 @@ class Replay:
     def _see(self, event: WatchEvent) -> None:
         obj, now = event.object, self._clock.now()
         is_gone = event.type is EventType.DELETED
-        self._account.take(now, obj if is_gone else event.old, None if is_gone else obj)
+        old, new = (obj, None) if is_gone else (event.old, obj)
+        self._account.take(now, old, new)
+        if self._room is not None:
+            self._room.take(now, old, new)
         if not isinstance(obj, Pod) or (stay := self._stays.get(obj.key)) is None:
             return
         if is_gone:
