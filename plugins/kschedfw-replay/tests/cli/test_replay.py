@@ -73,7 +73,7 @@ def test_cost_is_that_of_nodes_in_use_by_the_prices_of_a_file(
     assert "node n0: there is no price for it: it has no label node.kubernetes.io/" in capsys.readouterr().err
     prices.write_text("prices: [{value: a, hourlyPrice: cheap}]")
     assert replay(recording, "--prices", str(prices)) == 2
-    error = f"--prices {prices}: prices[0].hourlyPrice: expected a decimal number from 0 to 1000000, found 'cheap'"
+    error = f'--prices {prices}: prices[0].hourlyPrice: expected a decimal number from 0 to 1000000, found "cheap"'
     assert error in capsys.readouterr().err
     assert replay(recording, "--json", "--fail-on", "fragmentation.cpu <= baseline.fragmentation.cpu") == 3
     (default,) = json.loads(capsys.readouterr().out)["configurations"]
