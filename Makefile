@@ -71,10 +71,10 @@ nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with man
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
 
-soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), or asked about (CASES=20000)
+soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), asked about (CASES=20000), or with groups of pods (GROUPS=600 seconds)
 	@# Each of its tests takes longer than a test may in `make test`.
 	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py -o timeout=0 -o faulthandler_timeout=0,)
-	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(SECONDS))))
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(if $(GROUPS),$(GROUPS) '' groups,$(SECONDS)))))
 	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-kubernetes/tests $(BIN)/python -m cluster.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)

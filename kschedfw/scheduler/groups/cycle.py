@@ -125,7 +125,7 @@ class GroupCycle:
         self._queue = queue
         self._groups = groups
         self._frameworks = frameworks
-        self._algorithm = algorithm
+        self.algorithm = algorithm
         self._cycle = cycle
         self._preempts = gates.enabled(WORKLOAD_AWARE_PREEMPTION)
         self._clock = clock
@@ -190,7 +190,7 @@ class GroupCycle:
 
         def run(*, makes_room: bool) -> GroupResult:
             observe = self.observer if makes_room else None
-            return self._algorithm.run(
+            return self.algorithm.run(
                 framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
             )
 
@@ -218,7 +218,7 @@ class GroupCycle:
     def _attempts(self, taken: Sequence[QueuedPodInfo]) -> Sequence[Attempt]:
         """Attempts of the members that need one, in the order in which they are tried."""
         attempts = []
-        for info in sorted(taken, key=_turn):
+        for info in sorted(taken, key=turn):
             framework = self._frameworks.get(info.pod.spec.scheduler_name)
             if framework is None or self._is_superfluous(info.pod):
                 self._queue.done(info.pod.uid)
@@ -319,7 +319,7 @@ def _outcome(status: Status) -> AttemptResult:
     return AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR
 
 
-def _turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
+def turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
     """Sorts members as they are tried: by priority, then by when they first became active."""
     return (
         -info.pod.priority,

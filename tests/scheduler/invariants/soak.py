@@ -1,5 +1,6 @@
 """Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
 
+With `groups` as a third argument (FIRST_SEED may be empty), these are the worlds with groups of pods.
 Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing
 seed, step and property.
 """
@@ -9,10 +10,11 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
 from kschedfw.framework.clock import SystemClock
+from tests.scheduler.invariants.group_world import run_group_world
 from tests.scheduler.invariants.world import run_world
 
 STEPS = 1000
@@ -20,11 +22,12 @@ PROGRESS = 10.0  # seconds between two lines
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run for arguments[0] seconds, from seed arguments[1] on if given."""
+    """Run for arguments[0] seconds, from seed arguments[1] on if given; worlds with groups if arguments[2] says so."""
     logging.disable(logging.CRITICAL)
     clock = SystemClock()
     seconds = float(arguments[0])
-    first = int(arguments[1]) if len(arguments) > 1 else int(clock.now())
+    first = int(arguments[1]) if len(arguments) > 1 and arguments[1] else int(clock.now())
+    run: Callable[[int, int], object] = run_group_world if "groups" in arguments[2:] else run_world
     began = reported = clock.monotonic()
     steps = 0
     for seed in count(first):
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         if now - began >= seconds:
             break
         try:
-            run_world(seed, STEPS)
+            run(seed, STEPS)
         except AssertionError as error:
             _say(f"FAILED: {error}")
             return 1
