@@ -12,6 +12,9 @@ MOST_NAMED = 3
 """How many objects of a kind, and pods of an object, are named; the others are counted."""
 
 
+NO_NODES = "the input has no nodes; `kubectl get nodes,pods -A -o json` exports them"
+
+
 def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
     """Yield a line for each missing object, and how to get them; nothing if none is missing."""
     if not missing:
@@ -29,7 +32,7 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
 def lack_of_work(report: Report) -> str:
     """Return why there was nothing to schedule; empty if there were pods and nodes."""
     if not report.nodes:
-        return "the input has no nodes"
+        return NO_NODES
     if report.pods:
         return ""
     others = [

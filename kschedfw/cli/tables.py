@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
@@ -27,18 +27,18 @@ def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
     return Console(highlight=False, width=width_in_pipe if has_no_width else None)
 
 
-def print_parts(console: Console, parts: Iterable[RenderableType], *, break_words: bool = True) -> None:
+def print_parts(console: Console, parts: Iterable[RenderableType], *, keep_tables: bool = False) -> None:
     """Print the parts under each other to stdout.
 
-    With `break_words`, words of a table are broken if it is too wide even with one word per line; otherwise it is
-    wider than the terminal.
+    A table that is too wide even with one word per line is printed row by row, a cell a line: the name of a node is
+    copied from a terminal, so it must not be broken. With `keep_tables` such a table is wider than the terminal.
     """
     width = console.width
     with console.capture() as capture:
         for part in parts:
             # print() takes no width beyond the console's
-            console.width = width if break_words else max(width, _least_width(console, part))
-            console.print(part)
+            console.width = max(width, _least_width(console, part)) if keep_tables else width
+            console.print(part if keep_tables else _in_rows(console, part, width))
     console.width = width
     # rich fills every line with spaces up to the width
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
@@ -66,6 +66,45 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
     return table
 
 
+def _in_rows(console: Console, part: RenderableType, width: int) -> RenderableType:
+    """The part with the tables that need more than the width row by row; no word of the others is broken."""
+    if isinstance(part, Padding):
+        inner = _in_rows(console, part.renderable, width - part.left - part.right)
+        return Padding(inner, (part.top, part.right, part.bottom, part.left))
+    if isinstance(part, Group):
+        return Group(*(_in_rows(console, each, width) for each in part.renderables))
+    if isinstance(part, Table):
+        if _least_table_width(console, part) > width:
+            return Group(*_rows_of(part))
+        _keep_words(console, part, width)
+    return part
+
+
+def _keep_words(console: Console, table: Table, width: int) -> None:
+    """Fix the columns' widths where rich, which makes the widest column narrower first, would break words."""
+    ranges = _ranges(console, table)
+    room = width - _BETWEEN_COLUMNS * (len(ranges) - 1)
+    limit = max(most for _, most in ranges)
+    while sum(min(most, max(least, limit)) for least, most in ranges) > room:
+        limit -= 1
+    if any(least > limit for least, _ in ranges):
+        for column, (least, most) in zip(table.columns, ranges, strict=True):
+            column.width = min(most, max(least, limit))
+
+
+def _rows_of(table: Table) -> Iterator[RenderableType]:
+    """Of each row a line per cell with the column's header, those after the first one indented."""
+    if table.title is not None:
+        yield Text(str(table.title), "bold")
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        for number, (column, cell) in enumerate(zip(table.columns, cells, strict=True)):
+            text = cell.copy() if isinstance(cell, Text) else Text(str(cell))
+            if text.plain and column.header:
+                text = Text.assemble((f"{column.header}: ", "dim"), text)
+            if text.plain:
+                yield Padding(text, (0, 0, 0, 2 * (number > 0)))
+
+
 def _least_width(console: Console, part: RenderableType) -> int:
     """Return the width of the widest table with one word per line, whatever the console's width."""
     group = part.renderable if isinstance(part, Padding) else part
@@ -74,13 +113,20 @@ def _least_width(console: Console, part: RenderableType) -> int:
 
 
 def _least_table_width(console: Console, table: Table) -> int:
+    ranges = _ranges(console, table)
+    return _BETWEEN_COLUMNS * (len(ranges) - 1) + sum(least for least, _ in ranges)
+
+
+def _ranges(console: Console, table: Table) -> list[tuple[int, int]]:
+    """The width of each column with one word per line, and without wrapping."""
     # rich's own measure of a table treats columns without wrapping as if they wrapped
     options = console.options.update(max_width=LIST_WIDTH)
-    width = _BETWEEN_COLUMNS * (len(table.columns) - 1)
+    ranges = []
     for column in table.columns:
         cells = [Measurement.get(console, options, cell) for cell in (column.header, *column.cells)]
-        width += max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
-    return width
+        most = max(cell.maximum for cell in cells)
+        ranges.append((most if column.no_wrap else max(cell.minimum for cell in cells), most))
+    return ranges
 
 
 def block(*parts: Table | str) -> Padding:

@@ -349,7 +349,10 @@ class TestNothingToSimulate:
     def test_no_nodes(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         result = kschedfw("simulate", cluster_dir / "pods.yaml", "--json")
         assert result.code == 1
-        assert result.err == "kschedfw: nothing to simulate: the input has no nodes\n"
+        assert result.err == (
+            "kschedfw: nothing to simulate: the input has no nodes;"
+            " `kubectl get nodes,pods -A -o json` exports them\n"
+        )
         assert result.json["nodes"] == 0
 
 

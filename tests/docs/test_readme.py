@@ -38,6 +38,17 @@ def test_the_commands_of_its_pictures_are_those_that_the_script_runs() -> None:
     assert f"$ kschedfw {' '.join(SCRIPT['PAGE'][:2])}\n" in BEGINNING
 
 
+def test_the_export_of_a_cluster_is_the_same_command_on_all_pages() -> None:
+    exports = [
+        re.findall(
+            r"kubectl get -A -o json \S+ > cluster.json", (REPOSITORY / page).read_text(encoding="utf-8")
+        )
+        for page in ("README.md", "docs/capacity.md", "docs/simulate.md")
+    ]
+    assert [len(each) for each in exports] == [1, 1, 1]
+    assert exports[0] == exports[1] == exports[2]
+
+
 @pytest.mark.slow
 def test_the_terminal_in_the_picture_shows_what_the_command_prints() -> None:
     now = SCRIPT["terminal_picture"](SCRIPT["explained"]())

@@ -106,7 +106,10 @@ def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
     path.touch()
     result = kschedfw("pending", path)
     assert (result.code, result.out) == (2, "")
-    assert result.err == "kschedfw: nothing to ask about: the input has no nodes and no pods\n"
+    assert result.err == (
+        "kschedfw: nothing to ask about: the input has no nodes and no pods;"
+        " `kubectl get nodes,pods -A -o json` exports them\n"
+    )
 
 
 def test_pods_for_other_schedulers_are_named(kschedfw: Kschedfw, cluster_dir: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_nodes_that_can_go_and_why_the_others_cannot(kschedfw: Kschedfw, clu
         "Nodes that stay\n"
         "n2\n"
         "  default/b: finds no other place: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were\n"
-        "unschedulable.\n"
+        "  unschedulable.\n"
         "n3\n"
         "  default/naked: has no controller: nothing would make it anew\n"
     )

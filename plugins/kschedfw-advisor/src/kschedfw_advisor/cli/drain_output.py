@@ -8,8 +8,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
-from kschedfw_advisor.cli.what_if_output import Background, pods_text
+from kschedfw_advisor.cli.what_if_output import Background, by_text, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
+
+_NAMED = 10
+"""How many pods are named that are in the way for the same reason; --json has all."""
 
 
 def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
@@ -77,11 +80,13 @@ def _in_rounds(plan: DrainPlan) -> str:
 
 
 def _blocked(plan: DrainPlan) -> RenderableType:
-    return block("Can't be evicted:", *(f"{each.pod.key}: {each.reason}" for each in plan.blocked))
+    return block(
+        "Can't be evicted:", *by_text(((each.pod.key, each.reason) for each in plan.blocked), _NAMED)
+    )
 
 
 def _troubles(steps: Sequence[Step]) -> RenderableType:
-    return block("In the way:", *(f"{each.pod.key}: {each.trouble}" for each in steps))
+    return block("In the way:", *by_text(((each.pod.key, each.trouble) for each in steps), _NAMED))
 
 
 def moves_table(plan: DrainPlan, steps: Sequence[Step]) -> RenderableType:

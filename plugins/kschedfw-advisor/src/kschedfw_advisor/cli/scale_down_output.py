@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kschedfw.cli import counted, print_parts, stdout_console
 from kschedfw_advisor.cli.drain_output import moves_table, steps_to_json
-from kschedfw_advisor.cli.what_if_output import Background, names_text, price_text
+from kschedfw_advisor.cli.what_if_output import Background, by_text, names_text, price_text
 from kschedfw_advisor.drain_plan import Move
 from kschedfw_advisor.scale_down import Reason, Removal, ScaleDown
 
@@ -93,12 +93,16 @@ def _pods(removal: Removal) -> Iterator[RenderableType]:
 
 def _kept(kept: Mapping[str, Sequence[Reason]]) -> Iterator[RenderableType]:
     """The nodes that stay, those with the same reasons together."""
-    by_reason: dict[tuple[str, ...], list[str]] = {}
+    by_reason: dict[frozenset[str], list[str]] = {}
     for node, reasons in kept.items():
-        by_reason.setdefault(tuple(map(str, reasons)), []).append(node)
+        by_reason.setdefault(frozenset(each.text for each in reasons), []).append(node)
     yield Padding(Text("Nodes that stay", "bold"), (1, 0, 0, 0))
-    for texts, nodes in by_reason.items():
-        lines = [names_text(nodes, 5), *(f"  {line}" for line in texts[:_REASONS_SHOWN])]
+    for nodes in by_reason.values():
+        reasons = [each for node in nodes for each in kept[node]]
+        texts = list(dict.fromkeys(each.text for each in reasons if each.pod is None))
+        texts += by_text((each.pod.key, each.text) for each in reasons if each.pod is not None)
+        lines = texts[:_REASONS_SHOWN]
         if (more := len(texts) - _REASONS_SHOWN) > 0:
-            lines.append(f"  {more:,} more; --json has all")
-        yield Text("\n".join(lines))
+            lines.append(f"{more:,} more; --json has all")
+        yield Text(names_text(nodes, 5))
+        yield from (Padding(Text(line), (0, 0, 0, 2)) for line in lines)

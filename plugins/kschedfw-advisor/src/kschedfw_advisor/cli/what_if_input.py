@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import attrs
 import typer
 
 from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.cli import (
+    NO_NODES,
     ConfigurationChoice,
     ExitCode,
     InputFormat,
@@ -42,6 +43,9 @@ LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
+
+
+_NOTHING: Final = "the input has no nodes and no pods; `kubectl get nodes,pods -A -o json` exports them"
 
 
 @attrs.frozen
@@ -78,8 +82,10 @@ def asked_about(
         loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
-        raise UsageError("nothing to ask about: the input has no nodes and no pods")
+        raise UsageError(f"nothing to ask about: {_NOTHING}")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster))
+    if not loaded.cluster.list(Node):
+        background.notes.append(NO_NODES)
     names = tuple(profile.scheduler_name for profile in configuration.profiles)
     failures = Failures()
     try:

@@ -47,6 +47,14 @@ def pods_text(pods: Iterable[Pod], most: int = 3) -> str:
     return names_text([pod.key for pod in pods], most)
 
 
+def by_text(texts: Iterable[tuple[str, str]], most: int = 3) -> Iterator[str]:
+    """Lines for names with a text each, given as (name, text): a text comes once, after the names that have it."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts:
+        names.setdefault(text, []).append(name)
+    return (f"{names_text(own, most)}: {text}" for text, own in names.items())
+
+
 def counts_text(names: Iterable[str], most: int = 3) -> str:
     """Names with how often each comes, where that is more than once."""
     counted = [(name, len(list(same))) for name, same in groupby(sorted(names))]

@@ -34,7 +34,7 @@ _TITLES = {
 
 def print_bench_report(report: BenchReport) -> None:
     """Print the report to stdout."""
-    print_parts(stdout_console(), _parts(report), break_words=False)
+    print_parts(stdout_console(), _parts(report), keep_tables=True)
 
 
 def _parts(report: BenchReport) -> Iterator[RenderableType]:
