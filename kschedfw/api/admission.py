@@ -21,7 +21,7 @@ from kschedfw.api.affinity import Toleration, TolerationOperator
 from kschedfw.api.defaults import Priorities
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.limit_ranges import violations, with_container_defaults
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, OwnerReference
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
@@ -53,11 +53,13 @@ class RefusedPod:
         pod: its key.
         reason: the reason, without the pod's name: `exceeded quota: …`.
         message: the API server's whole message, with the pod's name.
+        controller: what wanted to create the pod; None if nothing did.
     """
 
     pod: str
     reason: str
     message: str
+    controller: OwnerReference | None = None
 
     def to_json(self) -> dict[str, str]:
         return {"pod": self.pod, "message": self.message}
@@ -148,7 +150,8 @@ class Admission:
         new = self._spec(pod)
         pod = Pod(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):
-            self._refused.append(RefusedPod(pod.key, reason, new.kind.format(pod.name) + reason))
+            message = new.kind.format(pod.name) + reason
+            self._refused.append(RefusedPod(pod.key, reason, message, pod.metadata.controller))
             return None
         self._admitted += 1
         self._changed.update(new.changed_by)

@@ -104,3 +104,57 @@ def test_scale_up_says_that_nodes_do_not_help_them(kschedfw: Kschedfw, cluster: 
     assert (
         "2 pods of ReplicaSet default/web can't be created, whatever nodes there are: exceeded quota" in out
     )
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: default}
+spec:
+  parallelism: 6
+  completions: 6
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}
+"""
+DAEMON_SET = """\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: default}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 5}}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "told", "lacking"),
+    [
+        (JOB % "work", "Job default/work", 2),
+        (JOB % "backup-29384710", "CronJob default/backup", 2),
+        (DAEMON_SET, "DaemonSet default/agent", 1),
+    ],
+)
+def test_pods_of_jobs_and_daemon_sets_that_the_quota_refuses_are_told_by_workload(
+    kschedfw: Kschedfw, tmp_path: Path, workload: str, told: str, lacking: int
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join([NODE, QUOTA, workload]))
+    (found,) = json.loads(kschedfw("pending", path, "--json").out)["notCreated"]
+    assert (found["workload"], found["pods"]) == (told, lacking)
+    assert found["reason"].startswith("exceeded quota: team")
+    group = tmp_path / "group.yaml"
+    group.write_text(GROUP)
+    out = " ".join(kschedfw("scale-up", path, "--node-group", group).out.split())
+    pods = "1 pod" if lacking == 1 else f"{lacking} pods"
+    assert f"{pods} of {told} can't be created, whatever nodes there are: exceeded quota" in out
+
+
+def test_more_replicas_of_a_job_fit_only_as_far_as_the_quota_allows(
+    kschedfw: Kschedfw, tmp_path: Path
+) -> None:
+    path, job = tmp_path / "cluster.yaml", tmp_path / "job.yaml"
+    path.write_text("---\n".join([NODE, QUOTA, *(RUNNING % number for number in range(3))]))
+    job.write_text(JOB % "work")
+    (pod,) = json.loads(kschedfw("fit", path, "--pod", job, "--json").out)["pods"]
+    assert (pod["pod"], pod["replicas"], pod["quota"]["replicas"]) == ("default/work", 13, 1)

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
-from kschedfw.api import group_key
+from kschedfw.api import RefusedPod, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
@@ -90,12 +90,14 @@ def explain_pending(
     groups: Iterable[NodeGroup] = (),
     *,
     most: int | None = None,
+    refused: Iterable[RefusedPod] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Pending:
     """Schedule the pending pods, and find out what would help those that get no place.
 
     The pods that get one keep it in `what_if`. For each kind of those left, changes are tried; for kinds beyond the
-    first `most`, only why is told. New nodes may be of the `groups`, or like the ones that the cluster has.
+    first `most`, only why is told. `refused` are pods that weren't created when manifests were expanded. New nodes may
+    be of the `groups`, or like the ones that the cluster has.
     """
     wanted = what_if.pending
     waiting = [pod for pod in what_if.pods if not (pod.node_name or pod.is_terminal or pod.is_terminating)]
@@ -135,7 +137,7 @@ def explain_pending(
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
     ordered = tuple(sorted(whys, key=lambda why: -why.pods))
-    return Pending(settled, ordered, rest, disagreements, tuple(uncreated(cluster)))
+    return Pending(settled, ordered, rest, disagreements, tuple(uncreated(cluster, refused)))
 
 
 def _kinds(

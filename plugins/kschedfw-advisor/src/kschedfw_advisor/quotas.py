@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -13,6 +13,7 @@ from kschedfw.api import (
     Admission,
     LimitRange,
     PriorityClass,
+    RefusedPod,
     ReplicaSet,
     ReplicationController,
     ResourceQuota,
@@ -21,13 +22,17 @@ from kschedfw.api import (
     pod_from_template,
 )
 from kschedfw.cluster import Cluster
-from kschedfw_advisor.workloads import Workload, workload_of
+from kschedfw_advisor.workloads import Workload, workload_of, workload_of_controller
 
 POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
 """The kinds by which pods are admitted, but for quotas."""
 
 _MOST_CREATED: Final = 10_000
 """How many pods of a workload are tried; a manifest may ask for two billion."""
+
+
+_KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+"""The kinds of workloads that are in a cluster with what they want."""
 
 
 @attrs.frozen
@@ -69,8 +74,23 @@ def allowances(pods: Sequence[Pod], cluster: Cluster, at_most: int) -> tuple[All
     )
 
 
-def uncreated(cluster: Cluster) -> Iterator[Uncreated]:
-    """The pods that ReplicaSets, ReplicationControllers and StatefulSets lack because they can't be created."""
+def uncreated(cluster: Cluster, refused: Iterable[RefusedPod] = ()) -> Iterator[Uncreated]:
+    """The pods that workloads lack because they can't be created.
+
+    ReplicaSets, ReplicationControllers and StatefulSets say themselves how many they want. In place of Jobs and
+    DaemonSets there are their pods in the cluster, and `refused` are those that weren't created.
+    """
+    yield from _of_kept_workloads(cluster)
+    lacking: dict[Workload, list[RefusedPod]] = {}
+    for pod in refused:
+        if pod.controller is not None and pod.controller.kind not in _KEPT:
+            namespace = pod.pod.partition("/")[0]
+            lacking.setdefault(workload_of_controller(pod.controller, namespace), []).append(pod)
+    for workload, pods in lacking.items():
+        yield Uncreated(workload, len(pods), pods[0].reason)
+
+
+def _of_kept_workloads(cluster: Cluster) -> Iterator[Uncreated]:
     owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
         *cluster.list(ReplicaSet),
         *cluster.list(StatefulSet),

@@ -55,9 +55,14 @@ def workload_of(pod: Pod, cluster: Cluster) -> Workload | None:
         return None
     if owner.kind == "ReplicaSet":
         return _above_replica_set(pod, owner, cluster)
+    return workload_of_controller(owner, pod.namespace)
+
+
+def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
+    """The controller as a workload, a CronJob for its Job; what is above a ReplicaSet isn't told here."""
     if owner.kind == "Job" and (minute := _OF_CRON_JOB.search(owner.name)):
-        return Workload("CronJob", pod.namespace, owner.name[: minute.start()])
-    return Workload(owner.kind, pod.namespace, owner.name)
+        return Workload("CronJob", namespace, owner.name[: minute.start()])
+    return Workload(owner.kind, namespace, owner.name)
 
 
 def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Workload:

@@ -85,7 +85,9 @@ def pending(
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
-            answer = explain_pending(asked.what_if, groups, most=kinds, progress=progress)
+            answer = explain_pending(
+                asked.what_if, groups, most=kinds, refused=asked.refused, progress=progress
+            )
         if as_json:
             print(json.dumps(to_json(answer, asked.background), indent=2, ensure_ascii=False))
         else:

@@ -84,7 +84,7 @@ def scale_up(
             answer = plan_scale_up(asked.what_if, groups, progress)
         asked.background.notes.extend(
             f"{counted(each.pods, 'pod')} of {each.workload} can't be created, whatever nodes there are: {each.reason}"
-            for each in uncreated(asked.what_if.cluster)
+            for each in uncreated(asked.what_if.cluster, asked.refused)
         )
         if as_json:
             print(json.dumps(to_json(answer, groups, asked.background), indent=2, ensure_ascii=False))

@@ -12,6 +12,7 @@ import attrs
 import typer
 
 from kschedfw import Node, Pod, SchedulingError, WhatIf
+from kschedfw.api import RefusedPod
 from kschedfw.cli import (
     NO_NODES,
     ConfigurationChoice,
@@ -56,6 +57,8 @@ class Asked:
     background: Background
     scheduler_names: tuple[str, ...]
     """Of the configuration's profiles."""
+    refused: tuple[RefusedPod, ...] = ()
+    """The pods of workloads in manifests that an API server wouldn't create."""
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def asked_about(
     failures = Failures()
     try:
         with failures, WhatIf(loaded.cluster, configuration, seed=seed) as what_if:
-            yield Asked(what_if, background, names)
+            yield Asked(what_if, background, names, tuple(loaded.refused))
     except SchedulingError as error:
         tell_failures(failures)
         raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
