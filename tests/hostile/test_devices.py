@@ -14,7 +14,9 @@ from tests.hostile.trial import command
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(12)
+SEEDS = [
+    pytest.param(seed, id=str(seed), marks=pytest.mark.nightly if seed > 2 else ()) for seed in range(12)
+]
 MOST_STEPS = 20 * 10 * STEPS_PER_SECOND
 """Of a command: 20 searches of the default `filterTimeout`, for a few pods on a few nodes."""
 

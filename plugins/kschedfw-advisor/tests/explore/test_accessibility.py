@@ -65,8 +65,16 @@ STATES: tuple[Callable[[Watched], None], ...] = (
 )
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(390, True, id="390-dark"),
+        pytest.param(1440, False, id="1440-light"),
+        # Colours and widths don't depend on one another: both of each are in the two above.
+        pytest.param(390, False, id="390-light", marks=pytest.mark.nightly),
+        pytest.param(1440, True, id="1440-dark", marks=pytest.mark.nightly),
+    ],
+)
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
     browser: Browser, page: Page, width: int, dark: bool
 ) -> None:
