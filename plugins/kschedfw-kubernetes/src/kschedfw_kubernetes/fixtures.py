@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kschedfw_api_server(kschedfw_cluster: InMemoryCluster) -> Iterator[ApiServer]:
-    """The cluster behind an API server, which runs until the test ends. Needs the extra `serve`."""
+    """A server of the cluster in memory, which runs until the test ends. Needs the extra `serve`."""
     from kschedfw_kubernetes.testing import ApiServer
 
     with ApiServer(kschedfw_cluster) as server:

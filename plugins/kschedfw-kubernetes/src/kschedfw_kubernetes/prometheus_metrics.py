@@ -51,7 +51,7 @@ _CODES: Final = {code: str(code) for code in Code}
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """The upper bounds of buckets, each greater than the one before by the factor; +Inf is added by the library."""
+    """Return the upper bounds of buckets, each `factor` times the one before. The library adds +Inf."""
     bounds = []
     for _ in range(count):
         bounds.append(start)
@@ -70,9 +70,9 @@ VICTIMS: Final = exponential(1, 2, 7)
 
 
 class Registry(CollectorRegistry):
-    """A registry without the metrics in `disabled`, by their exposed names.
+    """A registry that leaves out the metrics in `disabled`, by their exposed names.
 
-    It also has none of the creation times that prometheus-client adds, which are read from the wall clock.
+    It also leaves out the creation times that prometheus-client adds, which come from the wall clock.
     """
 
     def __init__(self, disabled: Collection[str] = ()) -> None:
@@ -347,7 +347,7 @@ class PrometheusMetrics:
         )
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus' text format, to be served as `CONTENT_TYPE`."""
+        """Return all metrics in Prometheus' text format, to be served as `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
     # Attempts
@@ -418,7 +418,7 @@ class PrometheusMetrics:
         return record
 
     def _made(self, metric: PluginMetric) -> _Record:
-        """Make a metric of a plugin's own. Raises ValueError if the registry has another one of its name."""
+        """Make a metric of a plugin's own. Raises ValueError if the registry has another metric of its name."""
         name, text, labels = metric.name, metric.text, metric.label_names
         match metric.kind:
             case MetricKind.COUNTER:
@@ -471,8 +471,9 @@ class PrometheusMetrics:
 
 
 def children(metric: MetricT) -> Callable[..., MetricT]:
-    """A cached function from label values to the metric with these labels; `labels` takes a lock and converts each
-    time.
+    """Return a cached function from label values to the metric with these labels.
+
+    The method `labels` takes a lock, and converts the values each time.
     """
     known: dict[tuple[str, ...], MetricT] = {}
 

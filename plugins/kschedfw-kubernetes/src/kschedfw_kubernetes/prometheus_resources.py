@@ -69,14 +69,14 @@ class PodResources(Collector):
         return requests, limits
 
     def exposition(self) -> bytes:
-        """Both metrics, and nothing else, in Prometheus' text format."""
+        """Return both metrics in Prometheus' text format."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry)
 
 
 def _series(pod: Pod, resources: Mapping[str, Quantity]) -> Iterator[tuple[list[str], float]]:
-    """The labels and values of the resources whose amount isn't 0."""
+    """Yield the labels and values of the resources whose amount isn't 0."""
     spec = pod.spec
     priority = "" if spec.priority is None else str(spec.priority)
     for name, amount in resources.items():

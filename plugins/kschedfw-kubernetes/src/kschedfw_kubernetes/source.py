@@ -9,10 +9,10 @@ from kschedfw.cli import Given, Progress, Source, SourceCluster, SourceOption
 
 
 def read(given: Given, progress: Progress | None) -> SourceCluster:
-    """Read the cluster that the options name, with the custom kinds of plugins.
+    """Return the cluster that the options name, with the custom kinds of plugins.
 
     Raises:
-        KubernetesError: it can't be reached, or may not be read.
+        KubernetesError: the API server can't be reached, or doesn't let the user read.
     """
     from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 

@@ -118,7 +118,7 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
-    """The file to write, which replaces an older one of its name only when it is complete.
+    """Give the file to write. It replaces an older file of the same name only when it is complete.
 
     Only its owner may read it, whatever the mode of an older file was: names and labels tell much about a cluster.
     """

@@ -90,7 +90,7 @@ def _boolean(flag: str, text: str) -> bool:
 
 
 class _GoFlags(TyperCommand):
-    """Lets flags that are true or false stand alone for true, as Go's do: `--profiling` for `--profiling=true`."""
+    """A command whose true-or-false flags may stand alone for true, as Go's: `--profiling` for `--profiling=true`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # click's context, or typer's own
         standing_alone = {
@@ -402,7 +402,7 @@ def run(
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """The parts between commas that aren't empty."""
+    """Return the parts between commas, without empty ones."""
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
@@ -486,7 +486,7 @@ def _authentication_data(authentication: Client) -> Mapping[str, str]:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process without waiting for plugins or binding cycles whose time is up."""
+    """End the process without waiting for plugins or binding cycles that have exceeded their timeouts."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)

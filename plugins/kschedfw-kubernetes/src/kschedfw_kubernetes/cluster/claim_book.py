@@ -95,7 +95,7 @@ class ClaimBook:
     # --- what is seen ---
 
     def pod_seen(self, uid: str, key: str, node_name: str, version: int) -> None:
-        """Take a pod's present state. A bound pod's claims end, as far as this scheduler is concerned."""
+        """Store a pod's present state. The claims of a bound pod no longer count."""
         before, known = self.place(uid), self._pods.get(uid)
         self._pods[uid] = _Seen(key, node_name, version)
         self.followed = max(self.followed, version)
@@ -106,7 +106,7 @@ class ClaimBook:
         self._show(uid, before)
 
     def pod_gone(self, uid: str, version: int) -> None:
-        """A pod was deleted, or has ended."""
+        """Remove a pod that was deleted or has ended."""
         self._pods.pop(uid, None)
         self._in_flight.pop(uid, None)
         self._shown.pop(uid, None)
@@ -115,7 +115,7 @@ class ClaimBook:
         self._unclaimed.discard(uid)
 
     def record_seen(self, node_name: str, record: NodeRecord, version: str, now: float) -> set[str]:
-        """Take a node's record. Return the uids of the pods whose claims have changed.
+        """Store a node's record. Return the uids of the pods whose claims have changed.
 
         An empty `version` says that the record is gone. `now` is monotonic, in seconds.
         """
@@ -138,21 +138,21 @@ class ClaimBook:
         return {claim.uid for claim in gone | come}
 
     def version(self, node_name: str) -> str:
-        """The resource version of the node's record that is known; empty if there is none."""
+        """Return the resource version of the node's record, as last seen; empty if there is no record."""
         return self._records.get(node_name, _Versioned()).version
 
     def shown(self, uid: str) -> str:
-        """The node that a pending pod is claimed for; empty for none."""
+        """Return the node that a pending pod is claimed for; empty for none."""
         return self._shown.get(uid, "")
 
     def place(self, uid: str) -> str:
-        """The node that the pod occupies, bound or claimed; empty for none."""
+        """Return the node that the pod occupies, bound or claimed; empty for none."""
         pod = self._pods.get(uid)
         bound = "" if pod is None else pod.node_name
         return bound or self._in_flight.get(uid, "") or self._shown.get(uid, "")
 
     def _show(self, uid: str, before: str) -> None:
-        """Decide anew where a pod is shown, after a change of its claims or of itself."""
+        """Determine where a pod is shown, after a change of its claims or of the pod."""
         pod = self._pods.get(uid)
         self._shown.pop(uid, None)
         is_free = pod is not None and not pod.node_name and uid not in self._in_flight
@@ -164,7 +164,7 @@ class ClaimBook:
     # --- committing ---
 
     def obstacle(self, node_name: str) -> Reason | None:
-        """The reason why no claim on the node is possible with the present knowledge; None if one is.
+        """Return the reason why no pod can be claimed for the node at present; None if there is none.
 
         All that counts on the node has to be counted here: the claims of its record, and what was bound since one of
         its claims was taken out.
@@ -178,12 +178,12 @@ class ClaimBook:
         return None if all_count else Reason.UNSEEN
 
     def claim(self, uid: str, node_name: str, refusal: Callable[[], str]) -> None:
-        """Count a pending pod on the node, where there is no `obstacle`. `refusal` says why it doesn't fit.
+        """Count a pending pod on the node, which must have no `obstacle`. `refusal` says why it doesn't fit.
 
         The pod is in flight then, until it is seen bound, or `refused` is called.
 
         Raises:
-            ClaimConflictError: the pod isn't to be claimed, or doesn't fit.
+            ClaimConflictError: the pod is bound, claimed or gone, or doesn't fit.
         """
         pod = self._pods.get(uid)
         if pod is None or pod.node_name or uid in self._in_flight or self._shown.get(uid):
@@ -194,9 +194,9 @@ class ClaimBook:
         self._in_flight[uid] = node_name
 
     def commit(self, node_name: str, uids: Iterable[str]) -> tuple[NodeRecord, str]:
-        """The record with claims of these pods in flight, and the resource version that it has to replace.
+        """Return the record with the claims of these pods in flight, and the resource version that it has to replace.
 
-        An empty version says that there is no record yet. Claims that are over are taken out.
+        An empty version says that there is no record yet. Claims of bound or deleted pods are left out.
         """
         known = self._records.get(node_name, _Versioned())
         watermark = known.record.watermark
@@ -220,10 +220,10 @@ class ClaimBook:
         return pod.version if pod is not None and pod.node_name else 0
 
     def refused(self, uid: str) -> None:
-        """Drop claims whose record wasn't written, or whose pods aren't bound as far as is known: an answer may get
-        lost.
+        """Drop claims of pods whose record wasn't written, or that weren't bound as far as is known.
 
-        A claim of it that is in the record is like somebody else's then, until the pod is seen bound or it expires.
+        An answer may have got lost: if the record has the claim all the same, it counts like another
+            scheduler's, until the pod is seen bound or the claim expires.
         """
         self._in_flight.pop(uid, None)
         self._show(uid, "")
@@ -231,7 +231,7 @@ class ClaimBook:
     # --- what the dead have left behind ---
 
     def expired(self, now: float) -> Iterator[tuple[str, PodClaim]]:
-        """Claims that have stood too long without a binding, with their nodes."""
+        """Yield the claims that have stood too long without a binding, with their nodes."""
         for (node_name, claim), since in self._since.items():
             pod = self._pods.get(claim.uid)
             is_mine = self._in_flight.get(claim.uid) == node_name
@@ -239,7 +239,7 @@ class ClaimBook:
                 yield node_name, claim
 
     def without(self, node_name: str, claim: PodClaim) -> tuple[NodeRecord, str]:
-        """The record without a claim that has expired, and the resource version that it has to replace."""
+        """Return the record without an expired claim, and the resource version that it has to replace."""
         known = self._records[node_name]
         kept = tuple(each for each in known.record.claims if each != claim)
         return attrs.evolve(known.record, sequence=known.record.sequence + 1, claims=kept), known.version

@@ -57,8 +57,8 @@ class _Wish:
 class ClaimCommits:
     """Commits claims, one write per node at a time. Pods that come while a record is being written share the next one.
 
-    Where others were faster, the record is seen again, the pods are checked against it, and those that still fit are
-    committed again at once.
+    If another scheduler has written the record first, it is read again, the pods are checked against it, and those
+    that still fit are committed again at once.
 
     Args:
         records, book: where claims are written, and what is known.
@@ -91,8 +91,9 @@ class ClaimCommits:
         """Claim a place. Return the deadline for sending the binding, on the monotonic clock.
 
         Raises:
-            ClaimConflictError: the pod doesn't fit any more, or others were faster again and again.
-            KubernetesError: the API server can't be asked, or refuses.
+            ClaimConflictError: the pod doesn't fit any more, or other schedulers wrote the record first in every
+                attempt.
+            KubernetesError: the API server can't be reached, or refuses.
         """
         wish = _Wish(pod)
         with self._changed:
@@ -114,7 +115,7 @@ class ClaimCommits:
         return wish.deadline
 
     def alone(self, node_name: str) -> threading.Lock:
-        """The lock to hold while writing the node's record."""
+        """Return the lock to hold while writing the node's record."""
         with self._changed:
             return self._locks[node_name]
 
@@ -128,7 +129,7 @@ class ClaimCommits:
         self._tell(uids)
 
     def let_go(self, uid: str) -> None:
-        """Remove the pod from the `fit` check: it isn't in flight any more. The lock must be held."""
+        """Remove the pod from the `fit` check, since it is no longer in flight. The lock must be held."""
         if (held := self._held.pop(uid, None)) is not None:
             self._fit.release(*held)
 

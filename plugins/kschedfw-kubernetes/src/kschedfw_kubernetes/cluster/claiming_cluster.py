@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 class ClaimingCluster:
     """A `Cluster` that passes everything on, except for bindings, reads of pods and watches.
 
-    `bind` writes a claim into the record of the node first, and raises ClaimConflictError where another scheduler has
-    got there before. Pods that others have claimed are shown as bound, to watchers and in `get`. And pending pods that
-    aren't `is_mine` aren't told to its watcher.
+    `bind` first writes a claim into the node's record, and raises ClaimConflictError if another scheduler has taken
+    the place before. Pods that others have claimed are shown as bound, to watchers and in `get`. The watcher isn't
+    told about pending pods that aren't `is_mine`.
 
     Args:
-        cluster: the API server's cluster; nobody else may bind pods by it.
+        cluster: the API server's cluster; pods may be bound only by this object.
         records: where the records are kept.
         book: what is known of pods and claims.
         fit: makes what says whether a pod still fits a node; it follows this cluster by its `journal`.
@@ -92,21 +92,21 @@ class ClaimingCluster:
 
     @property
     def figures(self) -> ClaimFigures:
-        """Counts of this scheduler's claims by outcome."""
+        """Return the counts of this scheduler's claims by outcome."""
         return self._commits.figures
 
     @property
     def foreign(self) -> int:
-        """Pods that were bound without a claim, by schedulers that don't take part."""
+        """Return the number of pods that schedulers which don't take part have bound without a claim."""
         return self._book.foreign
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """Claim the place, then bind.
+        """Claim the place, then bind the pod.
 
         Raises:
-            ClaimConflictError: another scheduler was faster; nothing was bound.
-            NotFoundError, ConflictError: as of `Cluster.bind`.
-            KubernetesError: the API server can't be asked, or refuses.
+            ClaimConflictError: another scheduler has taken the place; nothing was bound.
+            NotFoundError, ConflictError: as for `Cluster.bind`.
+            KubernetesError: the API server can't be reached, or refuses.
         """
         with self._changed:
             present = self._pods.get(pod.uid, pod)
@@ -153,7 +153,7 @@ class ClaimingCluster:
         self._deliver()
 
     def _appearance(self, pod: Pod) -> Pod | None:
-        """The pod as watchers see it; None if it is hidden from them."""
+        """Return the pod as watchers see it; None if it is hidden from them."""
         if pod.node_name:
             return pod
         if shown := self._book.shown(pod.uid):
@@ -187,7 +187,7 @@ class ClaimingCluster:
             self._subscription.deliver()
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`. May be called once."""
+        """Do what `Cluster.watch` does. May be called once."""
         with self._changed:
             if self._subscription is not None:
                 raise KubernetesError("a ClaimingCluster has one watcher: the scheduler whose pods it binds")
@@ -201,7 +201,7 @@ class ClaimingCluster:
         return end
 
     def journal(self, write: Handler) -> Callable[[], None]:
-        """See `InMemoryCluster.journal`. To be called before the cluster is watched."""
+        """Do what `InMemoryCluster.journal` does. Must be called before the cluster is watched."""
         journal = Journal(write)
         self._journals.append(journal)
         return lambda: self._journals.remove(journal)
@@ -216,7 +216,7 @@ class ClaimingCluster:
                 _log.exception("claims couldn't be cleaned up")
 
     def sweep(self) -> None:
-        """Take claims out of the records that have expired."""
+        """Remove expired claims from the records."""
         with self._changed:
             expired = list(self._book.expired(self._clock.monotonic()))
         for node_name, claim in expired:
@@ -232,7 +232,7 @@ class ClaimingCluster:
                 )
 
     def _is_bound(self, key: str, uid: str) -> bool:
-        """Whether the API server has the pod bound; read there, since a watch may lag."""
+        """Return whether the pod is bound at the API server, which is asked since a watch may lag."""
         namespace, _, name = key.rpartition("/")
         try:
             present = self._records.client.get(_POD.path(namespace, name))
@@ -244,7 +244,7 @@ class ClaimingCluster:
     # --- passed on ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """As `Cluster.get`; a pod that somebody has claimed is bound."""
+        """Do what `Cluster.get` does; a pod that any scheduler has claimed is shown as bound."""
         found = self._cluster.get(kind, key)
         if not isinstance(found, Pod):
             return found
@@ -253,31 +253,31 @@ class ClaimingCluster:
         return cast("T", found.bound_to(shown) if shown else found)
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`."""
+        """Do what `Cluster.list` does."""
         return self._cluster.list(kind, namespace)
 
     def add(self, obj: T) -> T:
-        """As `Cluster.add`."""
+        """Do what `Cluster.add` does."""
         return self._cluster.add(obj)
 
     def update(self, obj: T) -> T:
-        """As `Cluster.update`."""
+        """Do what `Cluster.update` does."""
         return self._cluster.update(obj)
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`."""
+        """Do what `Cluster.delete` does."""
         self._cluster.delete(obj)
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """As `Cluster.patch_pod_status`."""
+        """Do what `Cluster.patch_pod_status` does."""
         self._cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """As `Cluster.record_event`."""
+        """Do what `Cluster.record_event` does."""
         self._cluster.record_event(regarding, type, reason, message, related)
 
 

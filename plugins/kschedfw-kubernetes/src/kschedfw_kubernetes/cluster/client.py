@@ -83,9 +83,10 @@ _decode_status: Final = msgspec.json.Decoder(_Status).decode
 class Client:
     """Client of one API server with one identity. Thread-safe; a context manager that closes its connections.
 
-    Requests that may be repeated are: after 429 and 5xx answers, resets and timeouts, up to five times in all, with
-    growing pauses or those that the server asks for. Writes wait for their turn (`qps`, `burst`), and none leaves
-    when `fence` says that this process may not be the leader any more. `metrics` are told of every request.
+    Requests that may be repeated are sent again after 429 and 5xx answers, resets and timeouts: up to five times in
+    all, with growing pauses or those that the server asks for. Writes are limited to `qps` in a second and `burst`
+    at once; none is sent when `fence` says that this process may not be the leader any more. Every request is
+    reported to `metrics`.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Client:
         return self.config.namespace
 
     def with_own_rate(self) -> Client:
-        """A client of the same server and fence with a separate rate limit, so that events don't hold up bindings."""
+        """Return another client of the server and fence, with its own rate limit: events don't hold up bindings."""
         other = Client(
             self.config,
             qps=self._qps,
@@ -134,7 +135,7 @@ class Client:
         return other
 
     def close(self) -> None:
-        """Close all connections; requests under way and watches end with an UnavailableError."""
+        """Close all connections; requests in progress and watches end with an UnavailableError."""
         self._closing.set()
         self._transport.close()
 
@@ -147,17 +148,17 @@ class Client:
     # --- reading ---
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Content:
-        """The object at the path.
+        """Return the object at the path.
 
         Raises:
             MissingObjectError, ForbiddenError, ApiError: the server refuses.
-            UnavailableError: it can't be asked.
+            UnavailableError: it can't be reached.
         """
         request = Request("GET", _target(path, query))
         return self._decoded(request, self._repeated(request).body, _decode_object)
 
     def pages(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[Page]:
-        """All pages of a list. Raises what `get` raises, and ExpiredError where reading took too long."""
+        """Yield all pages of a list. Raises what `get` raises, and ExpiredError if reading took too long."""
         token = ""
         while True:
             asked = {**(query or {}), "limit": str(PAGE), **({"continue": token} if token else {})}
@@ -169,7 +170,7 @@ class Client:
                 return
 
     def watch(self, path: str, query: Mapping[str, str]) -> Stream:
-        """Begin a watch. Raises what `get` raises; nothing is repeated."""
+        """Begin a watch. Raises what `get` raises; failures aren't retried."""
         request = Request("GET", _target(path, {**query, "watch": "1"}))
         self._wait_for_turn(request)
         try:
@@ -199,13 +200,13 @@ class Client:
     ) -> Content | T:
         """Send a write, up to `attempts` times on transient failures. Return the response.
 
-        `settle` is called where an attempt may have taken effect without that being known, before anything is repeated.
-        It tells the result if the write has taken effect, None if it hasn't, and may raise. Without it the write is
-        one that can be repeated. After `deadline`, on the monotonic clock, nothing is sent.
+        `settle` is called before a retry if the former attempt may have taken effect. It returns the result if the
+        write has taken effect, None if it hasn't, and may raise. Leave it out for writes that may be applied twice.
+        After `deadline`, on the monotonic clock, nothing is sent.
 
         Raises:
             WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
-            UnavailableError: it can't be asked.
+            UnavailableError: it can't be reached.
             FencedError: this process may not be the leader any more, or the deadline has passed.
         """
         body = b"" if content is None else msgspec.json.encode(content)
@@ -220,7 +221,7 @@ class Client:
             return self._decoded(request, self._once(request, timeout).body, _decode_object)
 
     def get_once(self, path: str, timeout: float) -> Content:
-        """The object at the path, by a single request without rate limit. Raises the errors of `get`."""
+        """Return the object at the path, by a single request without rate limit. Raises the errors of `get`."""
         request = Request("GET", path)
         with self._timed(request):
             return self._decoded(request, self._once(request, timeout).body, _decode_object)
@@ -261,7 +262,7 @@ class Client:
         return self._once(request, before_send=check, is_retry=is_retry)
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
-        """The response to a read, which is retried on transient failures."""
+        """Return the response to a read, which is retried on transient failures."""
         with self._timed(request):
             backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
             for attempt in range(1, _ATTEMPTS + 1):
@@ -332,15 +333,15 @@ def connect(
     limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
     metrics: RequestMetrics = NO_REQUEST_METRICS,
 ) -> Client:
-    """A client for the API server in a kubeconfig. No request is made yet.
+    """Return a client for the API server in a kubeconfig, without making a request.
 
     Without `kubeconfig`: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod this runs in.
     `master` replaces the server's address. `qps` and `burst` limit requests in a second, not at all where `qps` is
-    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are). `metrics` are told of
-    every request.
+    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are). Every request is
+    reported to `metrics`.
 
     Raises:
-        ConnectionConfigError: it isn't known how to reach the server, or that is wrong.
+        ConnectionConfigError: the server's address isn't configured, or the configuration is invalid.
     """
     config = load_connection(kubeconfig, context, master)
     return Client(
@@ -356,7 +357,7 @@ def connect(
 
 
 def micro_time(seconds: float) -> str:
-    """A time since the epoch as the API has it where microseconds count (meta/v1 MicroTime)."""
+    """Return a time since the epoch in the API's format with microseconds (meta/v1 MicroTime)."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -365,7 +366,7 @@ def _target(path: str, query: Mapping[str, str] | None) -> str:
 
 
 def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float | None:
-    """How long to wait before the request is repeated, in seconds; None where that is of no use."""
+    """Return the seconds to wait before the request is repeated; None if repeating it can't help."""
     if isinstance(error, ApiError):
         if error.status != 429 and error.status < 500:
             return None

@@ -28,12 +28,11 @@ _POLL_SECONDS: Final = 0.05
 class KubernetesCluster:
     """The `Cluster` of an API server, from `start` to `close`; a context manager that does both.
 
-    What is read comes from memory, which follows the server: it may lag behind what was written. `kinds` are followed
-    from the start; whoever asks for objects of another kind waits until they are listed, and they are followed from
-    then on.
+    Reads come from memory, which follows the server and may lag behind writes. `kinds` are followed from the start;
+    the first read of another kind waits until its objects are listed, and it is followed from then on.
 
-    Changes are told in the order in which they come in, on the threads that follow the kinds; of one object they are
-    in order, of objects of different kinds they needn't be. An object that can't be read is logged
+    Watchers are called on the threads that follow the kinds, one for each kind: changes of one kind come in order,
+    those of different kinds needn't. An object that can't be read is logged
     (`kschedfw_kubernetes.cluster.reflector`) and counted in `sync_status`.
     """
 
@@ -73,7 +72,7 @@ class KubernetesCluster:
         return self
 
     def close(self, timeout: float = 5.0) -> None:
-        """Send the events that are left, for at most so many seconds, and stop following. The client stays open."""
+        """Send the remaining events, for at most `timeout` seconds, and stop following. The client stays open."""
         self._recorder.close(timeout)
         with self._changed:
             self._closed = True
@@ -111,7 +110,7 @@ class KubernetesCluster:
         )
 
     def sync_status(self) -> Mapping[str, KindStatus]:
-        """How each kind is followed, by its name in the API (`csinodes.storage.k8s.io`)."""
+        """Return the status of each followed kind, by the kind's name in the API (`csinodes.storage.k8s.io`)."""
         with self._changed:
             statuses = [reflector.status() for reflector in self._reflectors.values()]
         return {status.kind: status for status in statuses}
@@ -119,7 +118,7 @@ class KubernetesCluster:
     # --- reading ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """As `Cluster.get`. Raises NotSyncedError where objects of the kind couldn't be listed yet."""
+        """Do what `Cluster.get` does. Raises NotSyncedError if objects of the kind couldn't be listed yet."""
         if issubclass(kind, CustomResource):
             store = self._store(kind.kind)
             with self._changed:
@@ -133,7 +132,7 @@ class KubernetesCluster:
             return cast("T | None", store.get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`. Raises NotSyncedError where objects of the kind couldn't be listed yet.
+        """Do what `Cluster.list` does. Raises NotSyncedError if objects of the kind couldn't be listed yet.
 
         Custom objects that can't be read as the class are left out.
         """
@@ -152,7 +151,7 @@ class KubernetesCluster:
             return cast("Sequence[T]", store.list(namespace))
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`, of the kinds that are followed; what is known already is told before it returns."""
+        """Do what `Cluster.watch` does, for the followed kinds. The handler gets known objects before this returns."""
         with self._changed:
             known = [obj for reflector in self._reflectors.values() for obj in reflector.store.list()]
             subscription = Subscription(handler, [WatchEvent(EventType.ADDED, obj) for obj in known])
@@ -170,40 +169,43 @@ class KubernetesCluster:
     # --- writing ---
 
     def add(self, obj: T) -> T:
-        """As `Cluster.add`."""
+        """Do what `Cluster.add` does."""
         return self._writes.add(obj)
 
     def update(self, obj: T) -> T:
-        """As `Cluster.update`: what differs from the state that the object was made from is written, all else stays."""
+        """Do what `Cluster.update` does. Only differences from the state that the object was made from are written."""
         return self._writes.update(obj)
 
     def bind(self, pod: Pod, node_name: str, *, deadline: float = math.inf) -> None:
-        """As `Cluster.bind`. Where the answer got lost, the pod is read to know what became of it.
+        """Do what `Cluster.bind` does. If the answer gets lost, the pod is read to find out whether it is bound.
 
         After `deadline`, on the monotonic clock, nothing is sent, and a FencedError is raised.
         """
         self._writes.bind(pod, node_name, deadline)
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`: the server deletes it now or, as most pods, after its grace period."""
+        """Do what `Cluster.delete` does.
+
+        The server deletes the object now or, as most pods, after its grace period.
+        """
         self._writes.delete(obj)
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """As `Cluster.patch_pod_status`."""
+        """Do what `Cluster.patch_pod_status` does."""
         self._writes.patch_pod_status(pod, condition, nominated_node_name)
 
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """As `Cluster.record_event`; sent in the background, and dropped where the server can't keep up."""
+        """Do what `Cluster.record_event` does, in the background. Events are dropped if the server can't keep up."""
         self._recorder.record(regarding, type, reason, message, related)
 
     # --- behind the scenes ---
 
     def _follow(self, kind: FollowedKind) -> Reflector:
-        """The kind's reflector; with the lock held."""
+        """Return the kind's reflector, which is made on first use. The lock must be held."""
         if isinstance(kind, type) and issubclass(kind, CustomResource):
             kind = kind.kind
         reflector = self._reflectors.get(kind)
@@ -234,7 +236,7 @@ class KubernetesCluster:
             subscription.deliver()
 
     def _store(self, kind: type[Named] | CustomKind) -> Store:
-        """The kind's objects, once they are listed."""
+        """Return the kind's objects, once they are listed."""
         reflector = self._reflectors.get(kind)
         if reflector is None or not reflector.synced:
             reflector = self._synced(kind)
@@ -267,13 +269,13 @@ class KubernetesCluster:
         return [each.store for kind, each in self._reflectors.items() if isinstance(kind, CustomKind)]
 
     def _known(self, obj: Named) -> Named | None:
-        """The state of an object that is known; None where there is none."""
+        """Return the stored state of an object; None if there is none."""
         with self._changed:
             reflector = self._reflectors.get(_kind_of(obj))
             return None if reflector is None else reflector.store.get(obj.key)
 
     def _resource(self, obj: Named) -> Resource:
-        """Where the server keeps objects like this one."""
+        """Return the resource of objects like this one."""
         kind = _kind_of(obj)
         reflector = self._reflectors.get(kind)
         return resources_of(kind)[0] if reflector is None else reflector.resource

@@ -1,4 +1,4 @@
-"""Opens connections: TLS, proxies, and a deadline for what is read."""
+"""Connections with TLS, proxies, and a deadline for reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Connection:
         self._deadline = self._clock.monotonic() + seconds
 
     def set_timeout(self) -> None:
-        """Let the next read or write wait as long as there is time; raises TimeoutError where there is none.
+        """Let the next read or write wait until the deadline. Raises TimeoutError if it has passed.
 
         A tenth more is close enough: to tell the socket gives the interpreter to other threads, which may keep it for
         milliseconds.
@@ -89,7 +89,7 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class Dialer:
-    """Opens connections to one API server."""
+    """A maker of connections to one API server."""
 
     def __init__(self, config: ConnectionConfig, clock: Clock) -> None:
         self._config, self._clock = config, clock
@@ -97,7 +97,7 @@ class Dialer:
         self._proxy = _proxy(config, self._url)
 
     def dial(self, identity: Identity, timeout: float) -> Connection:
-        """A new connection, within so many seconds. Raises UnavailableError."""
+        """Return a new connection, made within `timeout` seconds. Raises UnavailableError."""
         host, port = self._url.hostname or "", self._url.port
         through = self._proxy
         address = (host, port) if through is None else (through.hostname or "", through.port)
@@ -139,7 +139,7 @@ class _TlsConnection(HTTPSConnection):
 
 
 def _notice_dead_peers(sock: socket.socket) -> None:
-    """Have the kernel ask whether the other side is there, so that a watch doesn't hang on a machine that is gone."""
+    """Turn on TCP keepalive, so that a watch doesn't hang on a machine that is gone."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
@@ -147,7 +147,7 @@ def _notice_dead_peers(sock: socket.socket) -> None:
 
 
 def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
-    """The proxy to go through: that of the kubeconfig, else the environment's."""
+    """Return the proxy to use: the kubeconfig's, else the environment's; None if there is none."""
     address = config.cluster.proxy_url
     if not address and url.scheme == "https" and not proxy_bypass(url.netloc.rpartition("@")[2]):
         address = getproxies().get("https", "")
@@ -177,7 +177,7 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
 
 
 def why(error: Exception) -> str:
-    """The text for a failure of a connection."""
+    """Return the text for a failure of a connection."""
     if isinstance(error, TimeoutError):
         return "timed out"
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

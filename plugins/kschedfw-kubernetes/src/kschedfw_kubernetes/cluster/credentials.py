@@ -1,4 +1,5 @@
-"""Who asks: tokens, passwords, client certificates, and commands that give them (client-go `exec`)."""
+"""The credentials of a client: tokens, passwords, client certificates, and commands that print them (client-go
+`exec`)."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class Credentials:
-    """Gives the identity to send the next request with. Thread-safe."""
+    """The source of the identity to send the next request with. Thread-safe."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Credentials:
         """What the exec plugin gave last (PEM)."""
 
     def identity(self) -> Identity:
-        """The present identity.
+        """Return the present identity.
 
         Raises:
             CredentialsError: the token file is missing, or the plugin failed.
@@ -226,12 +227,12 @@ def _token(path: str) -> str:
 def _run(
     command: Sequence[str], environment: Mapping[str, str], clock: Clock, seconds: float
 ) -> tuple[int, bytes, bytes]:
-    """Run a command; its exit code, output and errors.
+    """Run a command. Return its exit code, output and errors.
 
     Raises:
-        TimeoutError: it, or whoever has its output, is still there after these seconds.
-        OSError: it can't be run.
-        ValueError: it prints more than 1 MiB.
+        TimeoutError: the command, or a process that has inherited its output, still runs after these seconds.
+        OSError: the command can't be run.
+        ValueError: the command prints more than 1 MiB.
     """
     deadline = clock.monotonic() + seconds
     printed: dict[int, bytearray] = {}
@@ -282,7 +283,7 @@ def _no_password() -> bytes:
 
 @contextlib.contextmanager
 def _as_file(content: bytes, path: str) -> Iterator[str]:
-    """The path, or that of a file with the content for this long: OpenSSL reads keys from files alone."""
+    """Give the path or, if there is content, that of a temporary file with it: OpenSSL reads keys only from files."""
     if not content:
         if path:
             small_file(path)  # OpenSSL would read a pipe or device for ever

@@ -1,4 +1,4 @@
-"""From the API server's JSON to objects, through the reader that files go through, too."""
+"""Decoding of the API server's JSON, by the reader that also reads files."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read(content: Content, resource: Resource) -> Named:
-    """The object, without who manages which of its fields.
+    """Return the object, without its managedFields.
 
-    An object that breaks a rule which kschedfw knows is read all the same, if its types are right: this server has
-    accepted it, perhaps by newer rules, and a pod that isn't read is room that is given away twice.
+    An object of the right types is read even if it breaks a rule that kschedfw knows: this server has accepted it,
+    perhaps by newer rules, and the room of a pod that isn't read would be given away twice.
 
     Raises:
         ManifestError: its types are wrong.
@@ -51,7 +51,10 @@ def read(content: Content, resource: Resource) -> Named:
 
 
 def key_of(content: Mapping[str, Any]) -> str:
-    """`namespace/name`, or only the name, of an object that may be unreadable otherwise; empty if it has no name."""
+    """Return `namespace/name`, or only the name, of an object that may be invalid otherwise.
+
+    Empty if it has no name.
+    """
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping):
         return ""
@@ -60,6 +63,6 @@ def key_of(content: Mapping[str, Any]) -> str:
 
 
 def version_of(content: Mapping[str, Any]) -> str:
-    """Its resource version; empty if it has none."""
+    """Return the object's resource version; empty if it has none."""
     metadata = content.get("metadata")
     return str(metadata.get("resourceVersion") or "") if isinstance(metadata, Mapping) else ""

@@ -1,4 +1,4 @@
-"""What can go wrong between this process and an API server."""
+"""The errors of requests to an API server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kschedfw.cluster import AlreadyExistsError, ClusterError, ConflictError, No
 
 
 class KubernetesError(ClusterError):
-    """The API server can't be reached, or can't be used as it was meant to be."""
+    """The base class of errors between this process and an API server."""
 
 
 class ConnectionConfigError(KubernetesError):
@@ -31,8 +31,8 @@ class UnavailableError(KubernetesError):
 class ApiError(KubernetesError):
     """The API server refused a request.
 
-    `status` is HTTP's; `reason` the one of Kubernetes' Status object, such as `Conflict`; `retry_after` how many
-    seconds it wants to be left alone, or None.
+    `status` is the HTTP status; `reason` that of Kubernetes' Status object, such as `Conflict`; `retry_after` the
+    seconds after which the server allows another attempt, or None.
     """
 
     def __init__(self, message: str, status: int, reason: str = "", retry_after: float | None = None) -> None:
@@ -43,7 +43,7 @@ class ApiError(KubernetesError):
 
 
 class ForbiddenError(ApiError):
-    """A right is missing (HTTP 403)."""
+    """The user lacks a permission (HTTP 403)."""
 
 
 class MissingObjectError(ApiError, NotFoundError):
@@ -63,7 +63,7 @@ class ExpiredError(ApiError):
 
 
 class FencedError(KubernetesError):
-    """A write was held back, and not sent, because this process may no longer be the leader."""
+    """A write wasn't sent because this process may no longer be the leader."""
 
 
 class NotSyncedError(KubernetesError):
@@ -73,7 +73,7 @@ class NotSyncedError(KubernetesError):
 def api_error(
     what: str, status: int, reason: str = "", message: str = "", retry_after: float | None = None
 ) -> ApiError:
-    """The error for an answer that is no success; `what` is the request."""
+    """Return the error for an answer that is no success; `what` is the request."""
     text = f"{what}: {message or reason or 'refused'} (HTTP {status})"
     if status == 409:
         taken = reason == "AlreadyExists"

@@ -1,8 +1,8 @@
-"""Tells users what happened: events.k8s.io/v1 events, sent in the background (client-go `tools/events`).
+"""A recorder of events.k8s.io/v1 events, which are sent in the background (client-go `tools/events`).
 
-The same event again becomes a series: its second occurrence is written at once, and from then on the count when the
-series has ended, or every half hour. As in client-go, an event is the same if it is about the same state of an object,
-whatever its note: the series keeps the first one's.
+An event that occurs again becomes a series: its second occurrence is written at once, then the count when the
+series has ended, or every half hour. As in client-go, an event is the same if it is about the same state of an
+object, whatever its note: the series keeps the first one's.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ _Key = tuple[object, ...]
 
 
 class EventRecorder:
-    """Takes events from any thread, never blocks and never raises, from `start` to `close`.
+    """A recorder of events, from `start` to `close`. It never blocks and never raises. Thread-safe.
 
-    Where the server can't keep up, or refuses an event, it is dropped; the log says how many.
+    An event is dropped if the server can't keep up or refuses it; the log has the number of dropped events.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -125,7 +125,7 @@ class EventRecorder:
             _LOG.exception("can't record the event %s of %s", reason, regarding.key)
 
     def close(self, timeout: float) -> None:
-        """Send what is left for at most so many seconds, then close the client."""
+        """Send the remaining events for at most `timeout` seconds, then close the client."""
         with self._changed:
             self._deadline = self._clock.monotonic() + timeout
             for told in self._told.values():
@@ -175,7 +175,7 @@ class EventRecorder:
                 self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Queue the counts of series that have ended or went on for long, and drop events that stopped occurring."""
+        """Queue the counts of series that have ended, or whose count is half an hour old; forget ended ones."""
         self._swept = now
         surplus = len(self._told) - _REMEMBERED * 3 // 4 if len(self._told) > _REMEMBERED else 0
         ended = []
@@ -190,7 +190,7 @@ class EventRecorder:
             del self._told[key]
 
     def _is_due(self, told: _Told) -> bool:
-        """Return whether the event is to be sent now: its first two occurrences are, at the end all that is left."""
+        """Return whether the event is to be sent now: the first two occurrences, or any while the recorder closes."""
         is_ending = self._deadline < math.inf
         return told.told_count < (told.count if is_ending else min(told.count, 2))
 
@@ -239,7 +239,7 @@ class EventRecorder:
                     self._send_later(told)
 
     def _next(self) -> _Told | None:
-        """Wait for an event that may be sent, and take it; None where none can be before the deadline."""
+        """Wait for an event that may be sent, and take it. Return None if none can be sent before the deadline."""
         with self._changed:
             while True:
                 now = self._clock.monotonic()
@@ -257,7 +257,7 @@ class EventRecorder:
                 self._idle -= 1
 
     def _send(self, told: _Told, content: Content, *, is_new: bool) -> float | None:
-        """Send an event once. Return after how many seconds it has to be sent again; None if that is of no use."""
+        """Send an event once. Return the seconds until it has to be sent again; None if that can't help."""
         try:
             self._write(told.path, content, is_new=is_new)
         except FencedError:
@@ -312,7 +312,7 @@ class EventRecorder:
         }
 
     def _name(self, regarding: Named, now: float) -> str:
-        """The event's name: the object's and the time, or a random one where that is too long for a name."""
+        """Return the event's name: the object's name and the time, or a random one if that is too long."""
         name = f"{regarding.name}.{int(now * 1e9):x}"
         if subdomain_problems(name):
             return str(uuid.UUID(int=self._client.chance.getrandbits(128), version=4))

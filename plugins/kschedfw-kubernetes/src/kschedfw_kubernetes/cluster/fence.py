@@ -11,7 +11,7 @@ from kschedfw_kubernetes.cluster.errors import FencedError
 class Fence:
     """The deadline for sending writes, on the monotonic clock; infinite without leader election. Thread-safe.
 
-    A process that is stopped for a while and wakes up finds the moment passed, whatever it was about to do.
+    A process that was suspended, and is continued after the deadline, therefore sends no write any more.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Where the API server is, and who asks: kubeconfig files and the service account of a pod.
+"""The address of the API server and the credentials, from kubeconfig files or the service account of a pod.
 
 Read here rather than by a library: lightkube refuses credential plugins of the present API version and passes over
 `tls-server-name`, `proxy-url` and all but one file of KUBECONFIG; the official client brings 126 MB.
@@ -54,7 +54,7 @@ class EnvironmentVariable(msgspec.Struct, frozen=True):
 
 
 class ExecPlugin(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """A command that gives credentials (client.authentication.k8s.io)."""
+    """A command that prints credentials (client.authentication.k8s.io)."""
 
     api_version: str
     command: str
@@ -110,7 +110,7 @@ class _File(msgspec.Struct, rename="kebab"):
 
 @attrs.frozen
 class ConnectionConfig:
-    """How to reach one API server. Paths of files are absolute."""
+    """The address, certificates and credentials of one API server. Paths of files are absolute."""
 
     cluster: ClusterSection = attrs.field(repr=False)
     user: UserSection = attrs.field(factory=UserSection, repr=False)
@@ -124,11 +124,11 @@ class ConnectionConfig:
 
     @property
     def address(self) -> str:
-        """The server without user and password, for messages."""
+        """The server's URL without user and password, for messages."""
         return without_user(self.server)
 
     def tls(self) -> ssl.SSLContext:
-        """What a connection is verified with; without the client's own certificate.
+        """Return the SSL context that verifies a connection, without the client's own certificate.
 
         Raises:
             ConnectionConfigError: a certificate can't be read.
@@ -162,13 +162,14 @@ def load_connection(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> ConnectionConfig:
-    """Find out how to reach the API server.
+    """Return how to reach the API server.
 
-    In the order of kubectl: `kubeconfig`, the files that KUBECONFIG names (the first that says something counts),
-    `~/.kube/config`, the service account of the pod that this runs in. `master` replaces the server's address.
+    The first of these counts, as with kubectl: `kubeconfig`, the files that KUBECONFIG names (of several values the
+    first one counts), `~/.kube/config`, the service account of the pod that this runs in. `master` replaces the
+    server's address.
 
     Raises:
-        ConnectionConfigError: nothing says how, or what is said is wrong.
+        ConnectionConfigError: there is no configuration, or it is invalid.
     """
     paths = _paths(kubeconfig, environment)
     if paths:
@@ -196,7 +197,7 @@ def load_connection(
 
 
 def decoded(data: str, name: str) -> bytes:
-    """The bytes that a kubeconfig has in base64; raises ConnectionConfigError."""
+    """Return the decoded bytes of a kubeconfig's base64 value. Raises ConnectionConfigError."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -204,7 +205,7 @@ def decoded(data: str, name: str) -> bytes:
 
 
 def without_user(url: str) -> str:
-    """The URL without user and password, for messages. A user may be a token."""
+    """Return the URL without user and password, for messages. A user may be a token."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
@@ -222,12 +223,12 @@ def _is_address(server: str) -> bool:
 
 
 def is_header_text(text: str) -> bool:
-    """Whether a header of HTTP may have this text: a line end would begin another header."""
+    """Return whether the text can be the value of an HTTP header: a line end would begin another header."""
     return text.isascii() and text.isprintable()
 
 
 def small_file(path: str) -> bytes:
-    """The content of a file that a kubeconfig names.
+    """Return the content of a file that a kubeconfig names.
 
     Raises:
         OSError, ValueError: it can't be read, or is no regular file of at most 1 MiB. A pipe or device might never end.
@@ -327,7 +328,7 @@ def _read(path: Path) -> _File:
 
 
 def _with_paths(section: T, file: Path, *names: str) -> T:
-    """The section with paths that don't depend on the working directory: they are relative to their file."""
+    """Return the section with absolute paths: in the file they are relative to the file's directory."""
     assert isinstance(section, _Section)
     given = {name: getattr(section, name) for name in names}
     absolute = {name: str(file.absolute().parent / path) for name, path in given.items() if path}

@@ -1,8 +1,8 @@
-"""Elects one of several processes to do the work: a Lease that the leader renews (client-go `leaderelection`).
+"""Leader election: one of several processes holds a Lease, and renews it (client-go `leaderelection`).
 
-Clocks of different machines aren't compared: a lease has run out when it hasn't changed for its duration, as seen
-from here. Beyond client-go there is a fence: the leader's writes leave only until `renew_deadline` after the last
-renewal was sent, and others don't take over before `lease_duration`.
+Clocks of different machines aren't compared: a lease has expired when this process hasn't seen it change for its
+duration. Beyond client-go there is a fence: the leader sends writes only until `renew_deadline` after it sent the
+last renewal, and others don't take over before `lease_duration`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LeaderElectionConfigError(KubernetesError, ValueError):
 
 
 class MalformedLeaseError(KubernetesError):
-    """A lease isn't what an API server writes."""
+    """A lease isn't valid, so an API server can't have written it."""
 
 
 class _LeaseSpec(
@@ -66,7 +66,7 @@ class _Lease(msgspec.Struct):
 
 @attrs.frozen
 class LeaderRecord:
-    """What a lease says of its leader (client-go `LeaderElectionRecord`)."""
+    """The leader's data in a lease (client-go `LeaderElectionRecord`)."""
 
     holder: str = ""
     transitions: int = 0
@@ -75,14 +75,15 @@ class LeaderRecord:
 
 
 class LeaderElector:
-    """Takes part in an election, from `run` to `stop`.
+    """A candidate in an election, from `run` to `stop`.
 
-    As long as it isn't the leader, no write of the client, and of those that share its fence, leaves. Whether it is:
-    `is_leader`. Who is: `leader`, empty as long as that isn't known.
+    `is_leader` says whether this process is the leader, `leader` is the name of the leader, empty while it isn't
+    known. While this process isn't the leader, the client, and clients that share its fence, send no writes.
 
-    `on_started_leading` is called on a thread of its own; `on_stopped_leading` on that of `run`, when the lease is lost
-    or given up, and not without `on_started_leading` before. `on_held` is called before any write may leave, and with
-    each renewal: with the moment, on the monotonic clock, until which nobody else becomes the leader.
+    `on_started_leading` is called on a thread of its own; `on_stopped_leading` on that of `run`, when the lease is
+    lost or given up, and only after `on_started_leading`. `on_held` is called before the first write can be sent,
+    and with each renewal. Its argument is the time, on the monotonic clock, until which no other process becomes
+    the leader.
 
     Raises:
         LeaderElectionConfigError: not `lease_duration` > `renew_deadline` > 1.2 × `retry_period` > 0.
@@ -132,7 +133,7 @@ class LeaderElector:
 
     @property
     def standing_by(self) -> str | None:
-        """Who holds the lease, since when, and what helps if that is another scheduler; None while nobody else does."""
+        """A text about the other process that holds the lease, and a remedy if it isn't a replica; None without one."""
         record = self._record
         if record.holder in ("", self._identity):
             return None
@@ -147,7 +148,7 @@ class LeaderElector:
         return self._record.holder == self._identity
 
     def run(self) -> None:
-        """Wait to become the leader, and stay it as long as possible; returns when the lease is lost or given up."""
+        """Wait to become the leader, and stay it as long as possible. Return when the lease is lost or given up."""
         self._ended.clear()
         try:
             if not self._acquire():
@@ -164,7 +165,7 @@ class LeaderElector:
             self._ended.set()
 
     def stop(self, *, release: bool = True, timeout: float = 10.0) -> None:
-        """End `run`, and wait for that. With `release` the next leader needn't wait until the lease has run out."""
+        """End `run`, and wait for its end. With `release` the next leader needn't wait until the lease has expired."""
         self._release = release
         self._stopping.set()
         self._ended.wait(timeout)
@@ -183,7 +184,7 @@ class LeaderElector:
         return False
 
     def _renew(self) -> None:
-        """Renew until that fails for as long as the deadline says."""
+        """Renew the lease until it is lost, no renewal succeeds for `renew_deadline` seconds, or `stop` is called."""
         deadline = self._clock.monotonic() + self._renew_deadline
         while not self._stopping.wait(min(self._retry_period, deadline - self._clock.monotonic())):
             left = deadline - self._clock.monotonic()
@@ -241,9 +242,10 @@ class LeaderElector:
         return True
 
     def _left(self, deadline: float) -> float:
-        """How many seconds the next request may take. Raises UnavailableError where there are none until then.
+        """Return the seconds that the next request may take. Raises UnavailableError if the deadline has passed.
 
-        As with client-go, no request has all of the renew deadline: where a connection is dead, another one follows.
+        As in client-go, no request may use up the renew deadline: if its connection is dead, there is time for
+        another.
         """
         left = deadline - self._clock.monotonic()
         if left <= 0:
@@ -304,10 +306,10 @@ class LeaderElector:
 
 
 def _record(lease: Content) -> LeaderRecord:
-    """Read what a lease says.
+    """Return the leader's data in a lease.
 
     Raises:
-        MalformedLeaseError: it isn't what an API server writes; the election goes on when somebody has mended it.
+        MalformedLeaseError: the lease is invalid. The election goes on when it has been corrected.
     """
     try:
         found = msgspec.convert(lease, _Lease)

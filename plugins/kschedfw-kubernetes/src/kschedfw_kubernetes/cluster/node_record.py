@@ -1,7 +1,7 @@
-"""A node's commit record: the claims of schedulers on it that may not be seen as bound yet, kept in a Lease.
+"""A node's commit record, kept in a Lease: the claims of schedulers for pods that may not have been seen as bound.
 
-The Lease's resource version is what a commit is checked against: an update that was made from an older one is refused
-by the API server.
+A commit is checked by the Lease's resource version: the API server refuses an update that was made from an older
+one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RecordError(KubernetesError):
 class PodClaim(msgspec.Struct, frozen=True):
     """A claim: a pod that a scheduler is about to bind to the node.
 
-    `version` is the pod's resource version as its claimant knew it; `holder` is the claimant.
+    `holder` is the scheduler; `version` is the pod's resource version that it had seen.
     """
 
     uid: str
@@ -53,10 +53,11 @@ class _Claims(msgspec.Struct, frozen=True):
 
 @attrs.frozen
 class NodeRecord:
-    """What a node's Lease says.
+    """The contents of a node's Lease.
 
-    `sequence` counts the commits. A claim is taken out once somebody has seen the pod bound, or gone; `watermark` is
-    the resource version up to which one has to have followed the pods to have seen all those bindings, too.
+    `sequence` counts the commits. A claim is removed once a scheduler has seen the pod bound or deleted. A
+    scheduler that has followed the pods up to the resource version `watermark` has seen the bindings of all removed
+    claims.
     """
 
     sequence: int = 0
@@ -65,7 +66,7 @@ class NodeRecord:
 
 
 def lease_name(node_name: str) -> str:
-    """The name of a node's Lease. Raises RecordError for a node whose name is too long."""
+    """Return the name of a node's Lease. Raises RecordError if the node's name is too long."""
     name = f"{_PREFIX}{node_name}"
     if len(name) > _LONGEST_NAME:
         raise RecordError(
@@ -75,13 +76,13 @@ def lease_name(node_name: str) -> str:
 
 
 def node_of(lease: Content) -> str:
-    """The name of the node that a Lease is the record of; empty if it is none."""
+    """Return the name of the node whose record a Lease is; empty if it isn't a record."""
     name = str((lease.get("metadata") or {}).get("name") or "")
     return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
 
 
 def read_record(lease: Content) -> NodeRecord:
-    """The record in a Lease. Raises RecordError where it can't be read."""
+    """Return the record in a Lease. Raises RecordError if it can't be read."""
     metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
     text = (metadata.get("annotations") or {}).get(CLAIMS, "{}")
     try:
@@ -99,7 +100,8 @@ def read_record(lease: Content) -> NodeRecord:
 def write_record(
     record: NodeRecord, node_name: str, namespace: str, version: str, *, holder: str, now: float
 ) -> Content:
-    """The Lease with this record, as an update of that resource version, or as a new one if the version is empty."""
+    """Return the Lease with this record, as an update of that resource version, or as a new one if the version is
+    empty."""
     text = msgspec.json.encode(_Claims(record.watermark, record.claims)).decode()
     metadata: Content = {
         "name": lease_name(node_name),

@@ -1,4 +1,4 @@
-"""Reads, writes and follows the Leases that are nodes' commit records."""
+"""Access to the Leases that are nodes' commit records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUERY: Final = {"labelSelector": LABEL}
 
 
 class NodeRecords:
-    """The records in one namespace. `holder` is who writes them."""
+    """The records in one namespace. `holder` is the scheduler that writes them."""
 
     def __init__(self, client: Client, namespace: str, holder: str) -> None:
         self.client = client
@@ -41,18 +41,19 @@ class NodeRecords:
         self._reflector: Reflector | None = None
 
     def read(self, node_name: str) -> Seen | None:
-        """The record as it is at the API server; None if there is none. Raises what `Client.get` raises."""
+        """Return the record that the API server has; None if there is none. Raises what `Client.get` raises."""
         try:
             return self._seen(self.client.get(LEASES.path(self._namespace, lease_name(node_name))))
         except NotFoundError:
             return None
 
     def write(self, node_name: str, record: NodeRecord, version: str) -> Seen:
-        """Write the record in place of that version, or as a new one if it is empty; returns it as it is then.
+        """Write the record in place of that version, or as a new one if the version is empty. Return the written
+        record.
 
         Raises:
-            ConflictError, AlreadyExistsError: that isn't the present version.
-            KubernetesError: the API server can't be asked, or refuses.
+            ConflictError, AlreadyExistsError: the server has another version.
+            KubernetesError: the API server can't be reached, or refuses.
         """
         content = write_record(
             record, node_name, self._namespace, version, holder=self._holder, now=self.clock.now()
@@ -81,7 +82,7 @@ class NodeRecords:
     # --- following ---
 
     def follow(self, told: Callable[[Seen], None]) -> None:
-        """Tell all records, then each change, on a thread of its own."""
+        """Call `told` with all records, then with each change, on a separate thread."""
 
         def apply(changes: Changes) -> None:
             assert self._reflector is not None
@@ -112,7 +113,7 @@ class NodeRecords:
 
     @property
     def synced(self) -> bool:
-        """Whether all records have been told once."""
+        """Return whether all records have been received."""
         return self._reflector is not None and self._reflector.synced
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""What has to be written for an object to become another (RFC 7386, JSON Merge Patch).
+"""Patches that turn one state of an object into another (RFC 7386, JSON Merge Patch).
 
-kschedfw reads only a part of each object. So what it writes are differences: everything that it doesn't know stays.
+kschedfw reads only a part of each object. So it writes differences: fields that it doesn't know are kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kschedfw_kubernetes.cluster.decoding import Content
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
-    """The merge patch from `old` to `new`; empty if they are equal. Lists are replaced as a whole."""
+    """Return the merge patch from `old` to `new`; empty if they are equal. Lists are replaced as a whole."""
     patch: Content = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)
@@ -27,9 +27,9 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
 
 
 def contains(present: object, patch: object) -> bool:
-    """Whether the patch would change nothing.
+    """Return whether the patch would change nothing.
 
-    Objects in lists may have fields more than the patch gives them: the server fills in defaults.
+    Objects in lists may have more fields than in the patch: the server fills in defaults.
     """
     if isinstance(patch, Mapping):
         if not isinstance(present, Mapping):

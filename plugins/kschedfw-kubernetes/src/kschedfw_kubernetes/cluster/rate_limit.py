@@ -9,7 +9,7 @@ from kschedfw import Clock
 
 
 class TokenBucket:
-    """Lets `burst` requests go at once, and `qps` in a second; all at once where `qps` isn't positive. Thread-safe."""
+    """A limit of `burst` requests at once and `qps` in a second; no limit if `qps` isn't positive. Thread-safe."""
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
         self._qps, self._burst, self._clock = qps, max(1, burst), clock

@@ -1,4 +1,4 @@
-"""Reads a live cluster once, and writes nothing: the same objects that commands take from files."""
+"""A single read of a live cluster, for commands that otherwise take objects from files. Nothing is written."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _READING_ATTEMPTS: Final = 3
 
 
 class MissingRightsError(KubernetesError):
-    """The user may not read what every decision depends on; its text names each right."""
+    """The user may not read nodes or pods, on which every decision depends; the text names each missing right."""
 
 
 @attrs.frozen
 class MissingRight:
-    """What the user may not read, in the words of a ClusterRole.
+    """A right to read that the user lacks, in the words of a ClusterRole.
 
-    `read_of` is the one namespace of which it was read instead; empty if it wasn't read at all.
+    `read_of` is the only namespace whose objects were read instead; empty if none were read.
     """
 
     resource: str
@@ -73,12 +73,12 @@ class MissingRight:
 
 @attrs.frozen
 class LiveCluster:
-    """What was read, and what couldn't be.
+    """The result of reading a cluster.
 
     Attributes:
-        manifests: the objects; what can't be read is among its problems.
+        manifests: the objects; unreadable ones are among its problems.
         missing_rights: kinds that the user may not list.
-        source: the context that it was read from.
+        source: the context that was read.
     """
 
     manifests: Manifests
@@ -95,14 +95,14 @@ def read_cluster(
     custom_kinds: Iterable[CustomKind] = (),
     progress: Progress | None = None,
 ) -> LiveCluster:
-    """Read all that decisions depend on, a list of each kind; pods that have ended are left out.
+    """Return all objects that decisions depend on, by a list of each kind, without pods that have ended.
 
-    Workloads aren't expanded: in a cluster, pods that aren't there are not to be scheduled. A kind that may be listed
-    in `namespace` alone (by default the context's) is read of it.
+    Workloads aren't expanded: a cluster's controllers create their pods. A kind that may be listed only in
+    `namespace` (by default the context's) is read in that namespace.
 
     Raises:
         MissingRightsError: nodes or pods may not be listed at all.
-        KubernetesError: the server can't be asked, or refuses for another reason.
+        KubernetesError: the server can't be reached, or refuses for another reason.
     """
     if client is not None:
         return _Reading(client, namespace or client.namespace, progress).read(custom_kinds)
@@ -111,7 +111,7 @@ def read_cluster(
 
 
 def kinds_of_plugins() -> tuple[CustomKind, ...]:
-    """The custom kinds for which there are classes by now, such as those of plugins that a profile has enabled."""
+    """Return the custom kinds that have a class by now, such as those of plugins that a profile has enabled."""
     found: dict[CustomKind, None] = {}
     classes = [CustomResource]
     while classes:
@@ -148,7 +148,7 @@ class _Reading:
         return LiveCluster(Manifests.collect(objects, problems=problems), rights, self._client.config.source)
 
     def _kind(self, kind: FollowedKind) -> list[Named]:
-        """All objects of a kind, oldest first; none of one that the server doesn't have."""
+        """Return all objects of a kind, oldest first; none if the server doesn't have the kind."""
         for resource in resources_of(kind):
             try:
                 return self._listed(kind, resource)

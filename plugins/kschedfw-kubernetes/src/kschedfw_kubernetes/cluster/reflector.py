@@ -1,4 +1,5 @@
-"""Follows the objects of one kind: a list, then a watch from there on, for ever (client-go `Reflector`)."""
+"""A reflector of the objects of one kind: a list, then a watch from its version on, for ever (client-go
+`Reflector`)."""
 
 from __future__ import annotations
 
@@ -52,15 +53,15 @@ Apply: TypeAlias = Callable[[Changes], None]
 
 @attrs.frozen
 class KindStatus:
-    """How a kind is followed.
+    """The status of following a kind.
 
     Attributes:
         synced: whether its objects have been listed.
-        objects: how many there are.
-        unreadable: how many more there are that can't be read.
-        lists: how often all of them were listed: again each time that changes may have been missed, since the server
-            no longer had those after the last one that was seen.
-        last_error: what went wrong; empty once all is well again.
+        objects: the number of objects that could be read.
+        unreadable: the number of objects that couldn't be read.
+        lists: the number of lists. The objects are listed again each time that the server no longer has the changes
+            after the last one seen.
+        last_error: the text of the last error; empty after a success.
     """
 
     kind: str
@@ -72,12 +73,12 @@ class KindStatus:
 
 
 class Reflector:
-    """Keeps a store in step with the API server, on a thread of its own, from `start` to `stop`.
+    """A thread that keeps a store in step with the API server, from `start` to `stop`.
 
     Attributes:
-        kind: what is followed.
-        store: where it goes; `apply` alone changes it.
-        resource: the version of the kind that the server has.
+        kind: the kind of the objects.
+        store: the objects; only `apply` changes it.
+        resource: the resource in the API version that the server has.
         synced: whether the objects have been listed once.
     """
 
@@ -92,7 +93,7 @@ class Reflector:
         namespace: str = "",
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """Without `namespace`, objects of all namespaces are followed; `query` has selectors."""
+        """Make a reflector, of all namespaces if `namespace` is empty; `query` has selectors."""
         self.kind = kind
         self.store = Store()
         self.synced = False
@@ -114,7 +115,7 @@ class Reflector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop soon; at most the change being handled is still applied."""
+        """Stop soon. At most the change in progress is still applied."""
         self._stopping.set()
         if (stream := self._stream) is not None:
             stream.close()
@@ -166,7 +167,7 @@ class Reflector:
         _LOG.warning("%s: %s", self.resource, self._last_error, exc_info=None if known else error)
 
     def _not_served(self, error: MissingObjectError) -> float:
-        """How long to wait before the kind, or the next version of it, is asked for again."""
+        """Return the seconds to wait before the kind, or its next version, is requested again."""
         position = self._resources.index(self.resource) + 1
         self.resource = self._resources[position % len(self._resources)]
         if position < len(self._resources):
@@ -227,8 +228,8 @@ class Reflector:
         Return the last version, and whether the watch ended regularly.
 
         Raises:
-            ExpiredError: the version is too old; all has to be listed anew.
-            Exception: see `Client.watch`. The watch may be begun anew where the last one was heard of.
+            ExpiredError: the version is too old; the objects have to be listed again.
+            Exception: the errors of `Client.watch`. The watch may be resumed after the last change received.
         """
         seconds = _WATCH_SECONDS * (1 + 0.5 * self._chance.random())
         query = {
@@ -255,9 +256,9 @@ class Reflector:
         return version, told or self._clock.monotonic() - begun >= _SHORT_WATCH
 
     def _take(self, lines: Sequence[bytes]) -> str:
-        """Put changes into the store; the version of the last one.
+        """Put changes into the store. Return the version of the last one.
 
-        What comes before an error counts.
+        Changes before an error are stored.
         """
         changes: list[Callable[[Store], Iterator[WatchEvent]]] = []
         version = ""
@@ -298,7 +299,7 @@ class Reflector:
 
 
 def _lines(stream: Stream, longest: int) -> Iterator[list[bytes]]:
-    """Whole lines, as many at a time as there are. Raises UnavailableError where one is too long."""
+    """Yield whole lines, as many at a time as there are. Raises UnavailableError if one is too long."""
     pending: list[bytes] = []
     size = 0
     for chunk in stream.chunks():

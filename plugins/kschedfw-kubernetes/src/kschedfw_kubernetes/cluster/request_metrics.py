@@ -10,7 +10,7 @@ NO_ANSWER: Final = "<error>"
 
 
 class PluginCall(StrEnum):
-    """How a call of an exec plugin ended (client-go `rest_client_exec_plugin_call_total`)."""
+    """The ways in which a call of an exec plugin ends (client-go `rest_client_exec_plugin_call_total`)."""
 
     NO_ERROR = "no_error"
     EXECUTION_ERROR = "plugin_execution_error"
@@ -19,7 +19,7 @@ class PluginCall(StrEnum):
 
 
 class RequestMetrics:
-    """Records nothing; derive from it to record something.
+    """A recorder that ignores its calls. Derive from it to record some.
 
     Called from any thread, once per request or attempt: must be fast, and must neither block nor raise. `host` has the
     port, if the server's address has one; durations are in seconds.
@@ -29,19 +29,19 @@ class RequestMetrics:
         """An attempt was answered with the status `code`, or got `NO_ANSWER`; watches count when they begin."""
 
     def sent(self, method: str, host: str, size: int) -> None:
-        """An attempt was made with so many bytes of a body; watches don't count."""
+        """An attempt was made with a body of `size` bytes; watches don't count."""
 
     def received(self, method: str, host: str, size: int) -> None:
-        """An answer had a body of so many bytes; watches don't count."""
+        """An answer had a body of `size` bytes; watches don't count."""
 
     def finished(self, method: str, host: str, seconds: float) -> None:
-        """A request has its final answer. `seconds` include its retries and what it waited for its turn."""
+        """A request has its final answer. `seconds` include its retries and its wait for the rate limit."""
 
     def waited(self, method: str, host: str, seconds: float) -> None:
-        """A request waited for its turn under the client's rate; told of each, also where that was 0."""
+        """A request has waited for the client's rate limit. Called for each request, also if `seconds` is 0."""
 
     def plugin_called(self, result: PluginCall, code: int) -> None:
-        """An exec plugin was called and ended with the exit code; 1 where it couldn't be started."""
+        """An exec plugin was called and ended with the exit code; 1 if it couldn't be started."""
 
     def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
         """An exec plugin gave this certificate (PEM) in place of the former one, which is empty the first time."""

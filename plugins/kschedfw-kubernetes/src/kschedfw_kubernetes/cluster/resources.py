@@ -1,4 +1,4 @@
-"""Where the API server keeps the objects of a kind: group, version and plural, and from them the paths."""
+"""The groups, versions and plurals under which the API server keeps kinds, and the paths made of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 @attrs.frozen
 class Resource:
-    """A kind as it is in paths of the API; `kind` is what objects say of themselves."""
+    """A kind as it is in paths of the API; `kind` is its name in manifests."""
 
     kind: str
     api_version: str
@@ -70,13 +70,13 @@ class Resource:
     namespaced: bool = True
 
     def collection(self, namespace: str = "") -> str:
-        """The path of all objects, or of those in the namespace."""
+        """Return the path of all objects, or of those in the namespace."""
         prefix = "/apis/" if "/" in self.api_version else "/api/"
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
         return f"{prefix}{self.api_version}{scope}/{self.plural}"
 
     def path(self, namespace: str, name: str, subresource: str = "") -> str:
-        """The path of one object, or of a part of it that is written by itself."""
+        """Return the path of one object, or of its subresource."""
         tail = f"/{subresource}" if subresource else ""
         return f"{self.collection(namespace)}/{quote(name, safe='')}{tail}"
 
@@ -86,7 +86,7 @@ class Resource:
 
 
 def resources_of(kind: FollowedKind) -> tuple[Resource, ...]:
-    """The kind in each version that its class can be read from, the preferred one first."""
+    """Return the kind in each version that its class can be read from, the preferred one first."""
     if isinstance(kind, type) and issubclass(kind, CustomResource):
         kind = kind.kind
     if isinstance(kind, CustomKind):

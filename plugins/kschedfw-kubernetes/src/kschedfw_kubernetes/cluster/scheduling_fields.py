@@ -1,4 +1,4 @@
-"""What of a cluster's objects leaves it, in dumps and recordings: only what scheduling reads."""
+"""The reduction of objects to the fields that scheduling reads, for dumps and recordings."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS} 
 def scheduling_fields(obj: Named, annotations: Collection[str] = SCHEDULING_ANNOTATIONS) -> Named:
     """Return the object without fields that scheduling doesn't read, in a form that creates no further objects.
 
-    So no Secrets are named in it, and devices have no parameters. Workloads have no replicas: loading a manifest with
-    replicas creates their pods, and a pod that isn't there wasn't to be scheduled.
+    So it names no Secrets, and devices have no parameters. Workloads have no replicas, since loading a manifest
+    with replicas would create pods that the cluster doesn't have.
 
     Args:
         obj: an object of the classes of `kschedfw.api`, which have no other fields than scheduling and commands read.
@@ -66,7 +66,7 @@ def scheduling_fields(obj: Named, annotations: Collection[str] = SCHEDULING_ANNO
 
 
 def _labelled(template: PodTemplateSpec | None) -> PodTemplateSpec | None:
-    """The template with labels, which the selector must match, as its only metadata."""
+    """Return the template with labels, which the selector must match, as its only metadata."""
     if template is None:
         return None
     return PodTemplateSpec(ObjectMeta(labels=template.metadata.labels), template.spec)
@@ -77,7 +77,7 @@ def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
 
 
 def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
-    """The claim's status, with its allocation but without device parameters."""
+    """Return the claim's status, with its allocation but without device parameters."""
     if status.allocation is None:
         return status
     devices = attrs.evolve(status.allocation.devices, config=())

@@ -1,4 +1,4 @@
-"""Waiting that a stop signal or a deadline ends early."""
+"""Waits that a stop signal or a deadline ends early."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JITTER: Final = 1.0
 
 
 class StopSignal:
-    """Tells threads to stop, and wakes those that wait. Thread-safe."""
+    """A signal to threads to stop, which wakes waiting ones. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,10 +38,11 @@ class StopSignal:
 
 
 class Backoff:
-    """How long to wait before the next attempt: twice as long each time, and up to twice that by chance (client-go).
+    """The waits before next attempts: each twice as long as the one before, times a random factor of 1 to 2
+    (client-go).
 
-    The chance keeps many clients from coming back at the same moment. `forget_after` seconds of `clock` without a call,
-    the wait is `initial` again.
+    The factor keeps many clients from coming back at the same time. After `forget_after` seconds of `clock` without
+    a call, the wait is `initial` again.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Backoff:
         self._called_at = clock.monotonic()
 
     def next(self) -> float:
-        """The seconds to wait before the next attempt."""
+        """Return the seconds to wait before the next attempt."""
         now = self._clock.monotonic()
         if now - self._called_at > self._forget_after:
             self._next = self._initial

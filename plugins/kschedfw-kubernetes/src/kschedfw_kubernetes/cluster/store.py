@@ -9,9 +9,9 @@ from kschedfw.cluster import EventType, WatchEvent
 
 
 class Store:
-    """Objects by key, in the order in which they came. Not thread-safe: whoever uses it holds a lock.
+    """Objects by key, in order of arrival. Not thread-safe: callers hold a lock.
 
-    What comes in may come twice, or late, as after a connection was cut. What comes out is each change once, in order.
+    Incoming states may come twice, or late, as after a connection was cut. Each change is yielded once, in order.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Store:
             yield WatchEvent(EventType.MODIFIED, obj, old)
 
     def remove(self, key: str, last: Named | None = None) -> Iterator[WatchEvent]:
-        """Remove an object; `last` is its last state, where known."""
+        """Remove an object; `last` is its last state, if known."""
         old = self._objects.get(key)
         if old is None or (last is not None and last.uid != old.uid):
             return
@@ -62,9 +62,10 @@ class Store:
     def replace(self, objects: Iterable[Named], unreadable: Iterable[str] = ()) -> Iterator[WatchEvent]:
         """Replace all objects by a list. Keep objects absent from it that are `unreadable`; delete all others.
 
-        The first list is told in its own order, which is that of the keys: so are pods queued that wait at the start of
-        kube-scheduler (with streamed lists, its default, the order of pods of a priority is a random one).
-        A later list is told in the order of its changes, as by a watch: who has seen a version has seen all before it.
+        The events of the first list are in its order, that of the keys, in which kube-scheduler queues the pods
+        that wait at its start (with streamed lists, its default, the order of pods of a priority is random). Those
+        of later lists are in the order of the versions, as in a watch: a watcher that has seen a version has seen
+        all before it.
         """
         present = {obj.key: obj for obj in objects}
         kept = {*present, *unreadable}

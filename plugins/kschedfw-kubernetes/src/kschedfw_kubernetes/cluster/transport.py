@@ -1,8 +1,8 @@
 """Requests and answers over kept connections, each with a deadline and a largest size.
 
-Plain blocking sockets and the standard library's HTTP: measured against httpx2 and aiohttp, that takes the least CPU
-time per write, and nothing has to be handed between threads. What the standard library hasn't got is a deadline for
-an answer as a whole: here each read waits no longer than what is left of it.
+Plain blocking sockets and the standard library's HTTP: measured against httpx2 and aiohttp, that takes the least
+CPU time per write, and nothing has to be handed between threads. The standard library lacks a deadline for an
+answer as a whole: here each read waits at most until that deadline.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _MIB: Final = 1 << 20
 
 @attrs.frozen
 class TransportLimits:
-    """How long to wait for the API server, in seconds, and how much to take from it.
+    """Limits of the time to wait for the API server, in seconds, and of the size of its answers.
 
     Attributes:
-        connect: for a connection, TLS included.
-        request: for an answer, from sending the request to its last byte.
-        list: the same for a page of a list.
-        quiet: without a byte in a watch, after which the other side counts as gone: it should have ended the watch ten
-            seconds ago, see `Reflector`.
-        response: bytes of an answer.
-        event: bytes of one change in a watch.
-        idle_connections: that are kept; where more requests are made at a time, connections are opened and closed
-            all the time.
+        connect: time for a connection, TLS included.
+        request: time for an answer, from sending the request to its last byte.
+        list: time for a page of a list.
+        quiet: time without a byte in a watch, after which the server counts as gone: it should have ended the watch
+            ten seconds before, see `Reflector`.
+        response: largest size of an answer in bytes.
+        event: largest size of one change in a watch in bytes.
+        idle_connections: number of idle connections that are kept. With more requests at a time, connections are
+            opened and closed all the time.
     """
 
     connect: float = 10.0
@@ -55,7 +55,7 @@ DEFAULT_TRANSPORT_LIMITS: Final = TransportLimits()
 
 @attrs.frozen
 class Reply:
-    """An answer."""
+    """A complete answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -64,7 +64,7 @@ class Reply:
 
 @attrs.frozen
 class Request:
-    """What is asked; `target` is the path with its query."""
+    """A request; `target` is the path with its query."""
 
     method: str
     target: str
@@ -76,7 +76,7 @@ class Request:
 
 
 class Stream:
-    """An answer that goes on, such as a watch."""
+    """An answer whose body is read as it arrives, such as a watch."""
 
     def __init__(
         self, request: Request, connection: Connection, response: HTTPResponse, quiet: float
@@ -84,10 +84,10 @@ class Stream:
         self._request, self._connection, self._response, self._quiet = request, connection, response, quiet
 
     def chunks(self) -> Iterator[bytes]:
-        """Chunks of the body as they arrive, until the peer ends it or `close` is called.
+        """Yield chunks of the body as they arrive, until the peer ends it or `close` is called.
 
         Raises:
-            UnavailableError: the connection broke, or nothing came for too long.
+            UnavailableError: the connection broke, or nothing came for `quiet` seconds.
         """
         try:
             while True:
@@ -132,7 +132,7 @@ class Transport:
 
         Raises:
             UnavailableError: no answer came, or one beyond a limit.
-            CredentialsError: there are none to send it with.
+            CredentialsError: there are no credentials for the request.
         """
         deadline = self._limits.request if timeout is None else timeout
         reply, identity = self._exchange(request, deadline, before_send)
@@ -141,11 +141,11 @@ class Transport:
         return reply
 
     def stream(self, target: str) -> Stream | Reply:
-        """Begin to read an answer that goes on; a Reply where the server refuses to.
+        """Send a request. Return the stream of its answer, or a Reply if the server refuses.
 
         Raises:
             UnavailableError: no answer came.
-            CredentialsError: there are none to send it with.
+            CredentialsError: there are no credentials for the request.
         """
         request = Request("GET", target)
         connection = self._connect(self._limits.connect)
@@ -169,7 +169,7 @@ class Transport:
         return reply
 
     def close(self) -> None:
-        """Close all connections; streams that are being read end."""
+        """Close all connections. Streams that are being read end."""
         with self._lock:
             self._closed = True
             connections = [*self._idle, *self._streams]

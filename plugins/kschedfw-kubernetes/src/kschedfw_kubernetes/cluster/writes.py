@@ -1,6 +1,6 @@
 """The scheduler's writes to the API server; retries never apply a write twice.
 
-An answer may get lost after the deed was done. So before a write is repeated the object is read, and tells whether it
+An answer may get lost after the write was done. So before a retry the object is read, which shows whether the write
 has taken effect.
 """
 
@@ -32,9 +32,9 @@ _LONGEST_MESSAGE: Final = 32 * 1024
 
 
 class Writes:
-    """Makes the requests. Thread-safe.
+    """The requests that write. Thread-safe.
 
-    `known` tells the present state of an object as far as it is known here, `resource_of` where its kind is kept.
+    `known` returns the last seen state of an object, `resource_of` the resource of its kind.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Writes:
     # --- pods ---
 
     def bind(self, pod: Pod, node_name: str, deadline: float = math.inf) -> None:
-        """See `Cluster.bind`. After `deadline`, on the monotonic clock, nothing is sent; FencedError then."""
+        """Do what `Cluster.bind` does. Raises FencedError after `deadline` on the monotonic clock, without sending."""
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -76,7 +76,7 @@ class Writes:
     def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """See `Cluster.patch_pod_status`. That can be done twice, so nothing has to be settled."""
+        """Do what `Cluster.patch_pod_status` does. It may be applied twice, so `settle` isn't needed."""
         status: Content = {}
         if condition is not None:
             status["conditions"] = [self._condition(pod, condition)]
@@ -88,7 +88,8 @@ class Writes:
         self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def _condition(self, pod: Pod, condition: PodCondition) -> Content:
-        """The condition of the pod's generation, with the time of its last change if its status changes."""
+        """Return the condition with the pod's generation, and with the time of its last change if its status
+        changes."""
         present = self._known(pod)
         conditions = present.status.conditions if isinstance(present, Pod) else pod.status.conditions
         before = next((each for each in conditions if each.type == condition.type), None)
@@ -112,7 +113,7 @@ class Writes:
     # --- all kinds ---
 
     def delete(self, obj: Named) -> None:
-        """See `Cluster.delete`."""
+        """Do what `Cluster.delete` does."""
         obj = _stored_form(obj)
         resource = self._resource_of(obj)
         options: Content = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -129,7 +130,7 @@ class Writes:
         self._client.write("DELETE", _path(obj, resource), options, settle=settle)
 
     def add(self, obj: T) -> T:
-        """See `Cluster.add`."""
+        """Do what `Cluster.add` does."""
         stored = _stored_form(obj)
         resource = self._resource_of(stored)
         manifest = _manifest(stored, resource)
@@ -153,7 +154,7 @@ class Writes:
         return self._as(obj, made, resource)
 
     def update(self, obj: T) -> T:
-        """See `Cluster.update`."""
+        """Do what `Cluster.update` does."""
         stored = _stored_form(obj)
         resource = self._resource_of(stored)
         old = self._base(stored, resource)
@@ -180,10 +181,10 @@ class Writes:
         return self._as(obj, present, resource)
 
     def _base(self, obj: Named, resource: Resource) -> Content:
-        """The manifest of the state that an update was made from.
+        """Return the manifest of the state that an update was made from.
 
         Raises:
-            NotFoundError, ConflictError: it isn't the present one.
+            NotFoundError, ConflictError: the object is gone or has changed since.
         """
         version = obj.metadata.resource_version
         known = self._known(obj)
@@ -208,7 +209,7 @@ class Writes:
         *,
         guarded: bool = True,
     ) -> Content:
-        """Patch the object if it is the one and, where `guarded`, in the state that `base` is."""
+        """Patch the object if it is still the same one and, if `guarded`, in the state of `base`."""
         version = base["metadata"].get("resourceVersion") if guarded else None
         guards = {"uid": base["metadata"].get("uid"), "resourceVersion": version}
         metadata = {**patch.get("metadata", {}), **{key: value for key, value in guards.items() if value}}
@@ -227,7 +228,7 @@ class Writes:
         )
 
     def _present(self, obj: Named, resource: Resource) -> Content:
-        """The object as the server has it. Raises NotFoundError, and ConflictError if it is another one."""
+        """Return the object as the server has it. Raises NotFoundError, and ConflictError if it is another object."""
         present = self._client.get(_path(obj, resource))
         uid = present.get("metadata", {}).get("uid")
         if obj.uid and uid != obj.uid:
@@ -237,7 +238,7 @@ class Writes:
         return present
 
     def _as(self, obj: T, content: Content, resource: Resource) -> T:
-        """The server's response, as an object of the class that was written."""
+        """Return the server's response as an object of the class that was written."""
         stored = read(content, resource)
         if isinstance(obj, CustomResource):
             return cast("T", type(obj).of(stored))
@@ -261,7 +262,7 @@ def _path(obj: Named, resource: Resource, subresource: str = "") -> str:
 
 
 def _manifest(obj: Named, resource: Resource, keep: Mapping[str, Any] | None = None) -> Content:
-    """The manifest to write; with the server's own metadata as in `keep`, or without any."""
+    """Return the manifest to write, with the server's own metadata as in `keep`, or without any."""
     manifest = to_manifest(obj)
     kept = {} if keep is None else keep["metadata"]
     metadata = {key: value for key, value in manifest.get("metadata", {}).items() if key not in _SERVERS_OWN}

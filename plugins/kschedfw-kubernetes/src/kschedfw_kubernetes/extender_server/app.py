@@ -80,8 +80,8 @@ class ExtenderApp:
     status other than 200 with one line of text, and affects only its request.
 
     Plugins run in `executor`, by default a thread of the application's own, one request at a time; the event loop
-    must be asyncio's. `parallelism` is the number of threads for one request's nodes. If the client has gone, work on
-    its request stops after the hook that is running.
+    must be asyncio's. `parallelism` is the number of threads for one request's nodes. When a client disconnects,
+    the work on its request stops after the hook that is running.
 
     The Host of a request must be an address, `localhost` or one of `allowed_hosts`; `*` in there allows all.
 
@@ -180,10 +180,10 @@ class ExtenderApp:
         return await self._end(work, receive)
 
     async def _read(self, held: _Held, headers: Iterable[Header], receive: Receive) -> bytes:
-        """The whole body.
+        """Return the whole body.
 
         Raises:
-            _RefusedError: it is too large or too slow, or there is no memory left for it.
+            _RefusedError: the body is too large or too slow, or exceeds the memory limit together with others.
         """
         limits = self._limits
         too_large = _message(413, f"the body is larger than {limits.body_bytes} bytes", _CLOSE)
@@ -213,7 +213,7 @@ class ExtenderApp:
         """Start the verb on the executor, which releases the body's memory when it no longer needs it.
 
         Raises:
-            _RefusedError: there is too much to do already, or the body asks for too much.
+            _RefusedError: too many requests are in progress, or the body has too many values.
         """
         if self._closed:
             raise _RefusedError(_busy("the server is about to end"))
@@ -233,7 +233,7 @@ class ExtenderApp:
         return work
 
     async def _end(self, work: _Work, receive: Receive) -> Response | None:
-        """The response, or None if the client has disconnected; an error on timeout."""
+        """Return the response, an error on timeout; None if the client has disconnected."""
         answer = asyncio.wrap_future(work.future)
         watch = _Watch(receive, answer)
         begin = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)
@@ -286,7 +286,7 @@ class _Held:
         self.bytes = 0
 
     def add(self, size: int) -> bool:
-        """Count bytes; False if that exceeds the limit."""
+        """Count bytes. Return False if that exceeds the limit."""
         with self._memory.lock:
             self._memory.used += size
             self.bytes += size

@@ -76,7 +76,7 @@ class _Interruptible(Parallelizer):
         """The event of the request that is being answered."""
 
     def check(self) -> None:
-        """Raises AbandonedError if the client doesn't wait any more."""
+        """Raise AbandonedError if the client no longer waits."""
         if self.abandoned.is_set():
             raise AbandonedError
 
@@ -91,7 +91,7 @@ class _Interruptible(Parallelizer):
 
 
 class Evaluator:
-    """Answers one request after the other; any number of threads may call it.
+    """An evaluator of requests, one at a time. Thread-safe.
 
     A caller may set the event `abandoned`; then the call raises AbandonedError, after the hook that is running.
 
@@ -126,10 +126,10 @@ class Evaluator:
         self._lock = threading.Lock()
 
     def filter(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> FilterResult:
-        """Which nodes pass, in the form in which they were sent.
+        """Return the nodes that pass, in the form in which they were sent.
 
         Raises:
-            RequestError: the request makes no sense.
+            RequestError: the request is invalid.
             EvaluationError: a plugin failed.
             AbandonedError: the event was set.
         """
@@ -150,10 +150,10 @@ class Evaluator:
         return FilterResult([json for name, json in sent if name in passed], None, failed, unresolvable)
 
     def prioritize(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> HostPriorityList:
-        """The nodes' weighted scores, scaled from 0–100 to 0–10; 0 for unknown nodes.
+        """Return the nodes' weighted scores, scaled from 0–100 to 0–10; 0 for unknown nodes.
 
         Raises:
-            RequestError: the request makes no sense.
+            RequestError: the request is invalid.
             EvaluationError: a plugin failed.
             AbandonedError: the event was set.
         """
@@ -168,10 +168,10 @@ class Evaluator:
     def preempt(
         self, args: ExtenderPreemptionArgs, abandoned: threading.Event | None = None
     ) -> ExtenderPreemptionResult:
-        """The candidates on which the pod passes the filters without the victims.
+        """Return the candidates on which the pod passes the filters without the victims.
 
         Raises:
-            RequestError: the request makes no sense, or there is no cluster to look the nodes up in.
+            RequestError: the request is invalid, or there is no cluster to look the nodes up in.
             EvaluationError: a plugin failed.
             AbandonedError: the event was set.
         """
@@ -193,7 +193,7 @@ class Evaluator:
 
     @contextmanager
     def _turn(self, abandoned: threading.Event | None) -> Iterator[None]:
-        """The turn of one request; raises AbandonedError if its client doesn't wait any more."""
+        """Hold the lock during one request. Raise AbandonedError if its client no longer waits."""
         with self._lock:
             self._parallelizer.abandoned = threading.Event() if abandoned is None else abandoned
             self._parallelizer.check()
@@ -252,7 +252,7 @@ class Evaluator:
         return _Verdicts(found.feasible.names, refused | dict(found.refused))
 
     def _checked(self, pieces: int, check: Callable[[int], Status]) -> Sequence[Status]:
-        """The verdict on every node; an error ends it."""
+        """Return the status of each node. An error ends the checks."""
         statuses = self._parallelizer.map_until(pieces, check, lambda status: status.code is Code.ERROR)
         if statuses and statuses[-1].code is Code.ERROR:
             _fail(statuses[-1])
@@ -275,7 +275,7 @@ class Evaluator:
         return list(map(int, scores.totals))
 
     def _priorities(self, totals: Sequence[int]) -> Sequence[int]:
-        """The scores, rounded: the greatest possible total becomes 10."""
+        """Return the scores, scaled such that the greatest possible total becomes 10, and rounded."""
         highest = self._highest_total
         if not highest:
             return [0] * len(totals)
@@ -306,7 +306,7 @@ class Evaluator:
         return {name for name, status in zip(names, statuses, strict=True) if status.is_success}
 
     def _without(self, state: CycleState, pod: Pod, node_info: NodeInfo, victims: set[str]) -> Status:
-        """The filters' verdict on the node without these pods, some of which may be gone already."""
+        """Return the filters' status for the node without these pods, some of which may be gone already."""
         state, info = state.clone(), node_info.clone()
         for victim in node_info.pods:
             if victim.pod.uid in victims:
@@ -328,7 +328,7 @@ def _read_pod(json: Json) -> Pod:
 
 @lru_cache(maxsize=128)
 def _decoded_pod(json: bytes) -> Pod:
-    """The pod; cached, since there are two or three requests for each pod."""
+    """Return the pod; cached, since there are two or three requests for each pod."""
     try:
         return pod_from_manifest(manifest(decode(json), "Pod"))
     except ManifestError as error:
@@ -336,7 +336,7 @@ def _decoded_pod(json: bytes) -> Pod:
 
 
 def _victims(args: ExtenderPreemptionArgs) -> Mapping[str, MetaVictims]:
-    """The victims by uid, from either form of the request."""
+    """Return the victims by uid, from either form of the request."""
     if args.meta_victims is not None:
         return args.meta_victims
     if args.victims is None:

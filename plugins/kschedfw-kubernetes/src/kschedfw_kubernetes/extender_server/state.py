@@ -19,7 +19,7 @@ from kschedfw_kubernetes.http_extender.wire import node_identity
 
 
 class ClusterState:
-    """Follows a cluster's nodes and the pods on them until it is closed; without a cluster it stays empty.
+    """A view of a cluster's nodes and the pods on them, until it is closed; without a cluster it stays empty.
 
     The cluster may call from any thread; `show` is for one caller at a time.
     """
@@ -40,7 +40,7 @@ class ClusterState:
         self._end_watch = None if cluster is None else cluster.watch(self._on_event)
 
     def show(self, sent: Iterable[NodeInfo] = ()) -> None:
-        """Bring the snapshot up to date with all nodes and their pods; the cost is that of what has changed.
+        """Update the snapshot with all nodes and their pods. The cost depends on the number of changes.
 
         Nodes that came with a request replace the cluster's, until the next call.
         """
@@ -202,7 +202,7 @@ def _image_names(info: NodeInfo) -> set[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _summary(size: int, num_nodes: int) -> ImageStateSummary:
-    """The same object for equal values: many nodes have the same images."""
+    """Return an equal object, the same one for equal values: many nodes have the same images."""
     return ImageStateSummary(size, num_nodes)
 
 
@@ -217,10 +217,10 @@ class _Kept:
 
 
 class SentNodes:
-    """Makes NodeInfos from nodes' JSON, and keeps the latest one of each node, by uid.
+    """A maker of NodeInfos from nodes' JSON, with a cache of the latest one of each node, by uid.
 
-    It is used again if the JSON is the same to the byte: comparing `resourceVersion` alone would miss changes made by
-    hand. The least recently sent nodes are dropped first. For one caller at a time.
+    A cached one is used again if the JSON is the same to the byte: comparing `resourceVersion` alone would miss
+    changes made by hand. The least recently sent nodes are dropped first. For one caller at a time.
     """
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
@@ -232,11 +232,11 @@ class SentNodes:
         return len(self._kept)
 
     def info(self, json: Json, index: int) -> NodeInfo:
-        """The node at this place of a request, without pods. The caller must not change it.
+        """Return the node at this place of a request, without pods. The caller must not change it.
 
         Raises:
-            RequestError: it isn't a valid node.
-            WireError: its name or uid is no string.
+            RequestError: the node is invalid.
+            WireError: the node's name or uid isn't a string.
         """
         path = f"Nodes.items[{index}]"
         identity = node_identity(json, path)

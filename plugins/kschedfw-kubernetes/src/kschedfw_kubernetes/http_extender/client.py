@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class HTTPExtender:
-    """Calls an extender over HTTP. Thread-safe; `close` it in the end, or use it as a context manager.
+    """A client of an extender over HTTP. Thread-safe; `close` it, or use it as a context manager.
 
     Every call raises ExtenderError if the extender can't be reached, is too slow, reports an error, or breaks the
     protocol.
@@ -59,7 +59,7 @@ class HTTPExtender:
 
     @property
     def name(self) -> str:
-        """Its URL prefix, without a password."""
+        """The extender's URL prefix, without a password."""
         return without_password(self.config.url_prefix)
 
     @property
@@ -91,7 +91,7 @@ class HTTPExtender:
         return self._transport.is_closed
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether a container or init container names one of its resources; without such it is always interested."""
+        """Return whether a container or init container names a resource of the extender; True if it manages none."""
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
@@ -104,7 +104,7 @@ class HTTPExtender:
     # Calls
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
-        """Which of the nodes are left, in the extender's order."""
+        """Return the nodes that the extender leaves over, in its order, and the reasons for the others."""
         verb = self.config.filter_verb
         if not verb:
             return ExtenderFilterResult(nodes, EMPTY, EMPTY)
@@ -122,7 +122,7 @@ class HTTPExtender:
         return ExtenderFilterResult(feasible, *map(_reasons, (result.failed, result.failed_and_unresolvable)))
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
-        """The sum of the priorities of each node, an int64; without nodes that the extender left out."""
+        """Return the sum of the priorities of each node, an int64. Nodes that the extender left out are missing."""
         verb = self.config.prioritize_verb
         if not verb:
             return {info.name: 0 for info in nodes}
@@ -158,7 +158,7 @@ class HTTPExtender:
             raise self._transport.error(verb, result.error)
 
     def close(self) -> None:
-        """End its connections."""
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -182,7 +182,10 @@ class HTTPExtender:
         return ExtenderArgs(pod_as_sent(pod), nodes=self._nodes.write([info.node for info in nodes]))
 
     def _names(self, verb: str, result: FilterResult) -> Iterable[str]:
-        """The names of the nodes that pass. `NodeNames` is used only for an extender with a cache, `Nodes` always."""
+        """Return the names of the nodes that pass.
+
+        `NodeNames` is only read from an extender with a cache, `Nodes` always.
+        """
         if self.config.node_cache_capable and result.node_names is not None:
             return result.node_names
         try:
@@ -213,7 +216,7 @@ class HTTPExtender:
         victims_by_node: Mapping[str, Victims],
         snapshot: Snapshot | None,
     ) -> Iterator[Pod]:
-        """The victims on a node, by their uids."""
+        """Yield the victims on a node, found by their uids."""
         if snapshot is not None:
             try:
                 known = {info.pod.uid: info.pod for info in snapshot.get(node).pods}
@@ -236,7 +239,7 @@ def _reasons(given: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def pod_as_sent(pod: Pod) -> Json:
-    """The pod's JSON, with the defaults that the API server always fills in."""
+    """Return the pod's JSON, with the defaults that the API server always fills in."""
     manifest = _as_sent(pod)
     spec: dict[str, Any] = manifest["spec"]
     spec.setdefault("schedulerName", pod.spec.scheduler_name)
@@ -258,7 +261,7 @@ def _as_sent(obj: Named) -> dict[str, Any]:
 
 
 class NodesAsSent:
-    """Encodes nodes as JSON, and caches it: nodes change rarely and are sent for every pod."""
+    """An encoder of nodes as JSON, with a cache: nodes change rarely and are sent for every pod."""
 
     def __init__(self) -> None:
         # By id, since comparing nodes costs as much as encoding them; the node is kept so that its id isn't reused.

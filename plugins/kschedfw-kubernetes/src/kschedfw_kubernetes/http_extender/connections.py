@@ -24,7 +24,8 @@ _WRITTEN_AT_ONCE: Final = 64 << 10
 
 
 class Deadline:
-    """The time by which a call has to end. As a context manager it applies to the thread's calls inside."""
+    """The time by which a call has to end. As a context manager it applies to the calls that the thread makes in
+    the block."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -33,7 +34,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left; never more than at the beginning, should the clock be set back.
+        """Return the seconds left; never more than at the beginning, even if the clock was set back.
 
         Raises:
             httpcore2.TimeoutException: none are left.
@@ -55,7 +56,7 @@ _DEADLINE: Final[ContextVar[Deadline | None]] = ContextVar("_DEADLINE", default=
 
 
 def _left(timeout: float | None) -> float | None:
-    """How long to wait: until the call's deadline, or for the library's own timeout where no call has one."""
+    """Return the seconds left of the call's deadline; the library's own timeout if no call has one."""
     deadline = _DEADLINE.get()
     return timeout if deadline is None else deadline.left
 

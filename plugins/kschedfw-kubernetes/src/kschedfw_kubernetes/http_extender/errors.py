@@ -12,7 +12,7 @@ _LONGEST: Final = 1024
 
 
 def as_told(text: str) -> str:
-    """An extender's text, shortened and without control characters, for logs, conditions and events."""
+    """Return an extender's text, shortened and without control characters, for logs, conditions and events."""
     return printable(text, _LONGEST)
 
 
@@ -22,8 +22,8 @@ class ExtenderError(KschedfwError):
     Attributes:
         extender: the extender's name, which is its URL prefix (without a password).
         verb: the verb that was called, as it stands in the URL.
-        url: where it was sent (without a password).
-        cause: what went wrong; the extender's own text where it reported an error. It is one line of at most 1024
+        url: the URL of the request (without a password).
+        cause: the error; the extender's own text if it reported one. It is one line of at most 1024
             characters, in which control characters are spelled out.
     """
 

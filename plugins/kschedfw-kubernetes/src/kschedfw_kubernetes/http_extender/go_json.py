@@ -43,10 +43,10 @@ _ELEMENTS: Final = msgspec.json.Decoder(list[Json] | None)
 
 
 def decode(body: bytes | Json) -> object:
-    """The first JSON value of the body.
+    """Return the first JSON value of the body.
 
     Raises:
-        WireError: there is none.
+        WireError: the body has no JSON value.
     """
     text = bytes(body).decode("utf-8", errors="replace").lstrip(_SPACE)
     if not text:
@@ -65,16 +65,16 @@ def decode(body: bytes | Json) -> object:
 
 
 def has_too_many_values(body: bytes, max_bytes: int) -> bool:
-    """Whether a body has more values than allowed: one for every 13 of `max_bytes`.
+    """Return whether a body has more values than allowed: one for every 13 of `max_bytes`.
 
     API objects have about one value for 20 bytes. A value takes many times its text in memory, so that `[[],[],…`
-    could exhaust it. What looks like a value inside a string counts, too.
+    could exhaust it. Text in a string that looks like a value counts, too.
     """
     return sum(body.count(mark) for mark in (b",", b"[", b"{")) > max_bytes // _BYTES_PER_VALUE
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON; `Json` in it stays as it is."""
+    """Return compact JSON. `Json` in the value is kept as it is."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
@@ -82,7 +82,7 @@ def encode(value: object) -> bytes:
 
 
 def members(text: bytes | Json, path: str) -> Mapping[str, Json]:
-    """The members of an object by lower-case name, not decoded; none for null.
+    """Return the members of an object by lower-case name, not decoded; none for null.
 
     Raises:
         WireError: the text is no JSON, or no object.
@@ -92,7 +92,7 @@ def members(text: bytes | Json, path: str) -> Mapping[str, Json]:
 
 
 def elements(text: Json | None, path: str) -> Sequence[Json]:
-    """The elements of a list, not decoded; none for null.
+    """Return the elements of a list, not decoded; none for null.
 
     Raises:
         WireError: the text is no JSON, or no list.
@@ -102,7 +102,7 @@ def elements(text: Json | None, path: str) -> Sequence[Json]:
 
 
 def is_null(text: Json | None) -> bool:
-    """Whether a member is missing, or null."""
+    """Return whether a member is missing, or null."""
     return text is None or bytes(memoryview(text)[:4]) == b"null"
 
 
@@ -121,7 +121,7 @@ def _taken_apart(
 
 
 def _mended(text: bytes | Json) -> str:
-    """The text without what Go accepts and JSON doesn't allow, such as text behind the value and halves of surrogate
+    """Return the text as valid JSON, without what only Go accepts: text behind the value, and halves of surrogate
     pairs.
     """
     written = json.dumps(decode(text), ensure_ascii=False)
@@ -129,7 +129,7 @@ def _mended(text: bytes | Json) -> str:
 
 
 def fields(value: object, path: str) -> Mapping[str, object]:
-    """The fields of an object by lower-case name; none for null."""
+    """Return the fields of an object by lower-case name; none for null. Raises WireError."""
     if value is None:
         return EMPTY
     return {key.lower(): content for key, content in _mapping(value, path).items()}
@@ -154,7 +154,7 @@ def integer(value: object, path: str) -> int:
 
 
 def items(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """The items of a list, each with its path; none for null."""
+    """Yield the items of a list, each with its path; none for null. Raises WireError."""
     if value is None:
         return
     if not isinstance(value, list):
@@ -164,7 +164,7 @@ def items(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def entries(value: object, path: str) -> Iterator[tuple[str, str, object]]:
-    """The entries of a map: key, path, content; none for null."""
+    """Yield the entries of a map: key, path, content; none for null. Raises WireError."""
     if value is None:
         return
     for key, content in _mapping(value, path).items():
@@ -172,12 +172,12 @@ def entries(value: object, path: str) -> Iterator[tuple[str, str, object]]:
 
 
 def manifest(value: object, path: str) -> Manifest:
-    """An API object, as it is."""
+    """Return an API object unchanged. Raises WireError if the value is no object."""
     return EMPTY if value is None else _mapping(value, path)
 
 
 def strings(value: object, path: str) -> tuple[str, ...] | None:
-    """A list of strings; None for null, which differs from an empty list."""
+    """Return a list of strings; None for null, which differs from an empty list. Raises WireError."""
     if isinstance(value, list) and set(map(type, value)) == {str}:
         return tuple(value)  # the names of all nodes, say: twenty times as fast
     return None if value is None else tuple(string(content, place) for place, content in items(value, path))

@@ -86,7 +86,7 @@ class Transport:
         )
 
     def post(self, verb: str, body: bytes) -> bytes:
-        """The answer's body.
+        """Send a request. Return the answer's body.
 
         Raises:
             ExtenderError: no answer within the timeout, a larger one than allowed, or another status than 200.
@@ -111,7 +111,7 @@ class Transport:
             raise self.error(verb, _cause(error)) from error
 
     def _follow(self, request: httpx2.Request) -> httpx2.Response:
-        """The response at the end of the redirects, not yet read; the bodies on the way aren't."""
+        """Return the unread response at the end of the redirects. The bodies of redirects aren't read."""
         credentials = self._credentials
         for _ in range(_MAX_REDIRECTS + 1):
             response = self._client.send(request, stream=True, auth=credentials)
@@ -133,7 +133,7 @@ class Transport:
         return content
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The content of a gzip file in these pieces, up to one byte more than is allowed."""
+        """Yield the content of a gzip file in these pieces, up to one byte more than is allowed."""
         file = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         room = self._max_bytes + 1
         for piece in self._limited(pieces):
@@ -164,7 +164,7 @@ class Transport:
 
 
 def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The URL without user and password, and these two: the library logs whole URLs."""
+    """Return the URL without user and password, and both as a pair: the library logs whole URLs."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -180,7 +180,7 @@ def _cause(error: Exception) -> str:
 
 
 def ssl_context(config: ExtenderConfig) -> ssl.SSLContext:
-    """The SSL context for the extender (kube-scheduler `makeTransport`, client-go `TLSConfigFor`).
+    """Return the SSL context for the extender (kube-scheduler `makeTransport`, client-go `TLSConfigFor`).
 
     Raises:
         ExtenderConfigError: a certificate or key can't be read.
@@ -224,7 +224,7 @@ def _unusable(field: str, file: str, error: Exception) -> ExtenderConfigError:
 
 @contextmanager
 def _as_file(file: str, data: bytes) -> Iterator[str]:
-    """The path of the file; or of a private file with the data, since OpenSSL reads keys only from files."""
+    """Give the path of the file, or that of a private file with the data: OpenSSL reads keys only from files."""
     if not data:
         yield file
         return

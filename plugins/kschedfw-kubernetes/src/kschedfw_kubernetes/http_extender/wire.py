@@ -41,7 +41,7 @@ class ExtenderArgs:
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderArgs:
-        """Raises WireError."""
+        """Return the arguments that a body encodes. Raises WireError."""
         given = members(body, "ExtenderArgs")
         return cls(
             pod=_read_pod(given),
@@ -55,7 +55,7 @@ class ExtenderArgs:
 
 @attrs.frozen
 class FilterResult:
-    """ExtenderFilterResult: the nodes that pass, in the form of the request, and why others don't."""
+    """ExtenderFilterResult: the nodes that pass, in the form of the request, and the reasons for others."""
 
     nodes: Sequence[Json] | None = None
     node_names: tuple[str, ...] | None = None
@@ -65,7 +65,7 @@ class FilterResult:
 
     @classmethod
     def read(cls, body: bytes) -> FilterResult:
-        """Raises WireError."""
+        """Return the result that a body encodes. Raises WireError."""
         given = members(body, "ExtenderFilterResult")
         return cls(
             nodes=_read_node_list(given.get("nodes")),
@@ -90,8 +90,8 @@ class FilterResult:
 
 
 class _HostPriority(msgspec.Struct, gc=False, rename="pascal"):
-    """An entry as it is written. As dicts, those of 500 nodes made the garbage collector look through the process with
-    every answer, which took longer than the answer.
+    """An entry as it is written. It isn't a dict, since 500 dicts in each answer made the garbage collector search
+    the whole process, which took longer than the answer.
     """
 
     host: str
@@ -106,7 +106,7 @@ class HostPriorityList:
 
     @classmethod
     def read(cls, body: bytes) -> HostPriorityList:
-        """Raises WireError."""
+        """Return the list that a body encodes. Raises WireError."""
         pairs = []
         for path, item in items(decode(body), "HostPriorityList"):
             given = fields(item, path)
@@ -145,7 +145,7 @@ class ExtenderPreemptionArgs:
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderPreemptionArgs:
-        """Raises WireError."""
+        """Return the arguments that a body encodes. Raises WireError."""
         given = members(body, "ExtenderPreemptionArgs")
         full, meta = given.get("nodenametovictims"), _decoded(given, "nodenametometavictims")
         return cls(
@@ -173,7 +173,7 @@ class ExtenderPreemptionResult:
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderPreemptionResult:
-        """Raises WireError."""
+        """Return the result that a body encodes. Raises WireError."""
         given = fields(decode(body), "ExtenderPreemptionResult")
         return cls(_read_meta_victims(given.get("nodenametometavictims")))
 
@@ -209,7 +209,7 @@ class ExtenderBindingResult:
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderBindingResult:
-        """Raises WireError."""
+        """Return the result that a body encodes. Raises WireError."""
         return cls(string(fields(decode(body), "ExtenderBindingResult").get("error"), "Error"))
 
 
@@ -234,7 +234,7 @@ class Identity:
 
 
 def node_identity(node: Json, path: str) -> Identity:
-    """The identity of a node, read without decoding the rest. Raises WireError."""
+    """Return the identity of a node, read without decoding the rest. Raises WireError."""
     try:
         metadata = _IDENTIFIED.decode(node).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,7 @@
 """Authentication and authorization by the API server (TokenReview, SubjectAccessReview) of callers of the endpoints.
 
-A caller without a token is anonymous. Answers are remembered for 10 s, as in kube-scheduler; of a token only a hash is.
-Callers with a certificate aren't asked about: see `kschedfw_kubernetes.serve.client_certificates`.
+A caller without a token is anonymous. Answers are cached for 10 s, as in kube-scheduler, under a hash of the token.
+Callers with a certificate are authenticated in this process: see `kschedfw_kubernetes.serve.client_certificates`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Verdict:
 
 
 class Access:
-    """Authenticates and authorizes by asking the API server; decisions are cached. Thread-safe.
+    """Authentication and authorization by the API server, whose decisions are cached. Thread-safe.
 
-    `timer` gives seconds; answers grow old by it. The reviews may be those of two API servers, as kube-scheduler has
-    a kubeconfig for each.
+    `timer` gives the time in seconds, for the age of cached answers. The reviews may be those of two API servers,
+    as kube-scheduler has a kubeconfig for each.
     """
 
     def __init__(self, authentication: Review, authorization: Review, timer: Callable[[], float]) -> None:
@@ -69,7 +69,7 @@ class Access:
         self._verdict = _remembering(lambda *asked: asked, timer, self._review_access)
 
     def user(self, token: str | None) -> User | None:
-        """The user with this token; None where there is none, or the API server can't be asked."""
+        """Return the user with this token; None if there is none, or the API server can't be reached."""
         if token is None:
             return ANONYMOUS
         try:
@@ -79,7 +79,10 @@ class Access:
             return None
 
     def verdict(self, user: User, verb: str, path: str) -> Verdict:
-        """The API server's decision whether the user may do that. Raises the errors of the review."""
+        """Return the API server's decision on whether the user may use the verb on the path.
+
+        Raises the errors of the review.
+        """
         if _ALMIGHTY in user.groups:
             return Verdict(allowed=True)
         return self._verdict(user, verb, path)

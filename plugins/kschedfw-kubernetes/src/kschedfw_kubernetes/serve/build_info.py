@@ -1,4 +1,4 @@
-"""Which scheduler this is, and which of kube-scheduler's features it has."""
+"""The scheduler's version, and the features of kube-scheduler that it has."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ EMULATED: Final = REFERENCE
 
 
 def own_version() -> str:
-    """The version of the installed distribution, such as `0.1.0`."""
+    """Return the version of the installed distribution, such as `0.1.0`."""
     return version(NAME)
 
 
 def interpreter() -> str:
-    """The Python that runs this, such as `CPython 3.12.4`."""
+    """Return the Python implementation and version, such as `CPython 3.12.4`."""
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
 class BuildInfo(Collector):
     """`kubernetes_build_info` and `kubernetes_feature_enabled`, under the names and labels of component-base.
 
-    `git_version` is a semantic version of Kubernetes with kschedfw's own behind the plus: alerts on version skew read
-    the part before it, and would fire for ever if it said 0.1. There is no Go, and a wheel knows no commit or date:
-    these labels are empty. A feature counts as enabled if its behaviour is here.
+    `git_version` is a semantic version of Kubernetes with kschedfw's own behind the plus: alerts on version skew
+    read the part before it, and would fire for ever if it said 0.1. The labels for Go, the commit and the date are
+    empty: a wheel has none of them. A feature counts as enabled if kschedfw has its behaviour.
     """
 
     def __init__(self, gates: FeatureGates) -> None:
@@ -71,6 +71,6 @@ class BuildInfo(Collector):
 
 
 def _architecture() -> str:
-    """The machine, in Go's words."""
+    """Return the machine's architecture, in Go's words."""
     machine = platform.machine()
     return {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}.get(machine, machine)

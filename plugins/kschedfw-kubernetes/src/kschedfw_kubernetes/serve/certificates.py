@@ -27,7 +27,7 @@ _LEEWAY: Final = timedelta(hours=1)
 
 
 class CertificateError(KschedfwError, ValueError):
-    """A certificate or key that can't be used; says which and why."""
+    """A certificate or key can't be used; the text says which and why."""
 
 
 @attrs.frozen
@@ -85,7 +85,7 @@ class TlsSettings:
         """Read the values of `--tls-min-version` and `--tls-cipher-suites`; empty ones are the defaults.
 
         Raises:
-            CertificateError: a name isn't known; names the flag and those that are.
+            CertificateError: a name isn't known. The text has the flag and the known names.
         """
         if version and version not in _VERSIONS:
             raise CertificateError(f"--tls-min-version {version}: must be one of {', '.join(_VERSIONS)}")
@@ -97,7 +97,7 @@ class TlsSettings:
         return cls(_VERSIONS[version] if version else cls().minimum, ":".join(chosen))
 
     def apply(self, context: ssl.SSLContext) -> None:
-        """Have new connections of this context keep to the settings.
+        """Apply the settings to new connections of this context.
 
         Raises:
             CertificateError: the installed OpenSSL has none of the cipher suites.
@@ -119,7 +119,7 @@ class ServerCertificate:
     """A certificate and its key in files (PEM), and the TLS settings made of them.
 
     Raises:
-        CertificateError: they can't be read, or don't belong together.
+        CertificateError: the files can't be read, or don't belong together.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -129,12 +129,12 @@ class ServerCertificate:
         self._load(self.context)
 
     def refresh(self) -> bool:
-        """Load the files again if they have changed; new connections get the new certificate. Whether that was so.
+        """Load the files again if they have changed, for new connections. Return whether they have changed.
 
-        Files that are missing haven't changed: they are just being replaced, or were never to stay.
+        Missing files count as unchanged: they are being replaced, or were temporary ones.
 
         Raises:
-            CertificateError: the new ones can't be used; the old one stays in use.
+            CertificateError: the new files can't be used; the old certificate stays in use.
         """
         if not all(file.exists() for file in self._files) or (state := self._state()) == self._loaded:
             return False
@@ -164,13 +164,13 @@ class ServerCertificate:
 
 
 def self_signed(clock: Clock, names: Sequence[str], directory: Path | None = None) -> ServerCertificate:
-    """A certificate for these names and addresses, signed by itself and good for a year.
+    """Return a self-signed certificate for these names and addresses, valid for a year.
 
-    In a directory it is kept for the next time, as `kube-scheduler.crt` and `.key`; if they are there already, they are
-    used as they are.
+    With a directory it is written there as `kube-scheduler.crt` and `.key`; if these files exist, they are used
+    unchanged.
 
     Raises:
-        CertificateError: the files there can't be used.
+        CertificateError: the directory's files can't be used.
         OSError: the directory can't be written to.
     """
     if directory is None:

@@ -13,7 +13,7 @@ from kschedfw_kubernetes.cluster.claim_commits import RETRIED
 
 
 class ClaimMetrics(Collector):
-    """Tells what the cluster has counted; docs/metrics.md has the list."""
+    """A collector of the cluster's counts of claims; docs/metrics.md has the list."""
 
     def __init__(self, cluster: ClaimingCluster) -> None:
         self._cluster = cluster
@@ -45,7 +45,7 @@ class ClaimMetrics(Collector):
 
 
 def in_words(cluster: ClaimingCluster) -> Mapping[str, int]:
-    """The counts by name, such as `claims` and `conflicts_room`, without reasons that never occurred."""
+    """Return the counts by name, such as `claims` and `conflicts_room`, without reasons that never occurred."""
     figures = cluster.figures
     return {
         "claims": figures.claims,

@@ -1,8 +1,10 @@
-"""Callers who show a certificate: users whom a client CA has signed, and proxies who tell whom they speak for.
+"""Authentication by client certificates: of users signed by a client CA, and of proxies that name their user in
+headers.
 
 Both are as with kube-scheduler's delegated authentication. The authorities are those of the flags, or else those of
 the ConfigMap `extension-apiserver-authentication`, which the API server keeps in kube-system. During the handshake
-OpenSSL has checked chain, dates and purpose against both bundles together; which of them it was is decided here.
+OpenSSL has checked chain, dates and purpose against both bundles together; this module finds out which of them it
+was.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ Authority = tuple[x509.Certificate, ...]
 
 @attrs.frozen
 class FrontProxy:
-    """Whose requests may say for whom they are, and in which headers (kube-scheduler `--requestheader-…`).
+    """The proxies whose requests name their user, and the headers for it (kube-scheduler `--requestheader-…`).
 
-    Without `allowed_names` every certificate of the authority may. Headers are in lower case.
+    Without `allowed_names` every certificate of the authority is a proxy's. Headers are in lower case.
     """
 
     authority: Authority
@@ -56,7 +58,7 @@ class FrontProxy:
 
 @attrs.frozen
 class Authorities:
-    """Who signs the certificates of users, and of proxies."""
+    """The authorities that sign the certificates of users, and those of proxies."""
 
     clients: Authority = ()
     proxies: FrontProxy | None = None
@@ -66,15 +68,15 @@ class Authorities:
         return (*self.clients, *(() if self.proxies is None else self.proxies.authority))
 
     def in_der(self) -> bytes:
-        """All certificates, as `SSLContext.load_verify_locations` takes them."""
+        """Return all certificates, as `SSLContext.load_verify_locations` takes them."""
         return b"".join(each.public_bytes(Encoding.DER) for each in self.all)
 
 
 class ClientCertificates:
-    """Finds the user behind a certificate.
+    """A finder of the user of a certificate.
 
-    `given` are the authorities of the flags; `look_up` reads the ConfigMap's data. What the flags give isn't looked up;
-    without `look_up` nothing is.
+    `given` are the authorities of the flags. `look_up` reads the ConfigMap's data, for authorities that the flags
+    leave out.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class ClientCertificates:
         self._last_problem = ""
 
     def refresh(self) -> None:
-        """Look the authorities up again; takes as long as the API server does. Where that fails, those known stay."""
+        """Look the authorities up again, which waits for the API server. If that fails, the known ones stay."""
         if self._look_up is None:
             return
         try:
@@ -106,7 +108,10 @@ class ClientCertificates:
         )
 
     def user(self, certificate: bytes, headers: Sequence[Header]) -> User | None:
-        """The user whom a certificate (DER) and the headers of its request stand for; None where they don't say."""
+        """Return the user that a certificate (DER) and the headers of its request stand for.
+
+        None if they name none.
+        """
         shown, authorities = x509.load_der_x509_certificate(certificate), self.authorities
         name = _first(shown, NameOID.COMMON_NAME)
         proxies = authorities.proxies
@@ -126,10 +131,10 @@ class ClientCertificates:
 
 
 def read_bundle(flag: str, file: Path) -> Authority:
-    """The certificates of a file (PEM).
+    """Return the certificates of a file (PEM).
 
     Raises:
-        CertificateError: it can't be read, or has none; names the flag.
+        CertificateError: the file can't be read, or has no certificate. The text names the flag.
     """
     try:
         return tuple(x509.load_pem_x509_certificates(file.read_bytes()))
@@ -140,7 +145,10 @@ def read_bundle(flag: str, file: Path) -> Authority:
 
 
 def read_authorities(data: Mapping[str, str]) -> Authorities:
-    """The authorities of the ConfigMap's data; its lists are JSON. Raises ValueError where a value can't be read."""
+    """Return the authorities of the ConfigMap's data; its lists are JSON.
+
+    Raises ValueError if a value can't be read.
+    """
 
     def names(key: str) -> tuple[str, ...]:
         return tuple(map(str, json.loads(data.get(f"requestheader-{key}") or "[]")))

@@ -24,7 +24,7 @@ ROTATION_SECONDS: Final = (
 
 
 class RestClientMetrics(RequestMetrics, Collector):
-    """Records the requests of all clients that it is given to; register it where it is to be exposed."""
+    """A recorder of the requests of all clients that it is given to; register it with the registry that exposes it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -107,6 +107,6 @@ class RestClientMetrics(RequestMetrics, Collector):
         return children(metric)
 
     def _seconds_left(self) -> float:
-        """Seconds until the first of the certificates expires."""
+        """Return the seconds until the first of the certificates expires."""
         ends = [each.not_valid_after_utc.timestamp() for each in list(self._certificates.values())]
         return min(ends, default=math.inf) - self._clock.now()

@@ -19,10 +19,10 @@ _BINDER = ConfiguredPlugin("DefaultBinder", Origin.EXPLICIT)
 
 
 class DryRunCluster:
-    """Passes on what reads, and only logs what would write.
+    """A cluster that passes reads on, and only logs writes.
 
-    A pod that is bound here stays assumed: its node's room is taken, as if it were bound. Victims of a preemption stay,
-    so the pod that they should make room for keeps waiting.
+    A pod that would be bound stays assumed: it takes its node's room, as if it were bound. Victims of a preemption
+    aren't deleted, so the preemptor keeps waiting.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -59,11 +59,11 @@ class DryRunCluster:
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """Nothing: what is recorded is in the log anyway."""
+        """Do nothing: the log has what the event says."""
 
 
 def without_writes(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration without other writes: plugins after reserve, binding extenders, and leader election."""
+    """Return the configuration without other writes: plugins after reserve, binding extenders, and leader election."""
     profiles = tuple(
         attrs.evolve(
             profile,

@@ -54,7 +54,7 @@ _PARALLEL: Final = 8
 
 
 class Endpoints:
-    """Health for everybody, and contents for those whom the API server allows to `get` the path.
+    """The application: health for everybody, and contents for users whom the API server allows to `get` the path.
 
     `contents` and `pages` are made on threads, when they are asked for. Health is answered on the event loop: its
     checks must be fast. The paths of `always_allow` need no permission (kube-scheduler
@@ -115,7 +115,7 @@ class Endpoints:
         return self._content(scope, path, method)
 
     def _caller(self, scope: Scope) -> User | None:
-        """Who asks: a proxy's user, that of a certificate, or that of a token, as far as there are these."""
+        """Return the user that a proxy, a certificate or a token names; None if none does."""
         headers, certificate = scope["headers"], scope.get("state", {}).get(PEER)
         if certificate and (user := self._clients.user(certificate, headers)) is not None:
             return user
@@ -158,12 +158,12 @@ def _whoever_asks(make: Content) -> Page:
 
 
 def text(content: str) -> Response:
-    """A text as the answer."""
+    """Return an answer with a text."""
     return Response(200, content.encode(), PLAIN_TEXT)
 
 
 def as_json(content: object) -> Response:
-    """JSON as the answer."""
+    """Return an answer with JSON."""
     return Response(200, json.dumps(content, ensure_ascii=False).encode())
 
 

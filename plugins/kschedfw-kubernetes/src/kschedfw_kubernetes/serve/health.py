@@ -1,4 +1,4 @@
-"""Health checks, and how they are told over HTTP (Kubernetes `k8s.io/apiserver/pkg/server/healthz`)."""
+"""Health checks, and their answers over HTTP (Kubernetes `k8s.io/apiserver/pkg/server/healthz`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _unobserved(_check: str, _endpoint: str, _passed: bool) -> None:
 class Check:
     """A health check; `problem` returns the problem, or None.
 
-    `note` says what is worth knowing although it is in order; it is for authorised users, too.
+    `note` returns further information about a check that passes, for authorised users.
     """
 
     name: str
@@ -46,18 +46,18 @@ PING: Final = Check("ping", lambda: None)
 class HealthEndpoint:
     """The checks behind one path, such as `readyz`.
 
-    Whoever asks for all of them learns which failed, but not why: that needs no permission. The reason is logged, and
-    told by `respond_for_one`, which is for authorised users.
+    The answer about all checks needs no permission: it says which failed, but not why. The reason is logged, and
+    given by `respond_for_one`, which is for authorised users.
     """
 
     def __init__(self, name: str, checks: Sequence[Check] = (), observe: Observe = _unobserved) -> None:
-        """`observe` is called with the outcome of each check."""
+        """Make an endpoint. `observe` is called with the outcome of each check."""
         self.name = name
         self._observe = observe
         self.checks: Sequence[Check] = tuple(checks) or (PING,)
 
     def respond(self, *, verbose: bool = False, excluded: Collection[str] = ()) -> Response:
-        """200 and `ok` if all checks pass but the excluded ones, else 500 and which of them fail."""
+        """Return 200 and `ok` if all checks pass but the excluded ones, else 500 and the names of the failed ones."""
         lines, reasons = [], {}
         for check in self.checks:
             if check.name in excluded:
@@ -79,7 +79,7 @@ class HealthEndpoint:
         return _text(200, "\n".join([*lines, f"{self.name} check passed\n"]) if verbose else "ok")
 
     def respond_for_one(self, name: str) -> Response | None:
-        """200 and `ok` if the check passes, else 500 and why; None where there is no such check."""
+        """Return 200 and `ok` if the check passes, else 500 and the reason; None if there is no such check."""
         check = next((check for check in self.checks if check.name == name), None)
         if check is None:
             return None

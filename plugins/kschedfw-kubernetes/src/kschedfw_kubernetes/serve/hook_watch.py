@@ -42,7 +42,7 @@ class _Call:
 
 
 class HookWatch:
-    """Reports hooks that take longer than `timeout` seconds: while they run, with their stack. Thread-safe.
+    """A watch that reports hooks which run longer than `timeout` seconds, with their stack. Thread-safe.
 
     `guard` is for a registry. `check` looks at the hooks that run now; `start` calls it now and then on a thread. With
     `fail`, a hook of a scheduling cycle that returns too late raises a HookTimeoutError. Nothing ends it earlier: no
@@ -58,7 +58,7 @@ class HookWatch:
         self._ended = threading.Event()
 
     def guard(self, hook: str, plugin: str, function: Callable[..., object]) -> Callable[..., object]:
-        """The hook, watched."""
+        """Return the function, wrapped such that its calls are watched."""
         if hook in _WAITS_ANYWAY:
             return function
         fails = self._fail and hook not in _HAS_LASTING_EFFECTS
@@ -86,7 +86,7 @@ class HookWatch:
         return guarded
 
     def check(self) -> None:
-        """Report the calls that have taken too long by now, each once."""
+        """Report the calls that have exceeded the timeout, each once."""
         now = self._now()
         for thread, calls in tuple(self._running.items()):
             late = [call for call in tuple(calls) if now - call.started > self._timeout]
@@ -97,11 +97,11 @@ class HookWatch:
                     call.is_reported = True
 
     def start(self) -> None:
-        """Check from now on, until `close`."""
+        """Call `check` regularly on a thread, until `close`."""
         threading.Thread(target=self._work, name="kschedfw-hook-watch", daemon=True).start()
 
     def close(self) -> None:
-        """End the checks."""
+        """End the thread that calls `check`."""
         self._ended.set()
 
     def _work(self) -> None:

@@ -1,4 +1,4 @@
-"""How a running scheduler logs: klog's text or JSON, how much of it, and never a secret.
+"""The log of a running scheduler: klog's text or JSON, verbosity by module, and credentials replaced.
 
 Text has klog's header: `I1122 09:22:59.123456       1 binding_cycle.py:134] "Successfully bound pod to node" …`. JSON
 has the keys of Kubernetes' JSON format: `ts` (ms since the epoch), `caller`, `msg`, `v` or for errors `err`, and
@@ -56,7 +56,7 @@ _encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class LoggingFormat(StrEnum):
-    """What a line of the log looks like."""
+    """The format of the log's lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -64,7 +64,7 @@ class LoggingFormat(StrEnum):
 
 @attrs.frozen
 class ModuleVerbosity:
-    """How much the modules whose file matches `pattern` log (klog's `--vmodule`).
+    """A verbosity for the modules whose file matches `pattern` (klog's `--vmodule`).
 
     A pattern is for a file's name without `.py`, such as `leader_*`; one with a slash for the path in the package.
     """
@@ -77,7 +77,7 @@ class ModuleVerbosity:
         """Read `pattern=N,pattern=N`.
 
         Raises:
-            ValueError: a part isn't a pattern with a number; says which.
+            ValueError: a part isn't a pattern with a number. The text says which.
         """
         parsed = []
         for part in filter(None, text.split(",")):
@@ -88,7 +88,7 @@ class ModuleVerbosity:
         return tuple(parsed)
 
     def matches(self, module: PurePath) -> bool:
-        """Whether the pattern is for this file; its path begins with the package."""
+        """Return whether the pattern is for this file, whose path begins with the package."""
         path = module.with_suffix("")
         return fnmatchcase(str(path) if "/" in self.pattern else path.name, self.pattern)
 
@@ -101,8 +101,8 @@ def set_up_logging(
 ) -> None:
     """Send this process's log to standard error.
 
-    Warnings and errors are always told, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG). `modules`
-    have a verbosity of their own; the first that matches counts.
+    Warnings and errors are always logged, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG).
+    `modules` have a verbosity of their own; the first that matches counts.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if format is LoggingFormat.JSON else KlogFormatter())
@@ -123,7 +123,7 @@ def set_up_logging(
 
 
 def _modules() -> Iterator[PurePath]:
-    """The files of the packages, as paths that begin with the package."""
+    """Yield the files of the packages, as paths that begin with the package."""
     for package in _PACKAGES:
         for root in map(Path, package.__path__):
             # An __init__.py is left out: its logger would pass its level to the package.
@@ -131,13 +131,13 @@ def _modules() -> Iterator[PurePath]:
 
 
 def _level(logger: str, verbosity: int) -> int:
-    """What a logger shows at a verbosity."""
+    """Return the level of a logger at a verbosity."""
     silent = logging.INFO if logger in _ALWAYS_TOLD else logging.WARNING
     return min((level for level, needed in _VERBOSITY.items() if verbosity >= needed), default=silent)
 
 
 def without_secrets(text: str) -> str:
-    """The text with `…` in place of whatever looks like a credential."""
+    """Return the text with `…` in place of all that looks like a credential."""
     lowered = text.lower()
     if any(trace in lowered for trace in _TRACES):
         for pattern in _SECRETS:
@@ -146,7 +146,7 @@ def without_secrets(text: str) -> str:
 
 
 class KlogFormatter(logging.Formatter):
-    """One line per message, but for tracebacks."""
+    """A formatter with one line per message, except for tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created)  # noqa: DTZ006  # klog's is local time
@@ -158,7 +158,7 @@ class KlogFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per message."""
+    """A formatter with one JSON object per message."""
 
     def format(self, record: logging.LogRecord) -> str:
         path = PurePath(record.pathname)

@@ -1,4 +1,4 @@
-"""A scheduler's life as a process: it follows the cluster, becomes the leader, schedules, and ends as it is told to."""
+"""A scheduler as a process: it follows the cluster, becomes the leader, schedules, and ends after a signal."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _AT_ONCE: Final = 1e-3
 
 @attrs.frozen(kw_only=True)
 class ServingOptions:
-    """How the process shows itself. Port 0: not at all. `loop_seconds` see `Report`."""
+    """The settings of the endpoints. With port 0 there are none. For `loop_seconds` see `Report`."""
 
     bind_address: str = "0.0.0.0"
     secure_port: int = 10259
@@ -89,16 +89,16 @@ class ServingOptions:
 
 @attrs.frozen
 class _Ending:
-    """Why the process ends, and its exit code. At once: nothing is waited for, since nothing may be written."""
+    """The exit code of the process. With `at_once` it ends without waiting, since it may write nothing any more."""
 
     code: int
     at_once: bool = False
 
 
 class SchedulerProcess:
-    """Schedules the cluster behind `client` from `run` until a signal, or until the lease is lost.
+    """A process that schedules the cluster of `client`, from `run` until a signal, or until the lease is lost.
 
-    `client` must be used by nobody else: its writes stop where this process isn't the leader. `access` and `callers`
+    `client` mustn't be used by others: its writes stop while this process isn't the leader. `access` and `callers`
     decide about the endpoints, with clients of their own. `requests` are the metrics of all these clients.
 
     Raises:
@@ -182,10 +182,10 @@ class SchedulerProcess:
             )
 
     def run(self) -> int:
-        """Schedule, and give the exit code: 0 after a signal, 1 where the lease was lost or scheduling broke off.
+        """Schedule. Return the exit code: 0 after a signal, 1 if the lease was lost or scheduling broke off.
 
         Must be called on the main thread, which gets the signals. A second signal ends the process at once. When it
-        returns, some threads may still be at work: end the process without waiting for them.
+        returns, some threads may still run: end the process without waiting for them.
         """
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
@@ -256,7 +256,7 @@ class SchedulerProcess:
             _log.info("the caches are synced")
 
     def _is_synced(self) -> bool:
-        """Wait for a moment. Return whether everything is listed."""
+        """Wait for a short time. Return whether everything is listed."""
         return self._stopping or self._cluster.wait_for_sync(_SYNC_POLL)
 
     def _lead(self) -> None:
@@ -305,10 +305,10 @@ class SchedulerProcess:
         )
 
     def _end_at(self, moment: float) -> None:
-        """Have the kernel end this process at that moment of the monotonic clock, when another may lead.
+        """Have the kernel end this process at that time of the monotonic clock, when another process may lead.
 
-        The fence in front of writes can't keep this process from being stopped between the check and the write, and
-        from being continued after its lease. A signal that came due meanwhile ends it before it gets to the write.
+        The fence can't prevent that this process is suspended between the check and the write, and continued after
+        its lease. The signal, then due, ends it before the write.
         """
         signal.setitimer(signal.ITIMER_REAL, max(moment - self._clock.monotonic(), _AT_ONCE))
 

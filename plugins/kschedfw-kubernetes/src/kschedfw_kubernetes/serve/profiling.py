@@ -7,7 +7,7 @@
 | `/debug/pprof/goroutine` | the stack of each thread at this moment |
 | `/debug/pprof/cmdline` | the command line; its words end with NUL |
 
-Samples, not cProfile: that slows each call down and follows the thread alone that began it, up to Python 3.11.
+They are samples: cProfile slows down each call, and up to Python 3.11 covers only the thread that began it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ROOT: Final = "/debug/pprof/"
 
 
 class Profiling:
-    """Makes profiles, one at a time. They end early when `stopping` says so."""
+    """A maker of profiles, one at a time. They end early when `stopping` is set."""
 
     def __init__(self, clock: Clock, stopping: Callable[[], bool]) -> None:
         self._clock, self._stopping = clock, stopping
         self._busy = threading.Lock()
 
     def pages(self) -> Mapping[str, Callable[[Asked], Response]]:
-        """What is behind each path."""
+        """Return the pages by path."""
         pages = {
             "profile": (self._profile, "folded stacks of all threads, sampled for ?seconds=30"),
             "goroutine": (_threads, "the stack of each thread"),
@@ -82,7 +82,7 @@ class Profiling:
 
 
 def _frames() -> Iterator[tuple[int, FrameType]]:
-    """Each thread's number and innermost frame."""
+    """Yield each thread's number and innermost frame."""
     yield from sys._current_frames().items()
 
 
@@ -91,7 +91,7 @@ def _names() -> Mapping[int, str]:
 
 
 def _folded(thread: str, innermost: FrameType) -> str:
-    """The thread and its functions from the outermost on, as `thread;module.function;module.function`."""
+    """Return the thread and its functions from the outermost on, as `thread;module.function;module.function`."""
     functions = []
     frame: FrameType | None = innermost
     while frame is not None:

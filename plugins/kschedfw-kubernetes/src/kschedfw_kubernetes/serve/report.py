@@ -31,13 +31,14 @@ _CALLS_OF_AN_EXTENDER: Final = 3
 
 
 class Report:
-    """Looks at cluster, scheduler and leader election from outside. Its checks are fast; the contents take a while.
+    """The health and the contents of endpoints, read from cluster, scheduler and leader election. Checks are fast;
+    contents take a while.
 
-    `flags` are the command line's, as `/flagz` shows them; with `profiling` there are profiles under `/debug/pprof`.
+    `flags` are the command line's, as `/flagz` shows them; with `profiling`, `/debug/pprof` has profiles.
     `disabled` are the names of metrics that aren't exposed, which `metrics` leaves out by itself.
 
-    `loop_seconds` are the seconds after which a scheduling loop that hasn't come round is held to hang; by default 20
-    and what the extenders' timeouts come to in one attempt. `claiming` is there where several schedulers are active.
+    `loop_seconds` are the seconds of one attempt after which the scheduling loop counts as hanging; by default 20
+    and the sum of the extenders' timeouts in one attempt. `claiming` is given if several schedulers are active.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class Report:
     # --- contents ---
 
     def contents(self) -> Mapping[str, Content]:
-        """Endpoint contents by path."""
+        """Return the contents of endpoints by path."""
         return {
             "/metrics": lambda: Response(200, self._metrics.exposition(), CONTENT_TYPE),
             "/metrics/resources": self._resources,
@@ -158,7 +159,7 @@ class Report:
         }
 
     def pages(self) -> Mapping[str, Page]:
-        """Endpoints by path whose response depends on the request."""
+        """Return the endpoints by path whose response depends on the request."""
         pages: dict[str, Page] = {
             "/flagz": lambda asked: flagz(asked, self._flags),
             **({} if self._profiling is None else self._profiling.pages()),
@@ -203,7 +204,7 @@ class Report:
 
 
 class _Unreadable(Collector):
-    """Counts objects that the API server has and that can't be read, and so don't count in decisions."""
+    """A count of the objects of the API server that can't be read, and so don't count in decisions."""
 
     def __init__(self, cluster: KubernetesCluster) -> None:
         self._cluster = cluster
@@ -223,7 +224,7 @@ class HealthMetrics:
     """The outcomes of health checks, for `/metrics/slis` (component-base `metrics/prometheus/slis`)."""
 
     def __init__(self, started: float, disabled: Collection[str] = ()) -> None:
-        """`started` is in seconds since the epoch."""
+        """Make empty metrics. `started` is in seconds since the epoch."""
         self._registry = Registry(disabled)
         self._last = Gauge(
             "kubernetes_healthcheck",
@@ -249,5 +250,5 @@ class HealthMetrics:
         self._outcomes.labels(check, endpoint, "success" if passed else "error").inc()
 
     def exposition(self) -> bytes:
-        """Both in Prometheus' text format."""
+        """Return both metrics in Prometheus' text format."""
         return generate_latest(self._registry)

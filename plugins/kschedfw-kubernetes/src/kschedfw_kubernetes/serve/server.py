@@ -1,4 +1,4 @@
-"""The endpoints over HTTPS, on a thread of their own."""
+"""A server of the endpoints over HTTPS, on a separate thread."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _LOOK_AT_CERTIFICATE: Final = 30
 
 
 class EndpointServer:
-    """Serves the endpoints from `start` until `close`.
+    """A server of the endpoints, from `start` until `close`.
 
-    Clients may show a certificate that the authorities of `clients` have signed; with another one the handshake fails,
-    since Python's TLS checks whatever it asks for.
+    Clients may show a certificate that the authorities of `clients` have signed. With another certificate the
+    handshake fails, since Python's TLS verifies each certificate that it requests.
 
     Raises:
-        CertificateError: the settings of TLS can't be kept.
+        CertificateError: OpenSSL doesn't support the settings of TLS.
         ListenError: the address is taken, or isn't one of this machine's.
     """
 
@@ -59,7 +59,7 @@ class EndpointServer:
         return int(self._listening.getsockname()[1])
 
     def start(self, endpoints: Endpoints) -> None:
-        """Begin to answer; returns when that is so."""
+        """Begin to answer. Return when clients can connect."""
         settings = configured(endpoints)
         settings.lifespan = "off"
         settings.callback_notify = self._look_at_certificates
@@ -76,7 +76,7 @@ class EndpointServer:
         _log.info(Structured("Serving securely", address=self._listening.getsockname()[0], port=self.port))
 
     def close(self) -> None:
-        """End, within some seconds, whatever clients do."""
+        """Stop serving within some seconds, even if clients keep connections open."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join(GRACE_SECONDS + LAST_SECONDS)
@@ -93,7 +93,8 @@ class EndpointServer:
     def _trust(self, clients: ClientCertificates) -> None:
         """Ask new connections for a certificate of these authorities, if there are any.
 
-        Former ones stay trusted by this context, which can't forget; whom they have signed is refused afterwards.
+        Former authorities stay trusted, since a context can't drop any; their certificates are refused after the
+        handshake.
         """
         context, authorities = self._certificate.context, clients.authorities
         if authorities.all:
@@ -112,7 +113,7 @@ class EndpointServer:
 
 
 def _telling_peer(protocol: type[Any]) -> type[Any]:
-    """uvicorn's protocol, which puts the certificate that the client has shown into the state of its requests."""
+    """Return uvicorn's protocol, extended such that requests have the client's certificate in their state."""
 
     class TellingPeer(protocol):  # type: ignore[misc]  # which one is known only now
         app_state: dict[str, Any]

@@ -1,4 +1,4 @@
-"""How a scheduler process shares a cluster with others that schedule at the same time."""
+"""The settings of a scheduler process that shares a cluster with others that schedule at the same time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kschedfw_kubernetes.cluster import ClaimBook, ClaimingCluster, Client, Kube
 
 
 class ShareError(KschedfwError, ValueError):
-    """A share isn't valid."""
+    """The text of a share is invalid."""
 
 
 @attrs.frozen
 class Share:
-    """Which of the pods of its scheduler names a scheduler takes: those whose hash is its `part` of so many `parts`.
+    """The pods that a scheduler takes, of those with its scheduler names: all whose hash, modulo `parts`, is `part`.
 
-    Parts begin with 0. The share 0 of 1 is all of them: then whoever comes first has a pod.
+    Parts begin with 0. The share 0 of 1 is all of them: then each pod goes to the first scheduler that claims it.
     """
 
     part: int = 0
@@ -28,7 +28,7 @@ class Share:
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """The share in a text such as `0/3`. Raises ShareError."""
+        """Return the share in a text such as `0/3`. Raises ShareError."""
         part, _, parts = text.partition("/")
         if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
             raise ShareError(
@@ -37,13 +37,13 @@ class Share:
         return cls(int(part), int(parts))
 
     def has(self, pod: Pod) -> bool:
-        """Whether the pod is one of the share. The hash is of its uid, and the same everywhere."""
+        """Return whether the pod belongs to the share. The hash is of its uid, and the same in all processes."""
         return self.parts == 1 or crc32(pod.uid.encode()) % self.parts == self.part
 
 
 @attrs.frozen
 class Sharing:
-    """Where the claims are kept, and which pods are this scheduler's."""
+    """The place where claims are kept, and the share of pods that this scheduler takes."""
 
     namespace: str = "kube-system"
     share: Share = Share()
@@ -51,7 +51,7 @@ class Sharing:
     def claiming(
         self, cluster: KubernetesCluster, client: Client, holder: str, profiles: Iterable[Profile]
     ) -> ClaimingCluster:
-        """The cluster for a scheduler of this name, which must be nobody else's, nor that of one before.
+        """Return the cluster for a scheduler of this name. No other scheduler may have, or have had, the name.
 
         Raises:
             PluginError, ProfileError: a profile can't run.

@@ -1,6 +1,6 @@
-"""Logs the time that each step of a slow attempt took, as kube-scheduler up to v1.21 traced its `Schedule`.
+"""A log of the time of each step of slow attempts, as kube-scheduler up to v1.21 traced its `Schedule`.
 
-An attempt's search for a node is cut into steps: what the extension points took, and what lay between them.
+An attempt's search for a node is cut into steps: the extension points, and the time between them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LAST_STEP: Final = "Choosing the node"
 
 
 class TracingMetrics(PrometheusMetrics):
-    """Metrics that also tell the log of slow attempts. Give it `following` the scheduler's algorithm.
+    """Metrics that also log slow attempts. Give it `following` the scheduler's algorithm.
 
     Raises:
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
@@ -46,11 +46,11 @@ class TracingMetrics(PrometheusMetrics):
         self._steps: list[tuple[str, float]] = []
 
     def following(self, algorithm: Algorithm) -> Algorithm:
-        """The algorithm wrapped such that each search is attributed to its pod."""
+        """Return the algorithm, wrapped such that each search is attributed to its pod."""
         return _Followed(algorithm, self)
 
     def begin(self, pod: Pod) -> None:
-        """The search for a node begins, on the thread of the scheduling cycles."""
+        """Note that the search for a node begins, on the thread of the scheduling cycles."""
         self._pod = pod
         self._started = self._until = self._clock.monotonic()
         self._steps.clear()

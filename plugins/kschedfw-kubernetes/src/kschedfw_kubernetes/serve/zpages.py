@@ -42,7 +42,8 @@ class _Chosen:
 
 @attrs.frozen
 class Status:
-    """What `/statusz` tells. `started` and `now` are seconds since the epoch; `notes` are further lines of its text."""
+    """The contents of `/statusz`. `started` and `now` are seconds since the epoch; `notes` are further lines of its
+    text."""
 
     started: float
     now: float
@@ -51,12 +52,12 @@ class Status:
 
     @property
     def uptime(self) -> int:
-        """Whole seconds since the start."""
+        """Return the whole seconds since the start."""
         return max(0, int(self.now - self.started))
 
 
 def statusz(asked: Asked, status: Status) -> Response:
-    """The answer to a request for `/statusz`."""
+    """Return the answer to a request for `/statusz`."""
 
     def fields() -> Mapping[str, Any]:
         return {
@@ -72,7 +73,7 @@ def statusz(asked: Asked, status: Status) -> Response:
 
 
 def flagz(asked: Asked, flags: Mapping[str, str]) -> Response:
-    """The answer to a request for `/flagz`; `flags` have no `--`."""
+    """Return the answer to a request for `/flagz`; `flags` have no `--`."""
 
     def text() -> str:
         return "".join(f"{name}={value}\n" for name, value in sorted(flags.items()))
@@ -98,7 +99,7 @@ def _status_text(status: Status) -> str:
 
 
 def _folders(paths: Iterable[str]) -> Iterator[str]:
-    """The first part of each path, sorted: `/metrics` also stands for what is below."""
+    """Yield the first part of each path, sorted: `/metrics` also stands for the paths below it."""
     yield from sorted({f"/{path.split('/')[1]}" for path in paths})
 
 
@@ -129,7 +130,7 @@ def _answer(
 
 
 def _negotiated(accept: str, kind: str) -> _Chosen | None:
-    """The best acceptable media type by the Accept header; None if none is acceptable."""
+    """Return the best acceptable media type by the Accept header; None if none is acceptable."""
     clauses = sorted(_clauses(accept), key=lambda clause: -clause[0])
     for _, media_type, parameters in clauses:
         target = {name: parameters[name] for name in ("g", "v", "as") if name in parameters}
@@ -146,7 +147,7 @@ def _negotiated(accept: str, kind: str) -> _Chosen | None:
 
 
 def _clauses(accept: str) -> Iterator[tuple[float, str, Mapping[str, str]]]:
-    """Quality, media type and parameters of each clause."""
+    """Yield quality, media type and parameters of each clause."""
     for clause in accept.split(","):
         media_type, *given = (part.strip() for part in clause.split(";"))
         parameters = dict(_parameter(each) for each in given)

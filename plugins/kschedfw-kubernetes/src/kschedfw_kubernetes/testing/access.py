@@ -38,7 +38,7 @@ _REVIEWS_OF_ONESELF: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
 
 @attrs.frozen
 class User:
-    """Who sends a request."""
+    """The user that sends a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 class Attributes:
     """The attributes of a request for authorization.
 
-    `resource` may have a subresource, `pods/binding`; without it, `path` counts.
+    `resource` may have a subresource, `pods/binding`; if it is empty, `path` counts.
     """
 
     verb: str
@@ -70,9 +70,9 @@ class Attributes:
 
 
 class Access:
-    """Knows users by their tokens, and allows them what the roles that are bound to them allow.
+    """The users by their tokens, and what the roles bound to them allow.
 
-    As long as no user has been added, everybody is the administrator.
+    As long as no user has been added, every request is the administrator's.
     """
 
     def __init__(self, store: Store) -> None:
@@ -87,7 +87,7 @@ class Access:
         return self._users.get(token)
 
     def authenticate(self, headers: Mapping[str, str]) -> User:
-        """The user of a token. Raises StatusError for an unknown token."""
+        """Return the user of the request's token. Raises StatusError for an unknown token."""
         if not self._users:
             return ADMIN
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -99,7 +99,7 @@ class Access:
         return user
 
     def authorize(self, user: User, request: Request) -> None:
-        """Raises StatusError where the user may not do that."""
+        """Raise StatusError if the user isn't allowed to make the request."""
         wanted = attributes_of(request)
         if not self.allows(user, wanted):
             raise refused(user, request, wanted)
@@ -179,7 +179,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def refused(user: User, request: Request, wanted: Attributes) -> status.StatusError:
-    """The message of a Forbidden status for the request."""
+    """Return the refusal of a request, with Kubernetes' message."""
     if not wanted.resource:
         message = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
         return status.StatusError(403, "Forbidden", message)

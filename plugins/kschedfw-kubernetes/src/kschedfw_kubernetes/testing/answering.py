@@ -1,4 +1,4 @@
-"""Answers a request: finds out what is to be done with which objects, and how the client wants to see them."""
+"""The answers to requests for objects, in the form that the client accepts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _GROUPS_SHOWN_WHEN_GONE: Final = ("resource.k8s.io", "storage.k8s.io")
 
 
 class Answering:
-    """Does what requests that are allowed ask for. Every method raises StatusError for what is refused."""
+    """The handler of requests that are allowed. Every method raises StatusError to refuse a request."""
 
     def __init__(self, store: Store, access: Access, clock: Clock, random: Random) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Answering:
         return answer(request)
 
     def _check_allocation(self, user: User, request: Request) -> None:
-        """Check the right to allocate devices, which v1.36 requires beside that to the claim's status."""
+        """Check the right to allocate devices, which v1.36 requires in addition to the right to the claim's status."""
         body = request.json()
         wanted = (body.get("status") or {}) if isinstance(body, dict) else {}
         stored = self._store.get(request.resource, request.namespace, request.name)

@@ -27,7 +27,7 @@ _MOST_BYTES: Final = 3 << 20
 
 @attrs.define
 class _Exchange:
-    """What is known of a request, for the audit log."""
+    """The data of a request for the audit log."""
 
     method: str
     path: str
@@ -36,10 +36,10 @@ class _Exchange:
 
 
 class ApiApp:
-    """Serves the objects of a store as a kube-apiserver would, as an ASGI 3 application on asyncio's event loop.
+    """An ASGI 3 application that serves the objects of a store like a kube-apiserver, on asyncio's event loop.
 
-    All requests are worked on in the thread of the event loop. `bookmark_seconds` is how often a watch that wants
-    bookmarks gets one.
+    All requests are handled in the thread of the event loop. A watch that wants bookmarks gets one every
+    `bookmark_seconds`.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ApiApp:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The body of a request; None where the client has gone. Raises StatusError where it is too long."""
+    """Return the body of a request; None if the client has disconnected. Raises StatusError if it is too long."""
     parts: list[bytes] = []
     size = 0
     while True:

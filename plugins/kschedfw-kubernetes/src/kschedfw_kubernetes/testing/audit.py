@@ -14,7 +14,7 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 class AuditEvent:
     """A request. `time` is in seconds since the epoch, `code` the HTTP status that it was answered with.
 
-    `resource` is as in RBAC's rules: `pods`, `pods/binding`, `leases`; for what is no object it is the path.
+    `resource` is as in RBAC's rules: `pods`, `pods/binding`, `leases`; for other requests it is the path.
     """
 
     time: float
@@ -31,7 +31,7 @@ class AuditEvent:
 
 
 class AuditLog:
-    """The requests in the order of their answers; a watch is answered when it begins."""
+    """The requests in the order of their answers. Watches are logged when they begin."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class AuditLog:
             return tuple(self._events)
 
     def writes(self, resource: str = "") -> Sequence[AuditEvent]:
-        """The writes that succeeded: all of them, or those of a resource."""
+        """Return the writes that succeeded: all of them, or those of a resource."""
         return [
             each
             for each in self.events

@@ -1,4 +1,4 @@
-"""Applies a change of an object to its manifest, which has more fields than the object."""
+"""The change of a manifest that follows from a change of its object, which has fewer fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def carried(manifest: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with the differences between two states of its object; fields unknown to the object's class stay.
+    """Return the manifest with the differences between two states of its object. Fields unknown to its class stay.
 
     Items of lists that have kept their length are compared by their position; other lists that differ are the new ones.
     """

@@ -1,4 +1,4 @@
-"""What the API server fills in where a manifest says nothing, as far as clients look at it."""
+"""The defaults that the API server fills in, as far as clients look at them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _EVENT: Final[Mapping[str, Any]] = {
 
 
 def as_new(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a new object, with the defaults of its kind and the status that it begins with."""
+    """Return the manifest of a new object, with the defaults of its kind and its first status."""
     filled = with_defaults(resource, manifest)
     if resource.custom or resource.kind in WITH_GENERATION:
         filled["metadata"] = {**filled["metadata"], "generation": 1}
@@ -79,7 +79,7 @@ def as_new(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with the defaults of its kind, but for its status."""
+    """Return the manifest with the defaults of its kind, except in its status."""
     filled = dict(manifest)
     match resource.kind:
         case "Pod":
@@ -124,7 +124,7 @@ def _pull_policy(image: object) -> str:
 
 
 def _qos_class(spec: Mapping[str, Any]) -> str:
-    """BestEffort without any amount of CPU or memory, Guaranteed where all have a limit that is the request."""
+    """Return BestEffort without any amount of CPU or memory, Guaranteed if all have a limit equal to the request."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     guaranteed, asked = True, False
     for container in containers:

@@ -30,7 +30,7 @@ VERSION: Final = {
 
 
 def discover(catalogue: Catalogue, request: Request) -> Response:
-    """The answer to a request for no object. Raises StatusError where there is nothing."""
+    """Return the answer to a request for no object. Raises StatusError if the path is unknown."""
     aggregated = "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
     match [part for part in request.target.path.split("/") if part]:
         case ["healthz" | "livez" | "readyz", *_]:
@@ -80,7 +80,7 @@ def _verbs(resource: Resource) -> list[str]:
 
 
 def _part_kind(resource: Resource, part: str) -> tuple[str, str, str, list[str]]:
-    """Group, version, kind and verbs of what is at a subresource."""
+    """Return group, version, kind and verbs of the object at a subresource."""
     match part:
         case "binding":
             return "", "v1", "Binding", ["create"]

@@ -17,7 +17,7 @@ _SEVERAL: Final = (
 
 
 def spend_budget(store: Store, pod: Stored) -> tuple[Stored, dict[str, Any]] | None:
-    """The pod's budget, and what it is after this disruption; None where the pod needs none.
+    """Return the pod's budget, and its manifest after this disruption; None if the pod has no budget to respect.
 
     Raises:
         StatusError: the budget allows no disruption, or there are several budgets.
@@ -61,7 +61,7 @@ def _refused(why: str, retry_after: int = 0) -> status.StatusError:
 
 
 def marked_as_evicted(store: Store, pod: Stored) -> dict[str, Any]:
-    """The pod with the condition that tells why it goes."""
+    """Return the pod with the condition that says why it is deleted."""
     pod_status = pod.manifest["status"]
     condition = {
         "type": "DisruptionTarget",

@@ -24,7 +24,7 @@ _POLL: Final = 0.005  # s
 
 @attrs.define
 class Faults:
-    """What happens to requests; nothing as long as nothing is set. Changes count from the next request on.
+    """The faults that happen to requests; none by default. Changes apply from the next request on.
 
     The shares are of all requests that `only` picks, from 0 (none) to 1 (each); they are drawn one by one, with `seed`.
     """
@@ -77,7 +77,7 @@ class Faults:
 
 
 class FaultyApp:
-    """An ASGI application in front of another one, to which `faults` happen."""
+    """An ASGI application in front of another one, which injects `faults`."""
 
     def __init__(self, app: Application, faults: Faults) -> None:
         self._app = app
@@ -177,7 +177,7 @@ def _abort(scope: Scope) -> None:
 
 
 async def _whole(receive: Receive) -> list[Message]:
-    """All messages of a request's body."""
+    """Return all messages of a request's body."""
     messages = [await receive()]
     while messages[-1]["type"] == "http.request" and messages[-1].get("more_body"):
         messages.append(await receive())

@@ -1,4 +1,4 @@
-"""Lists, whole or page by page, each of one moment."""
+"""Lists, whole or page by page, each with the objects of one version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOO_OLD: Final = (
 
 @attrs.frozen
 class Page:
-    """Some objects of a list, and how it goes on."""
+    """Some objects of a list, and the token of the next page."""
 
     version: int
     items: Sequence[Stored]
@@ -52,10 +52,10 @@ class Page:
 
 
 def page_of(store: Store, request: Request) -> Page:
-    """The page that a list request wants.
+    """Return the page that a list request asks for.
 
     Raises:
-        StatusError: the request is malformed, or asks for a moment that is yet to come or forgotten already.
+        StatusError: the request is malformed, or asks for a version that is newer than all or no longer kept.
     """
     resource = request.resource.kept_as or request.resource
     limit, token = request.number("limit"), request.query.get("continue", "")
@@ -83,7 +83,7 @@ def page_of(store: Store, request: Request) -> Page:
 
 
 def _wanted(store: Store, request: Request, resource: Resource) -> tuple[int, Sequence[Stored]]:
-    """The version that the request asks for, and the objects that there are in it."""
+    """Return the version that the request asks for, and the objects in it."""
     wanted, match = request.number("resourceVersion"), request.query.get("resourceVersionMatch", "")
     if match and not request.query.get("resourceVersion"):
         why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -100,7 +100,7 @@ def _wanted(store: Store, request: Request, resource: Resource) -> tuple[int, Se
 
 
 def list_json(resource: Resource, page: Page) -> bytes:
-    """The list object of a page."""
+    """Return the list object of a page."""
     if resource.kept_as is not None:
         items = [msgspec.json.encode(as_shown(each.manifest)) for each in page.items]
     else:

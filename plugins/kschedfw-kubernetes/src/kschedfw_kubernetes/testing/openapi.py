@@ -1,4 +1,4 @@
-"""As much of OpenAPI v3 as kubectl looks at before it writes: which parameters an operation on a kind takes."""
+"""The part of OpenAPI v3 that kubectl reads before it writes: the parameters of an operation on a kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARAMETERS: Final = [
 
 
 def openapi_index(catalogue: Catalogue) -> dict[str, Any]:
-    """Where the documents of all group versions are."""
+    """Return the index of the documents of all group versions."""
     paths = {"api/v1" if not each.group else f"apis/{each.api_version}" for each in catalogue}
     return {
         "paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={path}"} for path in sorted(paths)}
@@ -22,7 +22,7 @@ def openapi_index(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def group_document(resources: Iterable[Resource]) -> dict[str, Any]:
-    """The document of the group version with these resources."""
+    """Return the document of the group version with these resources."""
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},

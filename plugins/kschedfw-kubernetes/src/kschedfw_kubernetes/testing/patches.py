@@ -18,7 +18,7 @@ _MOST_OPERATIONS: Final = 10_000
 
 
 def patched(resource: Resource, manifest: Mapping[str, Any], patch: Any, content_type: str) -> dict[str, Any]:
-    """The manifest with the patch, which isn't changed. Raises StatusError."""
+    """Return a copy of the manifest with the patch applied. Raises StatusError."""
     kinds = {JSON_PATCH, MERGE_PATCH} if resource.custom else {JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH}
     if content_type not in kinds:
         raise unsupported_media_type()
@@ -45,7 +45,7 @@ def merge_patch(manifest: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[s
 
 
 def json_patch(manifest: Mapping[str, Any], operations: Any) -> dict[str, Any]:
-    """Raises StatusError where an operation is malformed, its place is missing, or a test fails."""
+    """Apply the operations. Raises StatusError if one is malformed, its path is missing, or a test fails."""
     if not isinstance(operations, list) or len(operations) > _MOST_OPERATIONS:
         raise bad_request(f"a JSON patch is a list of at most {_MOST_OPERATIONS:,} operations")
     result: Any = copy.deepcopy(dict(manifest))

@@ -1,4 +1,4 @@
-"""What the API server does with pods alone: admission, what may change, binding and eviction."""
+"""The API server's rules for pods only: admission, permitted changes, binding and eviction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULT_TOLERATIONS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.
 
 
 def admitted_pod(store: Store, pod: Manifest) -> dict[str, Any]:
-    """A new pod with its priority and the tolerations that every pod gets. Raises StatusError."""
+    """Return a new pod with its priority and the tolerations that every pod gets. Raises StatusError."""
     spec, name = dict(pod["spec"]), pod["metadata"]["name"]
     if class_name := spec.get("priorityClassName"):
         found = store.get(PRIORITY_CLASSES, "", str(class_name))
@@ -80,14 +80,14 @@ def _tolerations(given: list[Any]) -> list[Any]:
 
 
 def check_pod_update(old: Manifest, new: Manifest) -> None:
-    """Raises StatusError where more of the spec changes than may."""
+    """Raise StatusError if more of the spec changes than may."""
     before, after = _fixed(old.get("spec") or {}), _fixed(new.get("spec") or {})
     if before != after:
         raise status.invalid(PODS, old["metadata"]["name"], [("spec", _ONLY_THESE)])
 
 
 def _fixed(spec: Manifest) -> dict[str, Any]:
-    """The immutable part of the pod's spec."""
+    """Return the immutable part of the pod's spec."""
     fixed = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
     for containers in ("containers", "initContainers"):
         if isinstance(fixed.get(containers), list):
@@ -101,7 +101,7 @@ def _fixed(spec: Manifest) -> dict[str, Any]:
 
 
 def bound(store: Store, pod: Stored, binding: Manifest) -> dict[str, Any]:
-    """The pod as the Binding makes it. Raises StatusError where it can't be bound."""
+    """Return the pod bound as the Binding says. Raises StatusError if it can't be bound."""
     manifest, name = pod.manifest, pod.manifest["metadata"]["name"]
     target = binding.get("target")
     target = target if isinstance(target, dict) else {}
@@ -150,7 +150,7 @@ def bound(store: Store, pod: Stored, binding: Manifest) -> dict[str, Any]:
 
 
 def with_condition(conditions: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """The conditions with this one in the place of the one of its type."""
+    """Return the conditions, with this one in place of the one of its type."""
     if any(old.get("type") == new["type"] for old in conditions):
         return [new if old.get("type") == new["type"] else old for old in conditions]
     return [*conditions, new]

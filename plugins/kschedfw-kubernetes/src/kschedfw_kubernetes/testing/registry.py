@@ -1,4 +1,4 @@
-"""Creating, changing and deleting objects by the API server's rules."""
+"""The creation, change and deletion of objects by the API server's rules."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CONDITIONAL: Final = frozenset(
 
 
 class Registry:
-    """Writes objects to the store. Every method raises StatusError for what the API server would refuse."""
+    """The writer of objects to the store. Every method raises StatusError if the API server would refuse."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self._store = store
@@ -137,7 +137,7 @@ class Registry:
         return self.change(request, change)
 
     def change(self, request: Request, change: Callable[[Stored], Manifest]) -> Stored:
-        """Put what `change` makes of an object in its place, as far as the request may change it."""
+        """Replace the object by what `change` makes of it, in the part that the request may change."""
         while True:
             old = self.get(request.resource, request.namespace, request.name)
             new = self._allowed(request, old, dict(change(old)))
@@ -147,7 +147,7 @@ class Registry:
                 continue  # somebody in this process was faster; the client hasn't asked for that version
 
     def replace(self, old: Stored, new: Manifest, *, dry_run: bool = False) -> Stored:
-        """Replace the object. Raises OutdatedError, too."""
+        """Replace the object. Raises OutdatedError if it has changed since."""
         if new == old.manifest:
             return old
         if dry_run:
@@ -211,7 +211,7 @@ class Registry:
                 raise status.not_found(request.resource, request.name) from None
 
     def evict(self, pod: Stored, marked: Manifest, options: Manifest) -> None:
-        """Delete a pod, of which it is told before why. Raises OutdatedError, too."""
+        """Delete a pod after marking it with the reason. Raises OutdatedError if it has changed since."""
         self._check_preconditions(pod.resource, pod, options.get("preconditions") or {})
         self._delete(self.replace(pod, marked), options.get("gracePeriodSeconds"))
 
@@ -284,7 +284,7 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 def _checked(resource: Resource, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest without its kind, which has to be the resource's."""
+    """Return the manifest without its kind and apiVersion, which must be the resource's."""
     kind, version = manifest.pop("kind", resource.kind), manifest.pop("apiVersion", resource.api_version)
     if (kind, version) != (resource.kind, resource.api_version):
         raise status.bad_request(
@@ -311,7 +311,7 @@ def _part(manifest: Manifest, key: str) -> dict[str, Any]:
 
 
 def _grace_of(pod: Manifest, asked: int | None) -> int:
-    """Seconds that a pod has to end: none where no kubelet runs it."""
+    """Return the seconds that a pod has to end: 0 if no kubelet runs it."""
     spec, phase = pod.get("spec") or {}, (pod.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0

@@ -1,4 +1,4 @@
-"""What a client asks for: a verb, a resource, perhaps a name and a part of the object."""
+"""The requests of clients: a verb, a resource, perhaps a name and a subresource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 @attrs.frozen
 class Target:
-    """What a path names. Without `resource` it is no object's; then only `path` counts."""
+    """The parts of a path. Without `resource` the path doesn't name objects, and only `path` counts."""
 
     path: str
     resource: Resource | None = None
@@ -61,7 +61,7 @@ class Request:
         return self.query.get("dryRun") == "All"
 
     def number(self, parameter: str) -> int:
-        """A parameter's number; 0 where it is missing or empty."""
+        """Return a parameter's number; 0 if it is missing or empty."""
         text = self.query.get(parameter, "")
         if text and not (text.isascii() and text.isdigit()):
             if parameter == "resourceVersion":
@@ -74,7 +74,7 @@ class Request:
         return self.query.get(parameter, "") in ("true", "1")
 
     def json(self) -> Any:
-        """The body. Raises StatusError where it is no JSON."""
+        """Return the decoded body. Raises StatusError if it isn't JSON."""
         if self.headers.get("content-type", "").startswith(_PROTOBUF):
             raise unsupported_media_type()
         try:
@@ -83,7 +83,7 @@ class Request:
             raise self._unrecognized(str(error)) from None
 
     def document(self) -> dict[str, Any]:
-        """The body, which has to be an object. Raises StatusError."""
+        """Return the decoded body, which must be an object. Raises StatusError if it isn't."""
         read = self.json()
         if not isinstance(read, dict):
             raise self._unrecognized(f"expected an object, found {type(read).__name__}")
@@ -97,7 +97,7 @@ class Request:
 
 
 def parse_target(path: str, catalogue: Catalogue) -> Target:
-    """What a path names, such as `/api/v1/namespaces/default/pods/web/status`."""
+    """Return the parts of a path such as `/api/v1/namespaces/default/pods/web/status`."""
     parts = [unquote(part) for part in path.split("/") if part]
     match parts:
         case ["api", version, *rest] if rest:
@@ -119,7 +119,7 @@ def parse_target(path: str, catalogue: Catalogue) -> Target:
 
 
 def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
-    """The verb of a method: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`."""
+    """Return the verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`."""
     if target.resource is None:
         return method.lower()
     if method in ("GET", "HEAD"):

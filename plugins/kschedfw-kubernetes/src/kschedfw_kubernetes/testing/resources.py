@@ -1,4 +1,4 @@
-"""What the API server serves: groups, versions and resources."""
+"""The groups, versions and resources of the API server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _STATUS: Final = ("status",)
 class Resource:
     """A kind of object under its plural name in a version of a group.
 
-    `kept_as` is the resource among whose objects those of this one are: there is one set of events, which two groups
-    show. `subresources` are what a path may name after an object.
+    `kept_as` is the resource whose objects this one shows: two groups show one set of events. `subresources` are
+    the names that a path may have after an object.
     """
 
     plural: str
@@ -39,12 +39,15 @@ class Resource:
 
     @property
     def title(self) -> str:
-        """As it is called in messages: `pods`, `leases.coordination.k8s.io`."""
+        """The name in messages: `pods`, `leases.coordination.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def known_kind(self) -> Kind | None:
-        """The kind as which the cluster keeps its objects; None for custom ones, and for what it has no kind for."""
+        """The kind as which the cluster keeps its objects.
+
+        None for custom kinds, and for those that the cluster doesn't have.
+        """
         known = KINDS.get(self.kind)
         return known if known is not None and known.api_version == self.api_version else None
 
@@ -148,7 +151,7 @@ ONLY_CREATED: Final = frozenset(
 
 
 class Catalogue:
-    """The resources that there are; those of custom kinds come and go."""
+    """The known resources; those of custom kinds can be added and removed."""
 
     def __init__(self, custom: Iterable[CustomKind] = ()) -> None:
         self._resources = {(each.group, each.version, each.plural): each for each in _BUILT_IN}
@@ -166,12 +169,12 @@ class Catalogue:
         return self._of_kind.get((api_version, kind))
 
     def of_class(self, cls: type[Named]) -> Resource:
-        """The resource of a class of objects that the cluster has a kind for."""
+        """Return the resource of a class of objects that the cluster has a kind for."""
         kind = KINDS[cls.__name__]
         return self._of_kind[kind.api_version, kind.name]
 
     def of_custom_kind(self, kind: CustomKind) -> Resource:
-        """The resource of a custom kind, by the plural that Kubernetes would guess if nobody has defined it."""
+        """Return the resource of a custom kind, with the plural that Kubernetes would guess if none is defined."""
         known = self._of_kind.get((kind.api_version, kind.name))
         if known is None:
             group, _, version = kind.api_version.rpartition("/")
@@ -191,7 +194,7 @@ class Catalogue:
         self._of_kind.pop((resource.api_version, resource.kind), None)
 
     def versions(self) -> dict[str, list[str]]:
-        """The versions of every group, in the order of their first resources."""
+        """Return the versions of every group, in the order of their first resources."""
         found: dict[str, list[str]] = {}
         for each in self:
             versions = found.setdefault(each.group, [])
@@ -201,7 +204,7 @@ class Catalogue:
 
 
 def defined_resources(definition: dict[str, object]) -> Iterator[Resource]:
-    """The resources of a CustomResourceDefinition's versions that are served; nothing where it is malformed."""
+    """Yield the resources of a CustomResourceDefinition's served versions; none if it is malformed."""
     spec = definition.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(names, dict):

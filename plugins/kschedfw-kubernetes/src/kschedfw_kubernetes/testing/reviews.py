@@ -1,4 +1,4 @@
-"""Questions about users and their rights: token reviews and access reviews."""
+"""Token reviews and access reviews."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedfw_kubernetes.testing.requests import Request
 
 
 def review(access: Access, user: User, request: Request) -> dict[str, Any]:
-    """The review with its status. Raises StatusError where it is malformed."""
+    """Return the review with its status. Raises StatusError if it is malformed."""
     document, resource = request.document(), request.resource
     spec = document.get("spec") or {}
     if not isinstance(spec, dict):

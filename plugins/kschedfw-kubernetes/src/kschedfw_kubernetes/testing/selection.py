@@ -1,4 +1,4 @@
-"""Which objects a request is about: `labelSelector` and `fieldSelector`."""
+"""The selectors of requests: `labelSelector` and `fieldSelector`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FieldTerm:
 
 @attrs.frozen
 class Selection:
-    """What a request selects; everything, unless it says more."""
+    """The objects that a request selects; all by default."""
 
     labels: Selector | None = None
     fields: tuple[FieldTerm, ...] = ()
@@ -87,7 +87,7 @@ class Selection:
 
 
 def selection_of(resource: Resource, namespace: str, query: Mapping[str, str]) -> Selection:
-    """Raises StatusError where a selector is malformed, or asks for a field that can't be asked for."""
+    """Return the selection. Raises StatusError if a selector is malformed, or its field can't be selected by."""
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     try:
         selector = parse_selector(labels) if labels else None

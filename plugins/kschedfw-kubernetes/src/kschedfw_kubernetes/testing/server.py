@@ -1,4 +1,4 @@
-"""Runs the API server on a thread, for tests."""
+"""An API server on a thread, for tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ServerError(KschedfwError):
 
 @attrs.frozen
 class Certificate:
-    """Files for TLS: the server's certificate with its key in one, and the authority's that clients trust."""
+    """The files for TLS: one with the server's certificate and key, one with the authority's certificate that
+    clients trust."""
 
     chain: Path
     authority: Path
@@ -44,20 +45,21 @@ class Certificate:
 class ApiServer:
     """An API server over a cluster in memory: a context manager that serves it on this machine, from a thread.
 
-    What clients write is in `cluster`, and what is written to the cluster is served. Needs the extra `serve`.
+    Objects that clients write are in `cluster`, and objects written to the cluster are served. Needs the extra
+    `serve`.
 
-    Without users every request is the administrator's; `add_user` gives one a token, and from then on every request
-    needs one and is allowed what the roles say that are bound to its user.
+    Without users every request is the administrator's. Once `add_user` has added one, every request needs a token,
+    and may do what the roles bound to the token's user allow.
 
     Args:
-        cluster: What is served; an empty one if it isn't given. It gets the namespaces that every cluster has.
+        cluster: The cluster to serve; an empty one by default. It gets the namespaces that every cluster has.
         custom: Custom kinds that are served without a CustomResourceDefinition.
-        history: How many changes of each resource are remembered for watches that go on from an older version.
-        bookmark_seconds: How often a watch gets a bookmark, if it wants them.
-        seed: Of what is drawn: uids, the letters of generated names.
-        faults: What goes wrong.
-        certificate: Serve https with it.
-        port: 0 for any that is free.
+        history: The number of changes of each resource that are kept for watches from an older version.
+        bookmark_seconds: The seconds between bookmarks of a watch that wants them.
+        seed: The seed of uids and of generated names.
+        faults: The faults to inject.
+        certificate: The certificate to serve https with; http without it.
+        port: The port to listen on; 0 for any free one.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class ApiServer:
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong; may be set at any time."""
+        """The injected faults; may be set at any time."""
         return self.app.faults
 
     @faults.setter
@@ -102,19 +104,19 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where it is served, on 127.0.0.1; there once it has been started."""
+        """The server's URL, on 127.0.0.1; available once it has been started."""
         return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self._port}"
 
     def add_user(self, token: str, user: User) -> None:
-        """Whoever has this token is this user."""
+        """Add a user with this token."""
         self._access.add(token, user)
 
     def compact(self) -> None:
-        """Forget the past: watches that go on from an earlier version, and continue tokens, are answered 410."""
+        """Forget old versions: watches from one, and continue tokens, are answered with status 410."""
         self._store.compact()
 
     def hand_lease(self, name: str, holder: str = "", *, namespace: str = "kube-system") -> None:
-        """Give a lease to somebody else; to nobody, if there is no `holder`. Its last holder isn't told."""
+        """Give a lease to another holder, or to none if `holder` is empty. Its last holder isn't notified."""
         lease = self._store.get(LEASES, namespace, name)
         if lease is None:
             raise ServerError(f"there is no Lease {namespace}/{name}")
@@ -122,7 +124,7 @@ class ApiServer:
         self._store.replace(lease, {**lease.manifest, "spec": spec})
 
     def kubeconfig(self, path: Path, *, token: str = "", namespace: str = "default") -> Path:
-        """Write a kubeconfig to this file that clients reach the server with, and return its path."""
+        """Write a kubeconfig with the server's address to this file. Return its path."""
         cluster: dict[str, Any] = {"server": self.url}
         if self._certificate is not None:
             cluster["certificate-authority"] = str(self._certificate.authority)
@@ -140,7 +142,7 @@ class ApiServer:
         return path
 
     def start(self) -> Self:
-        """Serve until `stop`, on the same port as before.
+        """Serve until `stop`; after a restart on the same port as before.
 
         Raises:
             ServerError: the extra isn't installed.
@@ -162,13 +164,13 @@ class ApiServer:
         return self
 
     def stop(self) -> None:
-        """Break off all connections and serve no more, as if the server were killed; its objects stay."""
+        """Abort all connections and stop serving, as if the server were killed; its objects stay."""
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
 
     def cut_connections(self) -> None:
-        """Break off all connections; new ones are served."""
+        """Abort all connections; new ones are served."""
         if self._thread is not None:
             self._thread.cut_connections()
 

@@ -18,7 +18,7 @@ _SECONDS: Final = 10.0
 
 
 class ServingThread:
-    """Serves from `start` until `stop`, on 127.0.0.1."""
+    """A server from `start` until `stop`, on 127.0.0.1."""
 
     def __init__(self, app: Any, port: int, context: ssl.SSLContext | None) -> None:
         # asyncio sets TCP_NODELAY only where the socket says that it is TCP, as those of `socket.create_server` don't;
@@ -52,12 +52,12 @@ class ServingThread:
             raise TimeoutError("the API server for tests hasn't started")
 
     def stop(self) -> None:
-        """End all connections, whatever is going on in them, and then the thread."""
+        """Abort all connections, then end the thread."""
         self._call(self._server.end)
         self._thread.join(_SECONDS)
 
     def cut_connections(self) -> None:
-        """Break off all connections, as when the network or the server fails."""
+        """Abort all connections, as when the network or the server fails."""
         self._call(self._server.abort_connections)
 
     def _call(self, function: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class _Server(uvicorn.Server):
 
 
 def _abortable(protocol: type[Any]) -> type[Any]:
-    """uvicorn's protocol, which lets the application break off the connection."""
+    """Return uvicorn's protocol, with which the application can abort the connection."""
 
     class Abortable(protocol):  # type: ignore[misc]  # which one is known only now
         def on_message_begin(self) -> None:

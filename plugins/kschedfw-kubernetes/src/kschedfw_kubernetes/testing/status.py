@@ -24,7 +24,7 @@ class StatusError(Exception):
 
     @property
     def status(self) -> dict[str, Any]:
-        """The Status object of the answer."""
+        """Return the Status object of the answer."""
         return {
             "kind": "Status",
             "apiVersion": "v1",
@@ -63,7 +63,7 @@ def conflict(resource: Resource, name: str, why: str, *, subresource: str = "") 
 
 
 def failed_precondition(resource: Resource, name: str, why: str) -> StatusError:
-    """The Conflict for a deletion whose precondition (uid or resource version) isn't met."""
+    """Return the Conflict for a deletion whose precondition (uid or resource version) isn't met."""
     title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return _conflict(resource, name, why, title, resource.kind)
 
@@ -82,7 +82,7 @@ def outdated(resource: Resource, name: str) -> StatusError:
 
 
 def other_uid(resource: Resource, key: tuple[str, str], wanted: str, present: str) -> StatusError:
-    """A write that was meant for an earlier object of this namespace and name."""
+    """Return the Conflict for a write that was meant for an earlier object of this namespace and name."""
     namespace, name = key
     place = "/".join(
         part for part in ("minions" if resource.kind == "Node" else resource.plural, namespace, name) if part
@@ -95,7 +95,7 @@ def other_uid(resource: Resource, key: tuple[str, str], wanted: str, present: st
 
 
 def unversioned(resource: Resource, name: str) -> StatusError:
-    """An update lacks the resource version that its kind requires."""
+    """Return the error for an update without the resource version that its kind requires."""
     field, text = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
     cause = {"reason": "FieldValueInvalid", "message": text, "field": field}
     message = f'{resource.title} "{name}" is invalid: {field}: {text}'
@@ -114,7 +114,7 @@ _CAUSES: Final = {
 
 
 def invalid(resource: Resource, name: str, problems: Iterable[tuple[str, str]]) -> StatusError:
-    """`problems` are pairs of a field's path and what is wrong with it."""
+    """Return the error for invalid fields. `problems` are pairs of a field's path and a text."""
     listed = list(problems)
     texts = [f"{path}: {text}" if path else text for path, text in listed]
     said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -155,12 +155,12 @@ def unsupported_media_type() -> StatusError:
 
 
 def impossible_patch() -> StatusError:
-    """A JSON patch that can't be made, or whose test fails."""
+    """Return the error for a JSON patch that can't be applied, or whose test fails."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def invalid_options(field: str, why: str) -> StatusError:
-    """Parameters that don't go together."""
+    """Return the error for parameters that contradict each other."""
     text = f"Forbidden: {why}"
     cause = {"reason": "FieldValueForbidden", "message": text, "field": field}
     details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause]}
@@ -199,5 +199,5 @@ def internal_error(message: str) -> StatusError:
 
 
 def unnamed_error(message: str) -> StatusError:
-    """The status for an error without a reason, as Kubernetes answers it."""
+    """Return the error for a failure without a reason, as Kubernetes answers it."""
     return StatusError(500, "", message)

@@ -31,9 +31,8 @@ _version_of: Final = attrgetter("version")
 
 @attrs.frozen(eq=False)
 class Stored:
-    """An object in one of its versions. Nobody changes `manifest`, which has neither kind nor apiVersion.
-
-    Its JSON is made once, for all who ask for it.
+    """An object in one of its versions. `manifest`, which has neither kind nor apiVersion, must not be changed. Its
+    JSON is cached.
     """
 
     resource: Resource
@@ -51,7 +50,7 @@ class Stored:
 
     @cached_property
     def item(self) -> bytes:
-        """As JSON for a list of built-in kinds, whose items say neither kind nor apiVersion."""
+        """Return the JSON for a list of built-in kinds, whose items have neither kind nor apiVersion."""
         return msgspec.json.encode(self.manifest)
 
     @property
@@ -62,7 +61,7 @@ class Stored:
 
 @attrs.frozen(eq=False)
 class Change:
-    """What has happened to an object. For DELETED, `stored` is its last state with the version of the deletion."""
+    """A change of an object. For DELETED, `stored` is its last state with the version of the deletion."""
 
     type: EventType
     stored: Stored
@@ -74,17 +73,17 @@ class Change:
 
 
 class OutdatedError(Exception):
-    """The object has been changed since the change that was to be written was made of it."""
+    """The object has changed since the state that a replacement was made from."""
 
 
 class Store:
-    """All objects of the server. Those that the cluster has kinds for are the cluster's; the rest is kept here.
+    """All objects of the server. Objects of the cluster's kinds are kept in the cluster, others here.
 
-    Whoever writes to the cluster changes what the server shows, and what clients write is in the cluster before they
-    are answered. Every object has a manifest here, with the fields that the cluster's objects haven't got. Every write
-    has a version of its own; the cluster counts them.
+    Writes to the cluster change what the server shows, and a client's write is in the cluster before its answer is
+    sent. Every object has a manifest here, with the fields that the cluster's classes lack. Every write has a
+    separate version; the cluster counts them.
 
-    `history` is the number of changes that are remembered for watches, of each resource.
+    `history` is the number of changes of each resource that are kept for watches.
     """
 
     def __init__(self, cluster: InMemoryCluster, catalogue: Catalogue, clock: Clock, *, history: int) -> None:
@@ -115,7 +114,7 @@ class Store:
         return self._objects.get(resource, {}).get((namespace, name))
 
     def all(self, resource: Resource) -> tuple[int, Sequence[Stored]]:
-        """All objects of a resource in the order of their keys, and the version at which that is so."""
+        """Return all objects of a resource in the order of their keys, and the version of this state."""
         with self.lock:
             listed = self._listed.get(resource)
             if listed is None:
@@ -123,10 +122,10 @@ class Store:
             return self.version, listed
 
     def at(self, resource: Resource, version: int) -> Sequence[Stored]:
-        """All objects of a resource as they were at an earlier version, in the order of their keys.
+        """Return all objects of a resource as they were at an earlier version, in the order of their keys.
 
         Raises:
-            StatusError: what has changed since then isn't remembered any more.
+            StatusError: the changes since then are no longer kept.
         """
         with self.lock:
             changes = self.changes(resource, version)
@@ -141,10 +140,10 @@ class Store:
         return _in_order(objects)
 
     def changes(self, resource: Resource, after: int) -> list[Change]:
-        """The changes of a resource since a version.
+        """Return the changes of a resource since a version.
 
         Raises:
-            StatusError: some of them aren't remembered any more.
+            StatusError: some of them are no longer kept.
         """
         with self.lock:
             oldest = max(self._forgotten.get(resource, 0), self._compacted)
@@ -154,7 +153,7 @@ class Store:
             return changes[bisect_right(changes, after, key=_version_of) :]
 
     def compact(self) -> None:
-        """Forget all changes: whoever wants to go on from an earlier version is told that it is too old."""
+        """Forget all changes: requests from an earlier version are answered that it is too old."""
         with self.lock:
             self._changes.clear()
             self._compacted = self.cluster.next_version()
@@ -163,7 +162,7 @@ class Store:
                 listener()
 
     def listen(self, resource: Resource, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call the listener after each change of a resource, on any thread; returns what ends that."""
+        """Call the listener after each change of a resource, on any thread. Return a function that ends the calls."""
         with self.lock:
             listeners = self._listeners.setdefault(resource, set())
             listeners.add(listener)
@@ -172,11 +171,11 @@ class Store:
     # --- writing ---
 
     def create(self, resource: Resource, manifest: Manifest) -> Stored:
-        """Keep a new object, under a key that is free.
+        """Add a new object, under an unused key.
 
         Raises:
             StatusError: the cluster can't read it.
-            AlreadyExistsError: the key isn't free any more.
+            AlreadyExistsError: the key is used.
         """
         obj = self._read(resource, manifest)
         if obj is None:
@@ -186,11 +185,11 @@ class Store:
             return writing.taken()
 
     def replace(self, old: Stored, manifest: Manifest) -> Stored:
-        """Put another manifest in the place of an object's.
+        """Replace an object's manifest.
 
         Raises:
             StatusError: the cluster can't read it.
-            OutdatedError: somebody else has changed the object.
+            OutdatedError: the object has changed since.
         """
         obj = self._read(old.resource, manifest)
         if obj is None:
@@ -210,7 +209,7 @@ class Store:
         return self._keep(old.resource, manifest, old)  # it differs in what the cluster's objects haven't got
 
     def remove(self, old: Stored) -> Stored:
-        """Delete an object; returns its last state. Raises OutdatedError."""
+        """Delete an object. Return its last state. Raises OutdatedError."""
         with self.lock:
             obj = self._present(old)
             if obj is None:
@@ -220,7 +219,7 @@ class Store:
             return writing.taken()
 
     def _present(self, old: Stored) -> Named | None:
-        """The cluster's object, if it has a kind for it; with the lock held. Raises OutdatedError."""
+        """Return the cluster's object, if it has a kind for it. The lock must be held. Raises OutdatedError."""
         resource, (namespace, name) = old.resource, old.key
         if self.get(resource, namespace, name) is not old:
             raise OutdatedError
@@ -237,7 +236,7 @@ class Store:
             return self._record(resource, manifest, self.cluster.next_version(), old)
 
     def _read(self, resource: Resource, manifest: Manifest) -> Named | None:
-        """The cluster's object; None for what it has no kind for."""
+        """Return the object that a manifest describes; None if the cluster has no kind for it."""
         try:
             if resource.custom:
                 head = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -290,7 +289,7 @@ class Store:
         return as_new(resource, {**new, "metadata": metadata})
 
     def time(self, later: int = 0) -> str:
-        """The time with whole seconds, as in metadata."""
+        """Return the time in whole seconds, as in metadata. `later` is added, in seconds."""
         return write_time(datetime.fromtimestamp(int(self._clock.now()) + later, UTC))
 
     def _record(
@@ -333,7 +332,7 @@ class Store:
 
 
 class _Writing:
-    """A client's write on its way through the cluster, which hands it back to `Store._follow` in the same thread."""
+    """A client's write in progress, for `Store._follow`, which the cluster calls in the same thread."""
 
     def __init__(self, place: threading.local, manifest: Manifest) -> None:
         self._place = place

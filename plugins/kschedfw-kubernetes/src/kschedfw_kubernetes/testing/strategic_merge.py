@@ -1,4 +1,4 @@
-"""Kubernetes' strategic merge patch: lists of objects are merged by a key, with directives (`$patch` and others)."""
+"""Kubernetes' strategic merge patch, which merges lists of objects by a key, with directives (`$patch` and others)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _RETAIN: Final = "$retainKeys"
 
 
 def strategic_merge(manifest: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with the patch. Raises StatusError where a directive is unknown, or an item lacks its key."""
+    """Return the manifest with the patch applied.
+
+    Raises StatusError if a directive is unknown, or an item lacks its key.
+    """
     match patch.get(_PATCH):
         case None | "merge":
             result = dict(manifest)
@@ -102,7 +105,7 @@ def _merged_items(name: str, key: str, old: list[dict[str, Any]], new: list[dict
 
 
 def _arranged(name: str, old: list[Any], items: list[Any], order: list[Any]) -> list[Any]:
-    """The items that the patch names in its order, among the others in theirs.
+    """Return the items: those that the patch names in its order, the others in their former order.
 
     As with Kubernetes, another item comes before one of the patch only where it did so before.
     """
@@ -125,7 +128,7 @@ def _arranged(name: str, old: list[Any], items: list[Any], order: list[Any]) -> 
 
 
 def _key_of(name: str, items: list[Any]) -> str | None:
-    """The merge key of a list of objects; None for a list that is replaced as a whole."""
+    """Return the merge key of a list of objects; None for a list that is replaced as a whole."""
     keys = _KEYS.get(name, ())
     if not items or not all(isinstance(item, dict) for item in items):
         return None

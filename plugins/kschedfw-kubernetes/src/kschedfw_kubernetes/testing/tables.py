@@ -23,12 +23,12 @@ _WIDE: Final = 1
 
 
 def wants_table(headers: Mapping[str, str]) -> bool:
-    """Whether the client likes a table best."""
+    """Return whether the client prefers a table."""
     return _SPEAKS_TABLES in headers.get("accept", "").partition(",")[0]
 
 
 def table(resource: Resource, page: Page, *, now: float, include: str) -> bytes:
-    """The Table of a list. `include` is what of the objects comes with the rows: None, Metadata or Object."""
+    """Return the Table of a list. `include` is the part of the objects in the rows: None, Metadata or Object."""
     return msgspec.json.encode(
         {
             "kind": "Table",
@@ -41,7 +41,7 @@ def table(resource: Resource, page: Page, *, now: float, include: str) -> bytes:
 
 
 def row_table(stored: Stored, *, now: float, include: str, with_columns: bool = True) -> bytes:
-    """The Table of one object; in a watch only the first one has columns."""
+    """Return the Table of one object. In a watch only the first one has columns."""
     columns = _definitions(stored.resource) if with_columns else None
     metadata = {"resourceVersion": str(stored.version)}
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
@@ -198,7 +198,7 @@ def _since(time: str | None, now: float) -> str:
 
 
 def short_duration(seconds: int) -> str:
-    """As kubectl shows ages (apimachinery `duration.HumanDuration`), shortest of its forms that tells two units."""
+    """Return a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): in one or two units."""
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)

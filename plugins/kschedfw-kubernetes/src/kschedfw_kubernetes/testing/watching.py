@@ -1,4 +1,4 @@
-"""Watches: what has changed since a version, and then every change as it happens."""
+"""Watches: the changes since a version, and then every change as it happens."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Shown = Callable[[Stored], bytes]
 class Watch:
     """One client's watch of a resource.
 
-    `events` gives the frames of what has happened since the last call, `wait` returns when there may be more. The
-    version from which the client can go on is `version`.
+    `events` returns the frames of the changes since the last call, `wait` returns when there may be more. `version`
+    is the version from which the client can resume.
     """
 
     store: Store
@@ -57,21 +57,21 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """The duration of the watch in seconds, as the client asked for it."""
+        """Return the duration of the watch in seconds, as the client asked for it."""
         return float(self.request.number("timeoutSeconds") or _LONGEST)
 
     def close(self) -> None:
         self._unlisten()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for changes, at most so many seconds."""
+        """Wait for changes, for at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             # Not wait_for, which in Python 3.11 may forget that it was cancelled.
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
     def events(self) -> list[bytes]:
-        """The frames that the client hasn't got yet. Raises StatusError where changes are forgotten already."""
+        """Return the frames of new changes. Raises StatusError if some are no longer kept."""
         self._changed.clear()
         frames = list(self._beginning())
         resource = self.request.resource.kept_as or self.request.resource
@@ -82,7 +82,7 @@ class Watch:
         return frames
 
     def bookmark(self) -> bytes:
-        """The frame that tells the client from which version it can go on, and first that it has all there was."""
+        """Return the frame with the version to resume from, and once with the mark after the initial events."""
         resource = self.request.resource
         metadata: dict[str, Any] = {"resourceVersion": str(self.version), "creationTimestamp": None}
         if self._tells_beginning:
@@ -102,7 +102,7 @@ class Watch:
             yield self.bookmark()
 
     def _frame_of(self, change: Change) -> bytes | None:
-        """As the client sees it, for whom an object is there only while it is selected."""
+        """Return the frame of a change as the client sees it: an object exists only while it is selected."""
         if self.selection.is_everything:
             return _frame(change.type, self.shown(change.stored))
         was = change.old is not None and self.selection.matches(change.old.manifest)
@@ -115,7 +115,7 @@ class Watch:
 
 
 def start_watch(store: Store, request: Request, shown: Shown) -> Watch:
-    """Raises StatusError where the request is malformed."""
+    """Return a watch. Raises StatusError if the request is malformed."""
     selection = selection_of(request.resource, request.namespace, request.query)
     if request.name:
         raise status.bad_request("a watch of one object needs fieldSelector=metadata.name=NAME")
@@ -143,7 +143,7 @@ def error_frame(error: StatusError) -> bytes:
 
 
 def shown_in_full(request: Request) -> Shown:
-    """An object as it is, or as the group of the request shows it."""
+    """Return the function that shows an object as it is, or as the group of the request shows it."""
     resource = request.resource
     if resource.kept_as is None:
         return lambda stored: stored.json
@@ -152,7 +152,7 @@ def shown_in_full(request: Request) -> Shown:
 
 
 def _as_it_was(change: Change) -> Stored:
-    """The last state that was selected, with the version at which it ended to be."""
+    """Return the last state that was selected, with the version at which it ceased to be."""
     if change.type is EventType.DELETED:
         return change.stored
     assert change.old is not None

@@ -1,4 +1,4 @@
-"""The little of HTTP that the applications share, on ASGI 3."""
+"""The HTTP parts that the applications share, on ASGI 3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_SNIFFING: Final[Header] = (b"x-content-type-options", b"nosniff")
 
 @attrs.frozen
 class Response:
-    """A whole answer; its length is told by itself."""
+    """A complete answer; its Content-Length is added."""
 
     status: int
     body: bytes
@@ -52,7 +52,7 @@ class Asked:
 
 
 def status_response(code: int, reason: str, message: str, **further: object) -> Response:
-    """A failure as a Status object, which is what Kubernetes' clients expect."""
+    """Return a failure as a Status object, which is what Kubernetes' clients expect."""
     status = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -68,18 +68,18 @@ def status_response(code: int, reason: str, message: str, **further: object) -> 
 
 
 def header(headers: Iterable[Header], name: bytes) -> str:
-    """The values of the header, joined by commas; its name is in lower case. Empty where there is none."""
+    """Return the values of the header, joined by commas; empty if there is none. `name` is in lower case."""
     return ",".join(value.decode("latin-1") for given, value in headers if given.lower() == name)
 
 
 def path_of(scope: Scope) -> str:
-    """The path below where the application is mounted."""
+    """Return the path relative to where the application is mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) if root else path
 
 
 def bearer_token(headers: Iterable[Header]) -> str | None:
-    """The token in the Authorization header; None where there is none."""
+    """Return the token in the Authorization header; None if there is none."""
     given = next((value for name, value in headers if name.lower() == b"authorization"), b"")
     scheme, _, token = given.decode("latin-1").strip().partition(" ")
     return (token.strip() or None) if scheme.lower() == "bearer" else None

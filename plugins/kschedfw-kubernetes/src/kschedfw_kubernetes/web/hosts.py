@@ -1,4 +1,4 @@
-"""Checks the Host of requests, against web pages whose name resolves to this machine (DNS rebinding)."""
+"""A check of the Host of requests, against web pages whose name resolves to this machine (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _LOCAL: Final = "localhost"
 
 
 class HostRule:
-    """Allows addresses, `localhost`, and these names, without regard to case or port; `*` among them allows all.
+    """A rule that allows addresses, `localhost`, and these names, without regard to case or port; `*` among them
+    allows all.
 
     In such an attack the browser sends the page's name as the Host. Requests without a Host don't come from browsers.
     """
@@ -21,7 +22,7 @@ class HostRule:
         self._names = frozenset({_LOCAL, *(name.lower() for name in names)})
 
     def allows(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a request with these ASGI headers may be answered."""
+        """Return whether a request with these ASGI headers may be answered."""
         return self._any or all(self._allows(value) for name, value in headers if name == b"host")
 
     def _allows(self, value: bytes) -> bool:

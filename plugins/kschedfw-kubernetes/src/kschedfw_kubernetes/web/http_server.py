@@ -1,4 +1,4 @@
-"""The HTTP server under what kschedfw serves: uvicorn, with limits on connections and on how long ending takes."""
+"""The HTTP server of kschedfw: uvicorn, with limits on connections and on the time of shutting down."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class ListenError(KschedfwError):
-    """Nobody can be served at that address; says why."""
+    """The address can't be used; the text says why."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there.
+    """Return a socket that listens on the address.
 
     Raises:
         ListenError: the address is taken, or isn't one of this machine's.
@@ -68,7 +68,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def configured(app: Any) -> uvicorn.Config:
-    """The settings of a server for this ASGI application, without a certificate."""
+    """Return the settings of a server for this ASGI application, without a certificate."""
     return uvicorn.Config(
         app,
         loop="asyncio",  # the application needs it
@@ -83,12 +83,12 @@ def configured(app: Any) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """Serves until `should_exit`, then ends within GRACE_SECONDS, whatever clients do, and closes the application.
+    """A server that runs until `should_exit`, then ends within GRACE_SECONDS and closes the application.
 
     `when_ready` is called as soon as clients are answered, `when_stuck` where the application hasn't closed after
-    further LAST_SECONDS. On the main thread SIGINT or SIGTERM ends it, too; a second signal ends the process at once,
-    with 128 and the signal's number as its exit code. These signals belong to the server for good then: nothing is to
-    come after it in this process.
+    further LAST_SECONDS. On the main thread SIGINT or SIGTERM ends it, too; a second signal ends the process at
+    once, with 128 and the signal's number as its exit code. The server keeps these signals, so the process should
+    do nothing after it.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Server(uvicorn.Server):
 
 
 def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
-    """uvicorn's protocol over TLS or without it, with limits on connections and on the size and time of headers."""
+    """Return uvicorn's protocol, with limits on connections and on the size and time of headers. `tls` may be None."""
 
     class Limited(protocol):  # type: ignore[misc]  # which one is known only now
         raw: asyncio.Transport
@@ -168,12 +168,12 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
 
         @property
         def is_idle(self) -> bool:
-            """Whether no request is in progress; part of its headers may be there."""
+            """Return whether no request is in progress; some of its headers may have arrived."""
             return self.cycle is None or bool(self.cycle.response_complete)
 
         @property
         def is_done(self) -> bool:
-            """Whether no request is in progress, and all answers are on their way."""
+            """Return whether no request is in progress, and all answers have been handed to the network."""
             if self.transport is None:  # the handshake isn't over
                 return True
             # TLS has a buffer of its own above the connection's.
@@ -226,7 +226,7 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
                 super().shutdown()
 
         def abort(self) -> None:
-            """End at once, whatever is in progress."""
+            """End at once, even during a request."""
             self.raw.abort()
 
         async def _shake_hands(self, context: ssl.SSLContext) -> None:
@@ -264,9 +264,9 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
 def _make_room(connections: set[Any], newcomer: Any) -> None:
     """End another connection if there are too many with this one.
 
-    It is one of the client with the most connections, so that nobody is shut out by somebody else, and of these the one
-    that has been idle longest, else the one whose request began first. The newcomer may be a health probe from the
-    same address, so it stays: a probe is answered long before MAX_CONNECTIONS further ones were accepted.
+    It is one of the client with the most connections, so that no client shuts out another: the one that has been
+    idle longest, else the one whose request began first. The newcomer may be a health probe from the same address,
+    so it stays: a probe is answered long before MAX_CONNECTIONS further ones were accepted.
     """
     if len(connections) <= MAX_CONNECTIONS:
         return
