@@ -13,6 +13,7 @@ from kschedfw import NodeInfo, PodInfo, make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource import Resource
+from kschedfw.api.volumes import EmptyDirSource, Volume
 from kschedfw.framework.nodes.node_info import HostPortInfo
 from kschedfw.testing import strategies
 from kschedfw.testing.strategies import GPU, pods
@@ -113,6 +114,19 @@ class TestPods:
         assert names(info.pods_with_volumes) == ["a"]
         info.remove_pod(with_claim)
         assert_consistent(info, [without])
+
+    def test_a_pod_whose_volumes_store_nothing_is_not_among_those_with_volumes(self) -> None:
+        """Filters of volumes look at every pod on that list."""
+        pod = make_pod("a").build()
+        scratch = attrs.evolve(pod.spec, volumes=(Volume("scratch", empty_dir=EmptyDirSource()),))
+        assert NodeInfo.of(NODE, [attrs.evolve(pod, spec=scratch)]).pods_with_volumes == ()
+
+    def test_the_new_state_of_a_pod_with_volumes_stands_on_their_list(self) -> None:
+        pod = make_pod("a").claim("c").build()
+        info = NodeInfo.of(NODE, [pod])
+        bound = PodInfo.of(pod.bound_to("n"))
+        info.replace_pod(info.pods[0], bound)
+        assert [each is bound for each in info.pods_with_volumes] == [True]
 
     def test_removing_a_pod_that_is_not_there_changes_nothing(self) -> None:
         there, stranger = make_pod("a").uid("1").build(), make_pod("a").uid("2").build()
