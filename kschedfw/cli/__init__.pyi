@@ -27,6 +27,7 @@ from .live import Progress as Progress
 from .live import Source as Source
 from .live import SourceCluster as SourceCluster
 from .live import SourceOption as SourceOption
+from .missing_output import EXPORT as EXPORT
 from .missing_output import NO_NODES as NO_NODES
 from .missing_output import lack_of_work as lack_of_work
 from .missing_output import missing_lines as missing_lines

@@ -11,8 +11,17 @@ from kschedfw.simulator import Report
 MOST_NAMED = 3
 """How many objects of a kind, and pods of an object, are named; the others are counted."""
 
+EXPORT = (
+    "kubectl get -A -o json "
+    "nodes,pods,namespaces,services,replicationcontrollers,replicasets,statefulsets,poddisruptionbudgets,"
+    "priorityclasses,runtimeclasses,limitranges,resourcequotas,persistentvolumeclaims,persistentvolumes,"
+    "storageclasses,csinodes,csidrivers,csistoragecapacities,volumeattachments,deviceclasses,"
+    "resourceclaims,resourceclaimtemplates,resourceslices"
+    " > cluster.json"
+)
+"""The command that exports all that scheduling reads; the pages have the same."""
 
-NO_NODES = "the input has no nodes; `kubectl get nodes,pods -A -o json` exports them"
+NO_NODES = f"the input has no nodes; this exports what scheduling reads: {EXPORT}"
 
 
 def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:

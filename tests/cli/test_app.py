@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedfw.cli import app, simulate
+from kschedfw.cli import EXPORT, app, simulate
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
@@ -350,8 +350,7 @@ class TestNothingToSimulate:
         result = kschedfw("simulate", cluster_dir / "pods.yaml", "--json")
         assert result.code == 1
         assert result.err == (
-            "kschedfw: nothing to simulate: the input has no nodes;"
-            " `kubectl get nodes,pods -A -o json` exports them\n"
+            f"kschedfw: nothing to simulate: the input has no nodes; this exports what scheduling reads: {EXPORT}\n"
         )
         assert result.json["nodes"] == 0
 

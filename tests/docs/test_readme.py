@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kschedfw.cli import EXPORT, NO_NODES
+
 REPOSITORY = Path(__file__).parents[2]
 BEGINNING, _, REST = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("\n## More\n")
 PICTURES = re.findall(r"!\[[^\]]+\]\((docs/pictures/[^)]+)\)", BEGINNING)
@@ -38,7 +40,7 @@ def test_the_commands_of_its_pictures_are_those_that_the_script_runs() -> None:
     assert f"$ kschedfw {' '.join(SCRIPT['PAGE'][:2])}\n" in BEGINNING
 
 
-def test_the_export_of_a_cluster_is_the_same_command_on_all_pages() -> None:
+def test_all_pages_have_the_export_that_input_without_nodes_is_answered_with() -> None:
     exports = [
         re.findall(
             r"kubectl get -A -o json \S+ > cluster.json", (REPOSITORY / page).read_text(encoding="utf-8")
@@ -46,7 +48,8 @@ def test_the_export_of_a_cluster_is_the_same_command_on_all_pages() -> None:
         for page in ("README.md", "docs/capacity.md", "docs/simulate.md")
     ]
     assert [len(each) for each in exports] == [1, 1, 1]
-    assert exports[0] == exports[1] == exports[2]
+    assert {command for each in exports for command in each} == {EXPORT}
+    assert EXPORT in NO_NODES
 
 
 @pytest.mark.slow

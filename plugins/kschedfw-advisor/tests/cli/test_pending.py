@@ -8,6 +8,7 @@ import pytest
 from cli.test_scale_up import GROUPS
 
 from kschedfw import Transaction
+from kschedfw.cli import EXPORT
 from tests.cli.conftest import NODES
 from tests.cli.test_app import Kschedfw, kschedfw
 
@@ -108,7 +109,7 @@ def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
     assert (result.code, result.out) == (2, "")
     assert result.err == (
         "kschedfw: nothing to ask about: the input has no nodes and no pods;"
-        " `kubectl get nodes,pods -A -o json` exports them\n"
+        f" this exports what scheduling reads: {EXPORT}\n"
     )
 
 

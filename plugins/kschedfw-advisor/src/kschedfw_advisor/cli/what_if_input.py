@@ -14,6 +14,7 @@ import typer
 from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.api import RefusedPod
 from kschedfw.cli import (
+    EXPORT,
     NO_NODES,
     ConfigurationChoice,
     ExitCode,
@@ -46,7 +47,7 @@ LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
 
 
-_NOTHING: Final = "the input has no nodes and no pods; `kubectl get nodes,pods -A -o json` exports them"
+_NOTHING: Final = f"the input has no nodes and no pods; this exports what scheduling reads: {EXPORT}"
 
 
 @attrs.frozen
@@ -88,7 +89,8 @@ def asked_about(
         raise UsageError(f"nothing to ask about: {_NOTHING}")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster))
     if not loaded.cluster.list(Node):
-        background.notes.append(NO_NODES)
+        tell([NO_NODES])  # on stderr, where the command isn't wrapped
+        background.notes.append("the input has no nodes")
     names = tuple(profile.scheduler_name for profile in configuration.profiles)
     failures = Failures()
     try:
