@@ -78,14 +78,16 @@ class RequiredNodeAffinity:
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
         """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
-        allowed = np.ones(len(rows), dtype=np.bool_)
+        masks = []
         for key, value in self.labels:
             column = nodes.label(key)
             code = column.code_of(value)
             if code == NO_VALUE:
                 return np.zeros(len(rows), dtype=np.bool_)
-            allowed &= column.codes.take(rows) == code
-        return allowed if self.terms is None else allowed & any_mask(self.terms, nodes, rows)
+            masks.append(column.codes.take(rows) == code)
+        if self.terms is not None:
+            masks.append(any_mask(self.terms, nodes, rows))
+        return functools.reduce(np.logical_and, masks) if masks else np.ones(len(rows), dtype=np.bool_)
 
 
 # The pods of a workload have equal ones.
@@ -105,24 +107,19 @@ def any_matches(terms: Sequence[NodeSelectorTerm], node: Node) -> bool:
 
 def any_mask(terms: Sequence[NodeSelectorTerm], nodes: NodeTable, rows: IntArray) -> Mask:
     """Return `any_matches` for many nodes, shape (k,)."""
-    matched = np.zeros(len(rows), dtype=np.bool_)
-    for term in terms:
-        matched |= term_mask(term, nodes, rows)
-    return matched
+    if not terms:
+        return np.zeros(len(rows), dtype=np.bool_)
+    return functools.reduce(np.logical_or, [term_mask(term, nodes, rows) for term in terms])
 
 
 def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
     """Return the nodes that a term matches as a mask, shape (k,), by the rules of its `matches`."""
     if is_empty(term):
         return np.zeros(len(rows), dtype=np.bool_)
-    matched = np.ones(len(rows), dtype=np.bool_)
-    for expression in term.match_expressions:
-        column = nodes.label(expression.key)
-        matched &= _satisfied(expression, column)[column.codes.take(rows)]
-    for field in term.match_fields:
-        column = _field(nodes, field.key)
-        matched &= _satisfied(field, column)[column.codes.take(rows)]
-    return matched
+    requirements = [(each, nodes.label(each.key)) for each in term.match_expressions]
+    requirements += [(each, _field(nodes, each.key)) for each in term.match_fields]
+    masks = [_satisfied(each, column)[column.codes.take(rows)] for each, column in requirements]
+    return functools.reduce(np.logical_and, masks)
 
 
 def _field(nodes: NodeTable, key: str) -> EncodedColumn[str | None]:

@@ -55,6 +55,8 @@ from kschedfw.plugins._normalize import normalized
 
 _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_VERDICTS = (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS)
+_NOT_THE_PODS_CODE = np.int8(_VERDICTS.index(_NOT_THE_PODS))
 _CONFLICT = Status.unresolvable("pod affinity terms conflict")
 
 WeightedTerms = tuple[tuple[int, NodeSelectorTerm], ...]
@@ -145,10 +147,10 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        codes = np.where(_prepared(state, pod).mask(nodes, rows), 0, 2)
+        codes = (~_prepared(state, pod).mask(nodes, rows)).view(np.int8) * _NOT_THE_PODS_CODE
         if self._enforced is not None:
             codes[~any_mask(self._enforced, nodes, rows)] = 1
-        return Verdicts(codes, (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS))
+        return Verdicts(codes, _VERDICTS)
 
     @hookimpl
     @per_signature

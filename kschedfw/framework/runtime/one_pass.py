@@ -239,10 +239,12 @@ class Planner:
             return known[1]
         if None in signatures:
             return None
-        plan = plan_for(pod, self._snapshot.selection, plan.signed, plan)
-        if self._comes_again(signatures, version):
-            self._plans[signatures] = version, plan
-        return plan
+        # Signatures that never come again, as where every pod names its own node, aren't worth a plan.
+        if not self._comes_again(signatures, version):
+            return plan.asking_signed
+        refined = plan_for(pod, self._snapshot.selection, plan.signed, plan)
+        self._plans[signatures] = version, refined
+        return refined
 
     def _comes_again(self, key: Hashable, version: tuple[int, int]) -> bool:
         """Note the key. Return whether it has come lately, with the same node objects."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias, cast
 
 import attrs
@@ -157,6 +157,11 @@ class ShapePlan:
     """The plugins for whose signatures the plan must be refined."""
     asked: tuple[PlannedPlugin, ...] = ()
     """The plugins whose hooks are called for every pod."""
+
+    @cached_property
+    def asking_signed(self) -> ShapePlan:
+        """The plan for one pod whose signatures are new: the plugins that sign are called, too."""
+        return attrs.evolve(self, signed=(), asked=(*self.signed, *self.asked))
 
     @classmethod
     def empty(cls, nodes: int) -> ShapePlan:
