@@ -1,4 +1,5 @@
 from .environment import Environment as Environment
+from .environment import RecordedEpisodes as RecordedEpisodes
 from .environment import Transition as Transition
 from .environment import WorkloadError as WorkloadError
 from .report.analysis import Analysis as Analysis
@@ -25,6 +26,9 @@ from .reproduction import reproduce as reproduce
 from .reproduction import run_command as run_command
 from .reproduction import task as task
 from .reproduction import tell as tell
+from .results.keeping import Keeper as Keeper
+from .results.keeping import KeepOption as KeepOption
+from .results.keeping import kept as kept
 from .results.reading import read_results as read_results
 from .results.reading import read_series as read_series
 from .results.results import Results as Results

@@ -11,17 +11,21 @@ from typing import Any
 
 import attrs
 import pytest
+from kschedfw_lab import kept, read_results
 from kschedfw_lab.bench.child_process import BenchmarkError
 from kschedfw_lab.bench.clock import Timer
 from kschedfw_lab.bench.footprint import Footprint
+from kschedfw_lab.bench.forms import FormRuns, FormsComparison
 from kschedfw_lab.bench.measure import Progress, measure
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
+from kschedfw_lab.bench.report import BenchReport, Machine
 from kschedfw_lab.bench.results import Measurement
 from kschedfw_lab.bench.stage import Case
+from kschedfw_lab.bench.tidy import FACTORS, keep
 from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS
 from kschedfw_lab.bench.yardstick import KUBE_SCHEDULER
 
-from kschedfw import Registry
+from kschedfw import Evaluation, Registry
 from kschedfw.cli.app import run
 from kschedfw.config import default_profile
 
@@ -443,3 +447,49 @@ class TestProfile:
         assert "--profile is instead of it" in complaint(capsys, "--profile", file, "--enable", "A")
         assert "--scheduler-name goes with --profile" in complaint(capsys, "--scheduler-name", "x")
         assert "none.yaml: No such file" in complaint(capsys, "--profile", "none.yaml")
+
+
+@pytest.mark.usefixtures("_in_this_process")
+class TestResults:
+    def test_measurements_are_runs_of_the_tidy_table(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        for _ in range(2):
+            bench(
+                capsys, *SMALL, "--percentage", "0", "--disable", "ImageLocality", "--results", str(tmp_path)
+            )
+        runs = read_results(tmp_path).runs()
+        assert [(each.factors["part"], each.factors["profile"], each.factors["repeat"]) for each in runs] == [
+            (part, profile, repeat)
+            for repeat in (1, 2)
+            for profile in ("measured", "default")
+            for part in ("algorithm", "end-to-end")
+        ]
+        for each in runs:
+            assert each.factors["form"] == "memo"
+            assert (each.factors["nodes"], each.metrics["pods"], each.metrics["placed"]) == (10, 4, 4)
+            assert each.metrics["seconds_per_pod"] == each.metrics["seconds"] / 4
+
+    def test_so_is_growth(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        sizes = ["--growth", "nodes", "--sizes", "5,10", "--init-pods", "5", "--pods", "4"]
+        bench(capsys, *sizes, "--results", str(tmp_path))
+        runs = read_results(tmp_path).runs()
+        assert [each.factors["nodes"] for each in runs] == [5, 10]
+        assert all("bytes_each" in each.metrics for each in runs)
+
+    def test_so_is_each_repeat_of_a_form(self, tmp_path: Path) -> None:
+        runs = (FormRuns(None, (0.1, 0.2)), FormRuns(Evaluation.SCALAR, (0.3, 0.4), asked=7.0))
+        forms = FormsComparison("ImageLocality", "basic", 100, 10, 5, runs)
+        report = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, forms=forms)
+        with kept(tmp_path, FACTORS) as keeper:
+            keep(report, {"basic": 0}, keeper)
+        found = read_results(tmp_path).runs()
+        assert [
+            (each.factors["profile"], each.factors["form"], each.factors["repeat"]) for each in found
+        ] == [
+            ("without", "", 1),
+            ("without", "", 2),
+            ("measured", "scalar", 1),
+            ("measured", "scalar", 2),
+        ]
+        assert found[3].metrics == {"seconds_per_pod": 0.4, "nodes_asked": 7.0}

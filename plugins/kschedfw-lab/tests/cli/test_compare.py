@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 from compare.scenes import CONFIGURATION, bare, node, packing, pod, spreading, two_nodes
+from kschedfw_lab import read_results
 from kschedfw_lab.cli.compare_output import print_comparison
 from kschedfw_lab.compare import Comparison, Setup, compare
 from rich.cells import cell_len
@@ -420,3 +421,27 @@ class TestFailOn:
             first, second = json.loads(result.out)["runs"]
             used = [[each["requested"]["pods"] for each in run["nodeAllocations"]] for run in (first, second)]
             assert used == [[1, 0], [1, 0]]
+
+
+def test_results_are_the_tidy_table_that_report_reads(
+    kschedfw: Kschedfw, cluster_dir: Path, conf: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    for seed in (1, 2):
+        options = ["--seed", seed, "--results", results]
+        done = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), *options)
+        assert done.code == 0, done.err
+    found = read_results(results)
+    assert found.factors == ("policy", "seed")
+    runs = found.runs()
+    assert [tuple(run.factors.values()) for run in runs] == [
+        ("default", 1),
+        ("packing", 1),
+        ("default", 2),
+        ("packing", 2),
+    ]
+    for run in runs:
+        assert (run.metrics["placed"], run.metrics["pods"]) == (1, 2)
+        assert run.metrics["moved"] == (run.factors["policy"] == "packing")
+        assert {"moved", "nodes_in_use", "utilisation.cpu", "wait_seconds.p95"} <= run.metrics.keys()
+    assert app.run(["report", str(results), "--baseline", "policy=default"]) == 0

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kschedfw_lab import read_results
 from kschedfw_replay import RecordingWriter, SegmentLimits, open_recording
 from replaying.scenes import START, Arrival, RecordedCluster, nodes, pod
 
@@ -188,3 +189,15 @@ def test_recording_that_an_error_ended_is_replayed_and_told_to_be_unfinished(
 def test_directory_that_is_no_recording_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert replay(tmp_path) == 2
     assert "it is no recording" in capsys.readouterr().err
+
+
+def test_results_have_what_really_happened_as_a_policy(recording: Path, tmp_path: Path) -> None:
+    assert replay(recording, "--config", "default", "--fidelity", "--results", str(tmp_path)) == 0
+    found = read_results(tmp_path)
+    recorded, default = found.runs()
+    assert recorded.factors == {"policy": "recorded", "seed": 0}
+    assert default.factors == {"policy": "default", "seed": 0}
+    assert recorded.metrics["bound"] == default.metrics["bound"] == 12
+    assert {"wait.p95", "utilisation.cpu", "fragmentation.cpu", "node_hours", "pending"} <= recorded.metrics.keys()
+    assert default.metrics.keys() - recorded.metrics.keys() == {"moved", "gained", "lost", "fidelity"}
+    assert default.metrics["fidelity"] == 1

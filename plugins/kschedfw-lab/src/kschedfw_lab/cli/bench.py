@@ -43,8 +43,10 @@ from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.report import BenchReport, Machine
 from kschedfw_lab.bench.results import Measurement, Part
 from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
+from kschedfw_lab.bench.tidy import FACTORS, keep
 from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS, find_workload
 from kschedfw_lab.cli.bench_output import print_bench_report
+from kschedfw_lab.results.keeping import KeepOption, kept
 
 ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
 """The names that stand for several workloads."""
@@ -209,6 +211,7 @@ def bench(
         ),
     ] = DEFAULT_TIME_LIMIT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    results: KeepOption = None,
     no_progress: NoProgressOption = False,
 ) -> None:
     if profile is None:
@@ -253,39 +256,43 @@ def bench(
     rows: list[GrowthRow] = []
     form_runs: FormsComparison | None = None
     problem, interrupted = "", False
-    try:
-        if compared is not None:
-            if len(planned) > 1:
-                raise UsageError("--forms takes one --workload")
-            case = attrs.evolve(planned[0], percentage=ALL_NODES if percentage is None else percentage)
-            for form_runs in _compare_forms(case, *compared, repeats or REPEATS, bar):  # noqa: B007  # the latest
-                pass
-        elif growth is None:
-            if sizes is not None:
-                raise UsageError("--sizes goes with --growth")
-            _measure_all(planned, percentage, bar, measurements, baseline)
-        else:
-            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices)
-            case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
-            _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
-        if form_runs is not None:
-            problem = _nothing_learnt(form_runs)
-    except BenchmarkError as error:
-        problem = str(error)
-    except KeyboardInterrupt:
-        interrupted = True
-    report = BenchReport(
-        Machine.this(),
-        measured,
-        evaluation,
-        measurements,
-        baseline or (),
-        growth,
-        rows,
-        interrupted,
-        source=str(profile or ""),
-        forms=form_runs,
-    )
+    with kept(results, FACTORS) as keeper:
+        try:
+            if compared is not None:
+                if len(planned) > 1:
+                    raise UsageError("--forms takes one --workload")
+                case = attrs.evolve(planned[0], percentage=ALL_NODES if percentage is None else percentage)
+                for form_runs in _compare_forms(case, *compared, repeats or REPEATS, bar):  # noqa: B007  # the latest
+                    pass
+            elif growth is None:
+                if sizes is not None:
+                    raise UsageError("--sizes goes with --growth")
+                _measure_all(planned, percentage, bar, measurements, baseline)
+            else:
+                case = _growing(
+                    growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices
+                )
+                case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
+                _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
+            if form_runs is not None:
+                problem = _nothing_learnt(form_runs)
+        except BenchmarkError as error:
+            problem = str(error)
+        except KeyboardInterrupt:
+            interrupted = True
+        report = BenchReport(
+            Machine.this(),
+            measured,
+            evaluation,
+            measurements,
+            baseline or (),
+            growth,
+            rows,
+            interrupted,
+            source=str(profile or ""),
+            forms=form_runs,
+        )
+        keep(report, {case.workload_name: case.devices for case in planned}, keeper)
     if problem:
         complain(problem, ExitCode.FAILED)
     if as_json:

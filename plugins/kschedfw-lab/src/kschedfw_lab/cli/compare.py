@@ -49,6 +49,11 @@ from kschedfw_lab.cli.compare_options import (
 from kschedfw_lab.cli.compare_output import page_writer, print_comparison
 from kschedfw_lab.compare import compare as compare_candidates
 from kschedfw_lab.compare import failures as failed_conditions
+from kschedfw_lab.results.keeping import KeepOption, kept
+from kschedfw_lab.sweep.measures import metrics_by_label
+
+FACTORS = ("policy", "seed")
+"""Of the results of a comparison."""
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
 
@@ -113,6 +118,7 @@ def compare(
             "--html", metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
         ),
     ] = None,
+    results: KeepOption = None,
     no_progress: NoProgressOption = False,
 ) -> None:
     write_page = None if html is None else page_writer(html)
@@ -124,7 +130,11 @@ def compare(
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)
     check_resources(conditions, loaded.cluster)
-    with Failures() as failures, labelled_progress_bar(enabled=not no_progress) as progress:
+    with (
+        kept(results, FACTORS) as keeper,
+        Failures() as failures,
+        labelled_progress_bar(enabled=not no_progress) as progress,
+    ):
         comparison = compare_candidates(
             loaded.cluster,
             candidates,
@@ -138,6 +148,8 @@ def compare(
             notes=loaded.notes,
             refused=loaded.refused,
         )
+        for label, metrics in metrics_by_label(comparison).items():
+            keeper.add({"policy": label, "seed": seed}, metrics)
     tell_failures(failures)
     lacking = lack_of_work(comparison.runs[0].report)
     if lacking:

@@ -11,6 +11,7 @@ except ImportError as error:
 
 from kschedfw_lab.environment.actions import ActionError
 from kschedfw_lab.environment.environment import Environment, Workload, WorkloadError
+from kschedfw_lab.environment.recording import RecordedEpisodes
 from kschedfw_lab.environment.reward import Reward, Transition, pods_bound
 
 ID = "kschedfw/Scheduling-v0"
@@ -22,6 +23,7 @@ __all__ = [
     "ID",
     "ActionError",
     "Environment",
+    "RecordedEpisodes",
     "Reward",
     "Transition",
     "Workload",

@@ -10,9 +10,9 @@ from kschedfw import Pod
 from kschedfw.api import PODS
 from kschedfw.api.reading import printable
 from kschedfw.simulator import Spread
-from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
+from kschedfw_lab.compare import Comparison, NodeAllocation, Workload, fragmentation
 from kschedfw_lab.compare import Run as Trialled
-from kschedfw_lab.compare.metric_values import COUNTS, WITHIN
+from kschedfw_lab.compare.metric_values import COUNTS, DIFFERENCES, WITHIN, value_of
 from kschedfw_lab.sweep.prices import NANO, Prices
 from kschedfw_lab.sweep.usage import Usage, mean_over_time
 
@@ -33,22 +33,28 @@ def metrics_of(run: Trialled, usage: Usage, prices: Prices | None = None) -> Met
     return dict(_metrics(run, usage, prices))
 
 
+def metrics_by_label(comparison: Comparison) -> Mapping[str, Metrics]:
+    """The metrics of each run of a comparison that has ended, by its label; without those of times on nodes, and of
+    prices.
+
+    The pods that fare differently than under the baseline are counted as `moved`, `gained`, `lost` and `changed`.
+    """
+    whole = comparison.runs[:-1] if comparison.interrupted else comparison.runs
+    found: dict[str, Metrics] = {}
+    for index, run in enumerate(whole):
+        differences = {name: int(value_of(name, comparison, index)) if index else 0 for name in DIFFERENCES}
+        found[run.label] = {**dict(_outcomes(run)), **differences, **dict(_speed(run))}
+    return found
+
+
 def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
+    yield from _outcomes(run)
     report = run.report
-    for name, count in COUNTS.items():
-        yield _HUMPS.sub("_", name).lower(), count(run)
-    yield from _reasons(run)
-    for each in report.utilisation:
-        yield f"utilisation.{each.resource}", each.share
-        yield f"imbalance.{each.resource}", each.per_node.stddev
-    yield WITHIN, run.imbalance_within.mean
-    for part in run.fragmentation:
-        yield f"fragmentation.{part.resource}", part.share
-    bound = [each for each in report.decisions if each.bound is not None]
-    yield from _spread(
-        "wait_seconds", (each.bound - each.arrived for each in bound if each.bound is not None)
-    )
-    left = [(each, usage.gone[each.pod]) for each in bound if each.pod in usage.gone and not each.preempted]
+    left = [
+        (each, usage.gone[each.pod])
+        for each in report.decisions
+        if each.bound is not None and each.pod in usage.gone and not each.preempted
+    ]
     if left:
         yield from _spread("completion_seconds", (gone - each.arrived for each, gone in left))
     node_prices = {} if prices is None else {node.name: prices.of(node) for node in usage.nodes.values()}
@@ -65,8 +71,29 @@ def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tup
         yield "cost.hourly", in_use / NANO
         if report.replay is not None:
             yield "cost.total", price * usage.end / 3600 / NANO
-    yield "elapsed_seconds", report.elapsed
-    yield "decisions_per_second", report.decisions_per_second
+    yield from _speed(run)
+
+
+def _outcomes(run: Trialled) -> Iterator[tuple[str, float]]:
+    report = run.report
+    for name, count in COUNTS.items():
+        yield _HUMPS.sub("_", name).lower(), count(run)
+    yield from _reasons(run)
+    for each in report.utilisation:
+        yield f"utilisation.{each.resource}", each.share
+        yield f"imbalance.{each.resource}", each.per_node.stddev
+    yield WITHIN, run.imbalance_within.mean
+    for part in run.fragmentation:
+        yield f"fragmentation.{part.resource}", part.share
+    yield from _spread(
+        "wait_seconds",
+        (each.bound - each.arrived for each in report.decisions if each.bound is not None),
+    )
+
+
+def _speed(run: Trialled) -> Iterator[tuple[str, float]]:
+    yield "elapsed_seconds", run.report.elapsed
+    yield "decisions_per_second", run.report.decisions_per_second
 
 
 def _reasons(run: Trialled) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 import yaml
+from kschedfw_lab import KeepOption, kept
 from kschedfw_lab.compare import Condition, ConditionError, failures_of
 from kschedfw_lab.sweep.errors import SweepError
 from kschedfw_lab.sweep.prices import Prices, read_prices
@@ -23,7 +24,7 @@ from kschedfw_replay.cli.replay_output import print_replays
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.reader import open_recording
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
-from kschedfw_replay.replaying.conditions import ReplayVocabulary
+from kschedfw_replay.replaying.conditions import ReplayVocabulary, metrics_by_policy
 from kschedfw_replay.replaying.replay import EXPLAINED
 from kschedfw_replay.replaying.room import annotated_price
 
@@ -42,6 +43,10 @@ Exit codes:
 """
 
 _LARGEST_PRICES: Final = 1 << 20
+
+FACTORS: Final = ("policy", "seed")
+"""Of the results of a replay."""
+
 _UNFINISHED: Final = "it is still being written, or the recorder or the import was ended by an error"
 
 
@@ -105,6 +110,7 @@ def replay(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    results: KeepOption = None,
     no_progress: NoProgressOption = False,
 ) -> None:
     setups = candidates_of(config or ["default"], at_least=1, option="--config")
@@ -114,7 +120,7 @@ def replay(
         raise UsageError("--from: expected a time before --to")
     damages: list[RecordingError] = []
     records = open_recording(recording, on_damage=damages.append)
-    with _status(enabled=not no_progress) as show:
+    with kept(results, FACTORS) as keeper, _status(enabled=not no_progress) as show:
         comparison = replay_recording(
             records,
             setups,
@@ -126,6 +132,8 @@ def replay(
             price_of=annotated_price if prices is None else _read_prices(prices).of,
             progress=show,
         )
+        for policy, metrics in metrics_by_policy(comparison).items():
+            keeper.add({"policy": policy, "seed": seed}, metrics)
     for damage in damages[:1]:  # each pass comes to it again
         tell([f"{damage}; what comes before was replayed"])
     if records.unfinished and not damages:

@@ -6,7 +6,7 @@ The baseline is what really happened.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final
@@ -72,3 +72,37 @@ class ReplayVocabulary:
 
     def pods_of(self, comparison: ReplayComparison, index: int, /) -> int:  # noqa: ARG002  # the same pods everywhere
         return comparison.pods
+
+
+RECORDED: Final = "recorded"
+"""The policy in results that stands for what really happened."""
+
+
+def metrics_by_policy(comparison: ReplayComparison) -> Mapping[str, Mapping[str, float]]:
+    """The metrics of what really happened, and of each replay by the label of its configuration."""
+    labels = [RECORDED, *(run.label for run in comparison.runs)]
+    measures = [comparison.recorded, *(run.measures for run in comparison.runs)]
+    found = {label: dict(_metrics(each)) for label, each in zip(labels, measures, strict=True)}
+    for run in comparison.runs:
+        found[run.label] |= {name: count(run) for name, count in _DIFFERENCES.items()}
+    if comparison.fidelity is not None:
+        found[comparison.runs[0].label]["fidelity"] = comparison.fidelity.agreeing
+    return found
+
+
+def _metrics(measures: Measures) -> Iterator[tuple[str, float]]:
+    for name, count in _COUNTS.items():
+        yield name, count(measures)
+    for class_name, waits in {"": measures.waits, **measures.waits_by_class}.items():
+        family = f"{_WAIT}{class_name}." if class_name else _WAIT
+        for name, quantile in _QUANTILES.items():
+            yield f"{family}{name}", quantile(waits)
+    for resource, share in measures.utilisation.items():
+        yield f"{_UTILISATION}{resource}", share
+    for resource, share in measures.fragmentation.items():
+        yield f"{_FRAGMENTATION}{resource}", share
+    yield "node_hours", measures.node_hours
+    if measures.cost is not None:
+        yield "cost", measures.cost
+    if measures.cost_of_all is not None:
+        yield "cost_of_all_nodes", measures.cost_of_all
