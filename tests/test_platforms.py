@@ -91,6 +91,52 @@ def test_files_are_read_and_recordings_refused_clearly_where_what_only_posix_has
     assert lines == ["b'secret'", "1 records", refused]
 
 
+REFUSED = """
+from pathlib import Path
+from kschedfw import KschedfwError, SystemClock
+from kschedfw.cli.app import run
+from kschedfw_kubernetes.cluster.credentials import Credentials
+from kschedfw_kubernetes.cluster.kubeconfig import load_connection
+
+sys.stderr = sys.stdout
+kubeconfig = sys.argv[1]
+print(run(["run", "--kubeconfig", kubeconfig, "--secure-port=0"]))
+try:
+    Credentials(load_connection(kubeconfig), SystemClock()).identity()
+except KschedfwError as error:
+    print(error)
+"""
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "http://127.0.0.1:1"}}]
+users:
+- name: it
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: never-run, interactiveMode: Never}}
+"""
+
+
+def test_leaders_and_commands_that_give_credentials_are_refused_clearly_where_posix_is_missing(
+    tmp_path: Path,
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG, encoding="utf-8")
+    _, *lines = without_posix(REFUSED, str(kubeconfig))
+    election, code, command = lines
+    assert code == "2"
+    assert election == (
+        "kschedfw: leaderElection: leaders need Linux or macOS, where an alarm ends a process that lost its lease; "
+        "here set leaderElect to false, or give --leader-elect=false"
+    )
+    assert command == (
+        f"{kubeconfig}, context it: exec plugin never-run: commands that give credentials need Linux or macOS; here give a token "
+        "or a client certificate"
+    )
+
+
 def node_of_a_pod(cpu: int) -> str:
     cluster = InMemoryCluster(
         [

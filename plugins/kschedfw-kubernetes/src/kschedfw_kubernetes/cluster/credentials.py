@@ -158,6 +158,12 @@ class Credentials:
             raise ConnectionConfigError(
                 f"{what}: apiVersion must be {' or '.join(_VERSIONS)}, not {plugin.api_version!r}"
             )
+        if not hasattr(
+            os, "killpg"
+        ):  # Windows: a plugin that hangs, and what it has started, would stay for ever
+            raise ConnectionConfigError(
+                f"{what}: commands that give credentials need Linux or macOS; here give a token or a client certificate"
+            )
         environment = {**self._environment, **{each.name: each.value for each in plugin.env or ()}}
         environment["KUBERNETES_EXEC_INFO"] = self._exec_info(plugin)
         try:

@@ -33,6 +33,7 @@ from kschedfw_kubernetes.cluster import (
     KubernetesCluster,
     LeaderElector,
 )
+from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
 from kschedfw_kubernetes.serve.access import Access
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
 from kschedfw_kubernetes.serve.claim_metrics import in_words
@@ -291,6 +292,11 @@ class SchedulerProcess:
         election = self._configuration.leader_election
         if not election.leader_elect:
             return None
+        if not hasattr(signal, "setitimer"):  # Windows, where no alarm would end a process that was paused
+            raise LeaderElectionConfigError(
+                "leaderElection: leaders need Linux or macOS, where an alarm ends a process that lost its lease; here "
+                "set leaderElect to false, or give --leader-elect=false"
+            )
         return LeaderElector(
             self._client,
             identity=_identity(),
