@@ -198,6 +198,12 @@ def test_results_have_what_really_happened_as_a_policy(recording: Path, tmp_path
     assert recorded.factors == {"policy": "recorded", "seed": 0}
     assert default.factors == {"policy": "default", "seed": 0}
     assert recorded.metrics["bound"] == default.metrics["bound"] == 12
-    assert {"wait.p95", "utilisation.cpu", "fragmentation.cpu", "node_hours", "pending"} <= recorded.metrics.keys()
+    assert {
+        "wait.p95",
+        "utilisation.cpu",
+        "fragmentation.cpu",
+        "node_hours",
+        "pending",
+    } <= recorded.metrics.keys()
     assert default.metrics.keys() - recorded.metrics.keys() == {"moved", "gained", "lost", "fidelity"}
     assert default.metrics["fidelity"] == 1
