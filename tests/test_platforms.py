@@ -132,8 +132,8 @@ def test_leaders_and_commands_that_give_credentials_are_refused_clearly_where_po
         "here set leaderElect to false, or give --leader-elect=false"
     )
     assert command == (
-        f"{kubeconfig}, context it: exec plugin never-run: commands that give credentials need Linux or macOS; here give a token "
-        "or a client certificate"
+        f"{kubeconfig}, context it: exec plugin never-run: commands that give credentials need Linux or macOS; "
+        "here give a token or a client certificate"
     )
 
 
