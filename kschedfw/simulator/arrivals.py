@@ -51,6 +51,8 @@ class Arrivals:
     Its own duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if
     that never happened, created) to being deleted in the OpenB trace.
 
+    A pod that is bound from the start leaves as many seconds later as that annotation says, or else never.
+
     Drawn times depend only on the pods, their order and the seed, so they are the same under every policy.
 
     Args:
@@ -110,6 +112,13 @@ class Arrivals:
                 duration = stays.expovariate(1 / self.mean_duration)
             plan[pod.uid] = Stay(arrival, duration)
         return plan
+
+    def remaining(self, pod: Pod) -> float | None:
+        """How long a pod that is bound from the start stays after it, by its annotation `kschedfw/duration-seconds`.
+
+        None for good. Raises ArrivalsError where the annotation isn't a number of seconds.
+        """
+        return _seconds(pod, DURATION) if self.own_times else None
 
     def notes(self, pods: Sequence[Pod]) -> Sequence[str]:
         """Return notes for a report: options that have no effect because all these pods have times of their own.

@@ -181,6 +181,9 @@ class Simulation:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))
             self._hold_back_the_future()
+            for pod in cluster.list(Pod):
+                if pod.node_name and (seconds := arrivals.remaining(pod)) is not None:
+                    self._at(self._time.start + seconds, _LEAVES, pod)
         self._controllers: Sequence[VolumeController | ClaimController] = ()
         if isinstance(cluster, InMemoryCluster):
             self._controllers = VolumeController(cluster), ClaimController(cluster)

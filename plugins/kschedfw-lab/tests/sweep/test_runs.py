@@ -263,6 +263,6 @@ def test_the_draw_is_part_of_the_key_and_of_what_is_run(tmp_path: Path) -> None:
     assert len({run.key for run in found}) == 6
     assert {run_one(run)["placed"] for run in found} == {6}
     with pytest.raises(
-        SweepError, match=r'factors.draw: expected shuffle, resample or null, found "jackknife"'
+        SweepError, match=r'factors.draw: expected shuffle, resample, days or null, found "jackknife"'
     ):
         tiny({"draw": "jackknife"})

@@ -16,8 +16,9 @@ from kschedfw.config import KubeSchedulerConfiguration
 from kschedfw.simulator import LONGEST, LONGEST_ATTEMPT, SHORTEST
 from kschedfw_lab.sweep.configurations import Configuration, PathChange, PluginChange, read_given
 from kschedfw_lab.sweep.constraints import Scalar
+from kschedfw_lab.sweep.draws import Draw
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
-from kschedfw_lab.sweep.inputs import ClusterSource, Draw, read_source
+from kschedfw_lab.sweep.inputs import ClusterSource, read_source
 from kschedfw_lab.sweep.paths import steps_of
 from kschedfw_lab.sweep.values import Choices, Range, Values, is_number, is_whole, read_values
 

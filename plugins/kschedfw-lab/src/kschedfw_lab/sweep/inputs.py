@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from random import Random
 from typing import Final
 
 import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
-from kschedfw.api import FrozenDict, Named, RefusedPod
+from kschedfw.api import Named, RefusedPod
 from kschedfw.api.reading import open_file, shown, sources
-from kschedfw.simulator import Arrivals
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
 from kschedfw_lab.bench.workload import Placement
 from kschedfw_lab.bench.workloads import WORKLOADS, find_workload
+from kschedfw_lab.sweep.draws import is_pending
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line, similar
+from kschedfw_lab.sweep.traces import WINDOW, files_of, kinds_of_traces, read_trace, read_window
 
 _KEYS: Final = ("name", "manifests", "openb", "workload", "trace")
-_WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods) and workload"
+_WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods), workload and recording"
 _KEPT: Final = 2
 """How many clusters a process keeps. A grid has the runs of a cluster one after another."""
 _PIECE: Final = 1 << 20
-_ARRIVAL: Final = "openb.trace/creation-time"
-_DURATION: Final = "kschedfw/duration-seconds"
-_TIMES: Final = frozenset({_ARRIVAL, _DURATION, "openb.trace/scheduled-time", "openb.trace/deletion-time"})
-"""The annotations with pods' times."""
 
 
 @attrs.frozen
@@ -46,22 +41,13 @@ class Size:
 WHOLE: Final = Size()
 
 
-class Draw(StrEnum):
-    """How pending pods are drawn by a run's seed; each place in their order keeps its arrival.
-
-    `shuffle` gives each pod another place. `resample` gives each place any of the pods, with replacement: the bootstrap
-    (Efron, 1979).
-    """
-
-    SHUFFLE = "shuffle"
-    RESAMPLE = "resample"
-
-
 @attrs.frozen
 class ClusterSource:
-    """Where a cluster comes from: files of manifests, the tables of an OpenB trace, or a workload of `kschedfw bench`.
+    """Where a cluster comes from: files of manifests, the tables of an OpenB trace, a workload of `kschedfw bench`, or
+    a trace that another distribution reads.
 
-    `digest` is that of the files' content; empty as long as nobody has read them.
+    `recording` is the kind of such a trace and its path; `window` has the first and the last time of it that is wanted,
+    in seconds since 1970. `digest` is that of the files' content; empty as long as nobody has read them.
     """
 
     label: str
@@ -70,6 +56,8 @@ class ClusterSource:
     openb_pods: tuple[str, ...] = ()
     workload: str = ""
     trace: str = ""
+    recording: tuple[str, str] | None = None
+    window: tuple[float, float] = (-math.inf, math.inf)
     digest: str = ""
 
     @property
@@ -82,6 +70,8 @@ class ClusterSource:
         yield from map(Path, (*self.openb_nodes, *self.openb_pods))
         if self.trace:
             yield from (Path(self.trace, name) for name in (NODES_FILE, PODS_FILE))
+        if self.recording is not None:
+            yield from files_of(Path(self.recording[1]))
 
     def digested(self) -> ClusterSource:
         """The same with the digest of its files.
@@ -102,7 +92,11 @@ class ClusterSource:
 
     def to_json(self) -> dict[str, object]:
         """What it is, without where: the same content has the same."""
-        return {"label": self.label, "workload": self.workload, "digest": self.digest}
+        found: dict[str, object] = {"label": self.label, "workload": self.workload, "digest": self.digest}
+        if self.recording is not None:
+            times = [time if math.isfinite(time) else None for time in self.window]
+            found |= {"recording": self.recording[0], "window": times}
+        return found
 
 
 def read_source(given: object, folder: Path) -> ClusterSource:
@@ -120,13 +114,18 @@ def read_source(given: object, folder: Path) -> ClusterSource:
         return ClusterSource(text, manifests=_paths(text, folder))
     if not isinstance(given, Mapping):
         raise SweepError(f"expected {_WHAT_THERE_IS}, found {shown(given)}")
+    traces = kinds_of_traces()
+    keys = (*_KEYS, *traces, *WINDOW)
     for key in given:
-        if key not in _KEYS:
-            raise SweepError.at(str(key), f"unknown field; {similar(str(key), _KEYS)}")
-    kinds = [key for key in ("manifests", "openb", "workload") if key in given]
+        if key not in keys:
+            raise SweepError.at(str(key), f"unknown field; {similar(str(key), keys)}")
+    kinds = [key for key in (*_READERS, *traces) if key in given]
     if len(kinds) != 1:
         raise SweepError(f"expected {_WHAT_THERE_IS}; found {' and '.join(kinds) or 'none of them'}")
-    found = {"manifests": _manifests, "openb": _openb, "workload": _workload}[kinds[0]](given, folder)
+    kind = kinds[0]
+    if kind not in traces and any(key in given for key in WINDOW):
+        raise SweepError.at("from" if "from" in given else "to", f"is for {' and '.join(traces)}, not {kind}")
+    found = _READERS[kind](given, folder) if kind in _READERS else _trace(kind, given, folder)
     name = given.get("name", found.label)
     if not isinstance(name, str) or not name:
         raise SweepError.at("name", f"expected a text, found {shown(name)}")
@@ -158,6 +157,18 @@ def _workload(given: Mapping[str, object], folder: Path) -> ClusterSource:
     if "trace" in given:
         (trace,) = _within("trace", given["trace"], folder)
     return ClusterSource(name, workload=name, trace=trace)
+
+
+def _trace(kind: str, given: Mapping[str, object], folder: Path) -> ClusterSource:
+    (path,) = _within(kind, given[kind], folder)
+    return ClusterSource(str(given[kind]), recording=(kind, path), window=read_window(given))
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, object], Path], ClusterSource]]] = {
+    "manifests": _manifests,
+    "openb": _openb,
+    "workload": _workload,
+}
 
 
 def _within(place: str, given: object, folder: Path) -> tuple[str, ...]:
@@ -217,6 +228,9 @@ def _read(source: ClusterSource) -> _Read:
     if source.digested().digest != source.digest:
         raise SweepError(f"{source.label}: isn't what it was when the sweep was planned; plan it again")
     try:
+        if source.recording is not None:
+            kind, path = source.recording
+            return _Read(tuple(read_trace(kind, Path(path), *source.window)))
         if source.manifests:
             loaded = read_manifests(*source.manifests)
             return _Read(loaded.objects(), loaded.admission.refused)
@@ -252,7 +266,7 @@ def _part_of(source: ClusterSource, size: Size) -> tuple[Named, ...]:
     if size == WHOLE:
         return objects
     nodes = [obj for obj in objects if isinstance(obj, Node)]
-    pending = [obj for obj in objects if isinstance(obj, Pod) and _is_pending(obj)]
+    pending = [obj for obj in objects if isinstance(obj, Pod) and is_pending(obj)]
     for what, wanted, there in (("nodes", size.nodes, nodes), ("pending pods", size.pods, pending)):
         if wanted is not None and wanted > len(there):
             raise SweepError(f"{source.label}: has {len(there):,} {what}, and {wanted:,} are asked for")
@@ -264,63 +278,8 @@ def _part_of(source: ClusterSource, size: Size) -> tuple[Named, ...]:
             return obj.name in kept_nodes
         if isinstance(obj, Pod):
             return (
-                obj.uid in kept_pods if _is_pending(obj) else not obj.node_name or obj.node_name in kept_nodes
+                obj.uid in kept_pods if is_pending(obj) else not obj.node_name or obj.node_name in kept_nodes
             )
         return True
 
     return tuple(obj for obj in objects if is_kept(obj))
-
-
-def _is_pending(pod: Pod) -> bool:
-    return not pod.node_name and not pod.is_terminal
-
-
-def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
-    """The objects, with the pending pods drawn anew; the same for the same seed.
-
-    A pod keeps all that it is but its name, if another has that already, and its arrival, which is that of its place.
-
-    Raises:
-        ArrivalsError: a pod's times aren't numbers.
-    """
-    pending = [obj for obj in objects if isinstance(obj, Pod) and _is_pending(obj)]
-    random = Random(f"{draw} {seed}")
-    if draw is Draw.SHUFFLE:
-        chosen = random.sample(pending, len(pending))
-    else:
-        chosen = random.choices(pending, k=len(pending)) if pending else []
-    stays = Arrivals().plan(pending, 0)
-    places = iter(zip(pending, chosen, strict=True))
-    free = {(pod.namespace, pod.name) for pod in pending}
-    taken = {(obj.namespace, obj.name) for obj in objects if isinstance(obj, Pod)} - free
-    found: list[Named] = []
-    for obj in objects:
-        if isinstance(obj, Pod) and _is_pending(obj):
-            place, pod = next(places)
-            found.append(_at_place(place, pod, stays[pod.uid].duration, _free_name(pod, taken)))
-        else:
-            found.append(obj)
-    return found
-
-
-def _free_name(pod: Pod, taken: set[tuple[str, str]]) -> str:
-    names = itertools.chain([pod.name], (f"{pod.name}.{number}" for number in itertools.count(2)))
-    name = next(name for name in names if (pod.namespace, name) not in taken)
-    taken.add((pod.namespace, name))
-    return name
-
-
-def _at_place(place: Pod, pod: Pod, duration: float | None, name: str) -> Pod:
-    """The pod with this name, and with the arrival of the place."""
-    of_place = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
-    of_pod = {key: value for key, value in pod.annotations.items() if key not in _TIMES}
-    if duration is not None:
-        of_pod[_DURATION] = str(duration)
-    metadata = attrs.evolve(
-        pod.metadata,
-        name=name,
-        uid=pod.uid if name == pod.name else f"{pod.uid}.{name}",
-        annotations=FrozenDict({**of_pod, **of_place}),
-        creation_timestamp=place.metadata.creation_timestamp,
-    )
-    return attrs.evolve(pod, metadata=metadata)

@@ -14,9 +14,10 @@ from kschedfw.simulator import Arrivals
 from kschedfw_lab.sweep.configurations import DEFAULT_CONFIGURATION, Configuration, runnable
 from kschedfw_lab.sweep.constraints import Cell, Constraint
 from kschedfw_lab.sweep.design import Design, Point
+from kschedfw_lab.sweep.draws import Draw
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line
 from kschedfw_lab.sweep.factors import CLUSTER, CONFIGURATION, SEED, Factor, label_of
-from kschedfw_lab.sweep.inputs import ClusterSource, Draw, Size, objects_of, refused_by_admission
+from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of, refused_by_admission
 from kschedfw_lab.sweep.prices import Prices
 from kschedfw_lab.sweep.runs import Run
 
@@ -106,7 +107,7 @@ class _Planner:
             size=size,
             configuration=configuration,
             seed=seed,
-            arrivals=_arrivals(point),
+            arrivals=_arrivals(point, by_default=cluster.recording is not None),
             attempt_time=_number(point.get("attemptTime")) or 0.0,
             prices=self._prices,
             points=self._points,
@@ -154,14 +155,14 @@ def _check_prices(prices: Prices, cluster: InMemoryCluster) -> None:
             prices.of(node)
 
 
-def _arrivals(point: Point) -> Arrivals | None:
+def _arrivals(point: Point, *, by_default: bool) -> Arrivals | None:
     rate, duration = _number(point.get("arrivalRate")), _number(point.get("meanDuration"))
     ignore = point.get("ignoreOwnTimes") is True
     if point.get("arrivals") is False and (rate or duration or ignore):
         raise SweepError.at(
             "factors.arrivals", "false doesn't go with arrivalRate, meanDuration or ignoreOwnTimes"
         )
-    if not (point.get("arrivals") or rate or duration or ignore):
+    if not (point.get("arrivals", by_default) or rate or duration or ignore):
         return None
     try:
         return Arrivals(rate, duration, own_times=not ignore)

@@ -19,8 +19,9 @@ from kschedfw.simulator import Arrivals, Failures, Simulation
 from kschedfw_lab.compare.trial import Trial
 from kschedfw_lab.sweep.configurations import Configuration, registry, runnable
 from kschedfw_lab.sweep.constraints import Scalar
+from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError, one_line
-from kschedfw_lab.sweep.inputs import ClusterSource, Draw, Size, drawn, objects_of
+from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of
 from kschedfw_lab.sweep.measures import Metrics, Series, metrics_of, series_of
 from kschedfw_lab.sweep.prices import Prices
 from kschedfw_lab.sweep.usage import Usage

@@ -149,7 +149,9 @@ def _factors(given: Mapping[str, object], folder: Path) -> tuple[Factor, ...]:
     if len(given) > MOST_FACTORS:
         raise SweepError(f"{len(given)} factors; at most {MOST_FACTORS}")
     if CLUSTER not in given:
-        raise SweepError.at(CLUSTER, "missing; give a path, or one of manifests, openb and workload")
+        raise SweepError.at(
+            CLUSTER, "missing; give a path, or one of manifests, openb, workload and recording"
+        )
     factors = []
     for name, values in given.items():
         with inside(name):

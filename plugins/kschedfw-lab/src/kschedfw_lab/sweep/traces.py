@@ -1,0 +1,118 @@
+"""Traces of clusters that other distributions read, such as recordings: what sweeps and environments take of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Final
+
+from kschedfw import KschedfwError
+from kschedfw.api import Named
+from kschedfw.api.reading import shown
+from kschedfw_lab.sweep.draws import Draw, drawn
+from kschedfw_lab.sweep.errors import SweepError, one_line
+
+GROUP: Final = "kschedfw_lab.traces"
+"""The entry points with the readers of traces; their names are the fields that a specification has for them."""
+WINDOW: Final = ("from", "to")
+"""The fields of a window."""
+TraceReader = Callable[[Path, float, float], Sequence[Named]]
+"""Reads what is between two times (seconds since 1970, perhaps infinite) of a trace.
+
+It returns a cluster's objects: those that are there at the first time, and the pods that arrive, each with its
+`creationTimestamp` and, in the annotation `kschedfw/duration-seconds`, how long it stays after its binding. A pod that
+is bound from the beginning has there how long it is still there.
+"""
+
+_HOMES: Final[Mapping[str, str]] = {"recording": "kschedfw-replay"}
+
+
+def kinds_of_traces() -> list[str]:
+    """The names of the kinds that are installed, and of those that are known."""
+    return sorted({each.name for each in entry_points(group=GROUP)} | set(_HOMES))
+
+
+def read_trace(kind: str, path: Path, since: float, until: float) -> Sequence[Named]:
+    """Read what is between two times of a trace.
+
+    Raises:
+        SweepError: no installed distribution reads this kind, or the trace can't be read.
+    """
+    offers = entry_points(group=GROUP, name=kind)
+    if not offers:
+        home = _HOMES.get(kind)
+        hint = f": it is in {home}; pip install {home}" if home else f" in the entry-point group {GROUP!r}"
+        raise SweepError(f"no installed distribution reads traces of the kind {kind!r}{hint}")
+    reader: TraceReader = next(iter(offers)).load()
+    try:
+        return reader(path, since, until)
+    except (KschedfwError, OSError) as error:
+        raise SweepError(one_line(error)) from None
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The files of a trace: itself, or those in its directory, without hidden ones such as locks."""
+    if path.is_dir():
+        yield from sorted(each for each in path.iterdir() if each.is_file() and each.name[0] != ".")
+    else:
+        yield path
+
+
+def read_window(given: Mapping[str, object]) -> tuple[float, float]:
+    """The times `from` and `to` of a specification, in seconds since 1970.
+
+    Raises:
+        SweepError: one is no time with a zone, or they are in the wrong order.
+    """
+    since, until = (_moment(name, given.get(name)) for name in WINDOW)
+    since, until = -math.inf if since is None else since, math.inf if until is None else until
+    if since >= until:
+        raise SweepError.at(WINDOW[0], "expected a time before the one of `to`")
+    return since, until
+
+
+def trace_workload(
+    kind: str,
+    path: Path | str,
+    *,
+    since: float = -math.inf,
+    until: float = math.inf,
+    draw: str | None = None,
+) -> Callable[[int], Sequence[Named]]:
+    """Return a workload for `Environment`: the objects of a trace, drawn anew for each seed if that is wanted.
+
+    Give the environment `arrivals=Arrivals()` with it, so that pods come and go at their own times.
+
+    Args:
+        kind: what it is, such as `recording`, which kschedfw-replay reads.
+        path: the trace.
+        since: the window's begin, in seconds since 1970.
+        until: the window's end.
+        draw: `shuffle`, `resample` or `days`, as the factor `draw` of a sweep; None takes the pods as they are.
+
+    Raises:
+        SweepError: the trace can't be read, or nothing can be drawn.
+        ValueError: there is no such way to draw.
+    """
+    way = None if draw is None else Draw(draw)
+    objects = read_trace(kind, Path(path), since, until)
+    return lambda seed: objects if way is None else drawn(objects, way, seed)
+
+
+def _moment(name: str, given: object) -> float | None:
+    if given is None:
+        return None
+    at: object = given
+    if isinstance(given, str):
+        try:
+            at = datetime.fromisoformat(given)
+        except ValueError:
+            at = None
+    if isinstance(at, datetime) and at.tzinfo is not None:
+        return at.timestamp()
+    raise SweepError.at(
+        name, f"expected a time with a zone such as 2026-01-31T12:00:00Z, found {shown(given)}"
+    )
