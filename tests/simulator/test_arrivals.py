@@ -84,12 +84,23 @@ class TestOwnTimes:
         assert peak["pods"][0] == 2
         assert report.utilisation[0].requested == 0
 
-    def test_bound_pods_count_for_the_peak_and_stay(self) -> None:
-        bound = pod("bound", {"node_name": "n1"}, {"annotations": _annotations(duration=1)}, cpu="1")
+    def test_bound_pods_count_for_the_peak_and_stay_for_good_without_a_duration(self) -> None:
+        bound = pod("bound", {"node_name": "n1"}, cpu="1")
         report = replay(node("n1", cpu="4", pods="9"), bound, timed("a", 0, 10))
         assert report.replay is not None
         assert report.replay.peaks[0].requested == 2000
         assert report.utilisation[0].requested == 1000
+
+    def test_bound_pod_leaves_at_its_duration_after_the_start(self) -> None:
+        bound = pod("bound", {"node_name": "n1"}, {"annotations": _annotations(duration=4)}, cpu="1")
+        report = replay(node("n1", cpu="1", pods="9"), bound, timed("a", 0, 10))
+        assert [(each.arrived, each.bound) for each in report.decisions] == [(0.0, 4.0)]
+
+    def test_bound_pod_stays_when_own_times_are_ignored(self) -> None:
+        bound = pod("bound", {"node_name": "n1"}, {"annotations": _annotations(duration=4)}, cpu="1")
+        arrivals = Arrivals(rate=1, own_times=False)
+        report = replay(node("n1", cpu="1", pods="9"), bound, timed("a", 0, 10), arrivals=arrivals)
+        assert report.unschedulable == 1
 
 
 class TestPlan:

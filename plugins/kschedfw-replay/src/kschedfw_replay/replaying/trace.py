@@ -19,7 +19,7 @@ from kschedfw import Node, Pod
 from kschedfw.api import FrozenDict, Named, PersistentVolume, PodStatus
 from kschedfw.cluster import TOPOLOGY_LABELS
 from kschedfw_replay.recording.reader import open_recording
-from kschedfw_replay.replaying.fates import Fates, Survey
+from kschedfw_replay.replaying.fates import Survey
 from kschedfw_replay.replaying.history import History
 
 _DURATION: Final = "kschedfw/duration-seconds"
@@ -29,8 +29,9 @@ def read_trace(path: Path, since: float = -math.inf, until: float = math.inf) ->
     """The nodes and other objects of a recording's window, and its pods with the times at which they came and went.
 
     A pod that waits has its arrival as `creationTimestamp`, and how long it stayed after its binding in the annotation
-    `kschedfw/duration-seconds`. A pod that is bound at the begin has there how long it is still there. Pods that were
-    bound when they appeared later, such as static ones, are left out.
+    `kschedfw/duration-seconds`. A simulation begins with the first arrival, so a pod that is bound at the window's
+    begin has there how long it stays after the first arrival; one that leaves before is left out. So are pods that
+    were bound when they appeared later, such as static ones.
 
     Raises:
         RecordingError: the recording is damaged, or nothing of it is in the window.
@@ -52,7 +53,14 @@ def read_trace(path: Path, since: float = -math.inf, until: float = math.inf) ->
                 pods.append((number, happening.at, _renamed(new, names)))
         elif is_first or not isinstance(new, Node | PersistentVolume):
             objects.setdefault((type(new), new.key), new)
-    return [*objects.values(), *(_with_times(survey.fates, *each) for each in pods)]
+    first = min((at for _, at, pod in pods if not pod.node_name), default=history.begins) - history.begins
+    found = list(objects.values())
+    for number, at, pod in pods:
+        fate = survey.fates[number]
+        remaining = fate.duration - first if pod.node_name else fate.duration
+        if remaining > 0 or not pod.node_name:
+            found.append(_with_times(pod, at, None if fate.node is None else remaining))
+    return found
 
 
 def _renamed(pod: Pod, names: set[str]) -> Pod:
@@ -65,11 +73,10 @@ def _renamed(pod: Pod, names: set[str]) -> Pod:
     return pod.with_metadata(attrs.evolve(pod.metadata, name=name, uid=f"{pod.uid}.{name}"))
 
 
-def _with_times(fates: Fates, number: int, at: float, pod: Pod) -> Pod:
-    fate, metadata = fates[number], pod.metadata
-    annotations = {**pod.annotations}
-    if math.isfinite(fate.duration) and fate.node is not None:
-        annotations[_DURATION] = repr(fate.duration)
+def _with_times(pod: Pod, at: float, duration: float | None) -> Pod:
+    metadata, annotations = pod.metadata, {**pod.annotations}
+    if duration is not None and math.isfinite(duration):
+        annotations[_DURATION] = repr(duration)
     if pod.node_name:
         return pod.with_metadata(attrs.evolve(metadata, annotations=FrozenDict(annotations)))
     labels = {key: value for key, value in pod.labels.items() if key not in TOPOLOGY_LABELS}
