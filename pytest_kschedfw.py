@@ -274,7 +274,7 @@ def _kschedfw_profile(
 
 def _chosen_profile(configuration: SchedulerConfiguration, name: str | None) -> Profile:
     """The profile of that name, or the first one."""
-    from kschedfw.scheduler.from_configuration import profiles_of
+    from kschedfw.scheduler.setup import profiles_of
 
     profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
     chosen = next(iter(profiles.values())) if name is None else profiles.get(name)
@@ -334,7 +334,7 @@ def kschedfw_scheduler(
 ) -> Iterator[Scheduler]:
     """A scheduler with the profile, or all of the configuration, on the cluster, the test's thread and its clock."""
     from kschedfw.scheduler import Scheduler
-    from kschedfw.scheduler.from_configuration import scheduler_from_configuration
+    from kschedfw.scheduler.setup import scheduler_from_configuration
 
     if _kschedfw_configuration is None:
         scheduler = Scheduler(

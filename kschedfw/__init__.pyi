@@ -114,7 +114,7 @@ from .scheduler import Scheduler as Scheduler
 from .scheduler import ScheduleResult as ScheduleResult
 from .scheduler import SchedulingError as SchedulingError
 from .scheduler import StandstillError as StandstillError
-from .scheduler.from_configuration import scheduler_from_configuration as scheduler_from_configuration
+from .scheduler.setup import scheduler_from_configuration as scheduler_from_configuration
 from .simulator.openb import read_openb_nodes as read_openb_nodes
 from .simulator.openb import read_openb_pods as read_openb_pods
 from .what_if import Transaction as Transaction

@@ -1,18 +1,17 @@
-"""The `Cluster` of an `AsyncCluster`."""
+"""A cluster whose methods are awaited, and the `Cluster` that stands for it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from kschedfw.aio.copy import ObjectCopy
-from kschedfw.aio.protocol import AsyncCluster
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import ClusterError, Handler, WatchEvent
@@ -21,6 +20,52 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Named)
 R = TypeVar("R")
+
+
+class AsyncCluster(Protocol):
+    """Where objects live, with methods that are awaited. `ClusterBridge` makes a `Cluster` of it.
+
+    It has neither `get` nor `list`: a scheduler reads a copy in memory, which `watch` keeps up to date. All methods are
+    called on one event loop, several at a time. The writes raise what those of `Cluster` raise.
+    """
+
+    async def watch(self) -> tuple[Iterable[Named], AsyncIterator[WatchEvent]]:
+        """Return all objects, oldest first, and the changes from then on.
+
+        The changes of an object come in order, and none is lost. A change may come twice, may be part of the objects
+        already, and needs no `old`. The next change is asked for after the last one has been handled. When the
+        iterator ends or raises, `watch` is called again.
+        """
+        ...
+
+    async def add(self, obj: T) -> T:
+        """Create the object and return it as stored, as `Cluster.add`."""
+        ...
+
+    async def update(self, obj: T) -> T:
+        """Replace the object and return it as stored, as `Cluster.update`."""
+        ...
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Assign the pod to the node, as `Cluster.bind`."""
+        ...
+
+    async def delete(self, obj: Named) -> None:
+        """Delete the object, as `Cluster.delete`."""
+        ...
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        """Set a condition and the nominated node of a pod, as `Cluster.patch_pod_status`."""
+        ...
+
+    async def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        """Record an event about the object for its user, as `Cluster.record_event`."""
+        ...
+
 
 _SHORTEST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0

@@ -7,6 +7,7 @@ from .configurations import selected_configuration as selected_configuration
 from .configurations import selected_profile as selected_profile
 from .enabled import UsageError as UsageError
 from .enabled import changed_default_profile as changed_default_profile
+from .enabled import check_name as check_name
 from .enabled import enabled_plugin as enabled_plugin
 from .enabled import given_args as given_args
 from .exits import ExitCode as ExitCode
@@ -31,7 +32,6 @@ from .missing_output import EXPORT as EXPORT
 from .missing_output import NO_NODES as NO_NODES
 from .missing_output import lack_of_work as lack_of_work
 from .missing_output import missing_lines as missing_lines
-from .names import check_name as check_name
 from .options import AttemptTimeOption as AttemptTimeOption
 from .options import ClusterArgument as ClusterArgument
 from .options import FormatOption as FormatOption

@@ -27,7 +27,7 @@ from kschedfw.config import (
 )
 from kschedfw.config.effective import effective, plain, settings_of
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import profiles_of
 
 HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies."""
 

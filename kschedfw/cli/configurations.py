@@ -18,11 +18,15 @@ from kschedfw.config import (
     parse_configuration,
     preset_configuration,
 )
-from kschedfw.config.naming import WHAT_THERE_IS, NamedConfiguration, UnknownConfigurationError, short_labels
+from kschedfw.config.extensions import (
+    WHAT_THERE_IS,
+    NamedConfiguration,
+    UnknownConfigurationError,
+    short_labels,
+)
 from kschedfw.framework.gate_table import REFERENCE
 from kschedfw.framework.profile import Profile
-from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.setup import Setup, UnknownProfileError
+from kschedfw.scheduler.setup import Setup, UnknownProfileError, profiles_of
 
 
 def feature_gates(given: list[str] | None, version: str | None = None) -> FeatureGates:

@@ -1,9 +1,9 @@
-"""Plugins, weights and arguments in options."""
+"""Plugins, weights, arguments and other names in options; for an unknown one, similar names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from kschedfw.api.errors import KschedfwError
@@ -71,3 +71,27 @@ def changed_default_profile(
         if name not in plugins:
             raise UsageError(f"--args {name}: the profile has no such plugin; --enable {name} adds it")
     return Profile(plugins.values(), args=given)
+
+
+_NAMED = 3
+"""How many names are listed in the error about an unknown name."""
+
+
+def check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that isn't known, and say which are similar.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    names = sorted(set(known))
+    if name in names:
+        return
+    if not names:
+        hint = f", and no other {kind} either"
+    elif similar := get_close_matches(name, names, n=_NAMED):
+        hint = f"; did you mean {' or '.join(similar)}?"
+    else:
+        nearest = get_close_matches(name, names, n=_NAMED, cutoff=0.0)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        hint = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(nearest)}{more}"
+    raise UsageError(f"{kind} {name!r}: there is none of this name{hint}")

@@ -14,7 +14,7 @@ import typer
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
-from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_groups import (
     chosen_cycle,
@@ -30,7 +30,6 @@ from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.missing_output import missing_of
-from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
     AttemptTimeOption,
     FormatOption,
@@ -49,7 +48,7 @@ from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import profiles_of
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 

@@ -11,10 +11,9 @@ from rich.text import Text
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
-from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.explain_output import section_block
 from kschedfw.cli.inputs import Input
-from kschedfw.cli.names import check_name
 from kschedfw.cli.tables import print_parts, stdout_console
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation, GroupStep, Result

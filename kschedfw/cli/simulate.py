@@ -40,7 +40,7 @@ from kschedfw.cli.tables import counted
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import profiles_of
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.

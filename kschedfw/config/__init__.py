@@ -2,7 +2,7 @@
 
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration, SchedulerConfiguration
-from kschedfw.config.default_profile import default_profile
+from kschedfw.config.default_profile import DEFAULT_PLUGINS, default_profile
 from kschedfw.config.document import (
     ConfigurationDocument,
     Content,
@@ -22,19 +22,20 @@ from kschedfw.config.extenders import (
     with_ignored_resources,
     without_password,
 )
-from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS, ConfigurationKind, Preset
-from kschedfw.config.in_tree import DEFAULT_PLUGINS
-from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
-from kschedfw.config.naming import (
+from kschedfw.config.extensions import (
+    CONFIGURATION_KINDS,
     DEFAULT,
+    PRESETS,
     WHAT_THERE_IS,
+    ConfigurationKind,
     NamedConfiguration,
+    Preset,
     UnknownConfigurationError,
     short_labels,
 )
-from kschedfw.config.overriding import overridden
+from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
 from kschedfw.config.schema import KubeSchedulerConfiguration
-from kschedfw.config.writing import written
+from kschedfw.config.writing import overridden, written
 from kschedfw.framework.gate_table import (
     FEATURE_GATES,
     GENERIC_WORKLOAD,

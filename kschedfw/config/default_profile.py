@@ -1,13 +1,63 @@
-"""kube-scheduler's default profile."""
+"""The in-tree plugins of kube-scheduler v1.36: the default profile, and those that were removed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kschedfw.api.frozendict import EMPTY
-from kschedfw.config.in_tree import default_plugins
+from kschedfw.framework.gate_table import (
+    GANG_SCHEDULING,
+    NODE_DECLARED_FEATURES,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+)
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.profile import Profile
+from kschedfw.framework.profile import EnabledPlugin, Profile
+
+_ALWAYS = (
+    EnabledPlugin("SchedulingGates"),
+    EnabledPlugin("PrioritySort"),
+    EnabledPlugin("NodeUnschedulable"),
+    EnabledPlugin("NodeName"),
+    EnabledPlugin("TaintToleration", weight=3),
+    EnabledPlugin("NodeAffinity", weight=2),
+    EnabledPlugin("NodePorts"),
+    EnabledPlugin("NodeResourcesFit", weight=1),
+    EnabledPlugin("VolumeRestrictions"),
+    EnabledPlugin("NodeVolumeLimits"),
+    EnabledPlugin("VolumeBinding", weight=1),
+    EnabledPlugin("VolumeZone"),
+    EnabledPlugin("PodTopologySpread", weight=2),
+    EnabledPlugin("InterPodAffinity", weight=2),
+    EnabledPlugin("DynamicResources", weight=2),
+    EnabledPlugin("DefaultPreemption"),
+    EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
+    EnabledPlugin("ImageLocality", weight=1),
+    EnabledPlugin("DefaultBinder"),
+)
+"""v1.36's multiPoint list, in its order and with its weights, but for what depends on gates."""
+
+_GATED_PLUGINS = (
+    (NODE_DECLARED_FEATURES, (EnabledPlugin("NodeDeclaredFeatures"),)),
+    (GANG_SCHEDULING, (EnabledPlugin("GangScheduling"),)),
+    (
+        TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+        (EnabledPlugin("TopologyPlacementGenerator"), EnabledPlugin("PodGroupPodsCount", weight=1)),
+    ),
+)
+"""What gates append to the multiPoint list."""
+
+
+def default_plugins(gates: FeatureGates = DEFAULT_GATES) -> tuple[EnabledPlugin, ...]:
+    """Return the plugins that a profile has at multiPoint with these gates."""
+    gated = (plugin for gate, plugins in _GATED_PLUGINS if gates.enabled(gate) for plugin in plugins)
+    return (*_ALWAYS, *gated)
+
+
+DEFAULT_PLUGINS = default_plugins()
+"""The plugins of a profile at multiPoint with v1.36's default gates."""
+
+REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+"""Plugins that v1 of the configuration no longer has."""
 
 
 def default_profile(

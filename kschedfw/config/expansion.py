@@ -8,7 +8,7 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.in_tree import default_plugins
+from kschedfw.config.default_profile import default_plugins
 from kschedfw.config.schema import ALL, MULTI_POINT, Plugins, PluginSet
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint

@@ -1,12 +1,15 @@
-"""Kinds of configuration documents of other distributions, and ready-made configurations by name."""
+"""Configurations by name: files, profiles of files and presets, and other distributions' kinds of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import attrs
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import Extensions
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import SchedulerConfiguration
@@ -52,3 +55,63 @@ PRESETS: Final = Extensions(
     Preset,
     dict.fromkeys(("DefaultProvider", "ClusterAutoscalerProvider"), LEGACY),
 )
+
+
+DEFAULT: Final = "default"
+_OTHERS = ("a configuration file, FILE#PROFILE", DEFAULT, *PRESETS.names())
+WHAT_THERE_IS: Final = f"{', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
+
+
+class UnknownConfigurationError(KschedfwError, ValueError):
+    """The error of a text that names no configuration; says what would."""
+
+
+@attrs.frozen
+class NamedConfiguration:
+    """A configuration file and perhaps a profile in it, or the name of a built-in configuration."""
+
+    text: str
+    file: Path | None = None
+    profile: str | None = None
+
+    @classmethod
+    def of(cls, text: str, folder: Path = Path()) -> NamedConfiguration:
+        """Return the configuration of this name; files are looked for in the folder.
+
+        Raises:
+            UnknownConfigurationError: there is no such file.
+        """
+        if text == DEFAULT or text in PRESETS.names():
+            return cls(text)
+        if (folder / text).is_file():  # `#` may be a part of its name
+            return cls(text, folder / text)
+        file, separator, profile = text.rpartition("#")
+        if separator and profile and (folder / file).is_file():
+            return cls(text, folder / file, profile)
+        raise UnknownConfigurationError(f"no such file; give {WHAT_THERE_IS}")
+
+    @property
+    def provider(self) -> str | None:
+        """The name of the algorithm provider; None if the name is no provider's."""
+        return self.text if self.text in PRESETS.names() else None
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Possible labels, from the shortest one to a unique one."""
+        if self.file is None:
+            return (self.text, self.text, self.text)
+        suffix = "" if self.profile is None else f"#{self.profile}"
+        return (self.profile or self.file.stem, f"{self.file.name}{suffix}", self.text)
+
+
+def short_labels(named: Sequence[NamedConfiguration]) -> list[str]:
+    """Return the shortest labels that are all different."""
+    lengths = [0] * len(named)
+    while True:
+        labels = [each.labels[length] for each, length in zip(named, lengths, strict=True)]
+        counts = Counter(labels)
+        if len(counts) == len(labels):
+            return labels
+        lengths = [
+            min(length + (counts[label] > 1), 2) for length, label in zip(lengths, labels, strict=True)
+        ]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.scalars import INT32
+from kschedfw.config.default_profile import REMOVED_IN_V1
 from kschedfw.config.extenders import extender_errors
-from kschedfw.config.in_tree import REMOVED_IN_V1
 from kschedfw.config.schema import (
     MULTI_POINT,
     POINTS,

@@ -1,16 +1,26 @@
-"""Conversion of an effective configuration to a document that states all of it, defaults included."""
+"""What is made of an effective configuration: a document that states all of it, or one with other settings."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from kschedfw.api.field_errors import FieldError
 from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.default_profile import REMOVED_IN_V1
 from kschedfw.config.effective import plain, settings_of
 from kschedfw.config.errors import ConfigurationError
-from kschedfw.config.in_tree import REMOVED_IN_V1
 from kschedfw.config.loading import KIND, VERSIONS
-from kschedfw.config.schema import ALL, MULTI_POINT, PLACEMENT_POINTS, POINTS
+from kschedfw.config.schema import (
+    ALL,
+    MULTI_POINT,
+    PLACEMENT_POINTS,
+    POINTS,
+    ClientConnection,
+    LeaderElection,
+)
+from kschedfw.config.validation import client_connection_errors, leader_election_errors
 from kschedfw.framework.profile import ExtensionPoint
 
 _VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
@@ -70,3 +80,26 @@ def _plugin_set(profile: ProfileConfiguration, *points: ExtensionPoint) -> dict[
     weights = {plugin.name: plugin.weight for point in points for plugin in profile.plugins.get(point, ())}
     enabled = [{"name": name, **({"weight": weight} if weight else {})} for name, weight in weights.items()]
     return {"enabled": enabled, "disabled": [{"name": ALL}]}
+
+
+COMMAND_LINE = "command line"
+
+
+def overridden(
+    configuration: SchedulerConfiguration,
+    *,
+    leader_election: LeaderElection,
+    client_connection: ClientConnection,
+) -> SchedulerConfiguration:
+    """Return the configuration with these in place of its own.
+
+    Raises:
+        ConfigurationError: the result isn't valid; its source is the command line.
+    """
+    errors = [
+        *(error.inside("leaderElection") for error in leader_election_errors(leader_election)),
+        *(error.inside("clientConnection") for error in client_connection_errors(client_connection)),
+    ]
+    if errors:
+        raise ConfigurationError(COMMAND_LINE, errors)
+    return attrs.evolve(configuration, leader_election=leader_election, client_connection=client_connection)

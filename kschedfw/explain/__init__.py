@@ -20,9 +20,8 @@ from kschedfw.explain.groups import (
     MemberStep,
     PlacementStep,
 )
-from kschedfw.explain.recording import Explaining, ExplainingScheduler
+from kschedfw.explain.recording import Explaining, ExplainingScheduler, explain_pod
 from kschedfw.explain.refusals import Refusals
-from kschedfw.explain.single_pod import explain_pod
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,

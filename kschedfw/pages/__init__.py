@@ -5,10 +5,10 @@ kschedfw-advisor serves pages to work with. All of them show columns over nodes 
 `decision_matrix`, `replay`).
 """
 
-from kschedfw.pages.assets import STYLES, asset, environment
 from kschedfw.pages.cluster_map import ClusterMap, cluster_map
 from kschedfw.pages.decision_matrix import decision_matrix
 from kschedfw.pages.replay import Replay, replay
+from kschedfw.pages.static_page import STYLES, asset, environment
 
 __all__ = [
     "STYLES",

@@ -12,7 +12,6 @@ from kschedfw.scheduler.errors import (
     StandstillError,
 )
 from kschedfw.scheduler.extenders import ExtenderClient, close_extenders, make_extenders
-from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
@@ -27,7 +26,7 @@ from kschedfw.scheduler.select import (
     Selection,
     select_host,
 )
-from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of
+from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of, profiles_of
 from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.scheduler.structured import Structured
 

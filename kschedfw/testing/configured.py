@@ -16,8 +16,8 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
+from kschedfw.scheduler.setup import profiles_of
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""

@@ -10,7 +10,8 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explanation, Result, explain_pod
-from kschedfw.explain.text import as_text
+from kschedfw.explain.section import Section
+from kschedfw.explain.sections import headline, overview
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
@@ -181,3 +182,29 @@ def _similar(name: str, known: Collection[str]) -> str:
     """Return a hint with the most similar known name, if this name is unknown; else empty."""
     similar = () if name in known else get_close_matches(name, known, n=1)
     return f"; did you mean {similar[0]}?" if similar else ""
+
+
+def as_text(explanation: Explanation, top: int = 5) -> str:
+    """The decision in tables, as `kschedfw explain` prints it."""
+    return "\n".join([headline(explanation), *_blocks(overview(explanation, top))])
+
+
+def _blocks(sections: Iterable[Section]) -> Iterator[str]:
+    for section in sections:
+        yield ""
+        if section.title:
+            yield section.title
+        if section.headers:
+            yield from _table(section)
+        yield from section.lines
+
+
+def _table(section: Section) -> Iterator[str]:
+    rows = (section.headers, *section.rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if header in section.text else cell.rjust(width)
+            for cell, width, header in zip(row, widths, section.headers, strict=True)
+        )
+        yield "  ".join(cells).rstrip()

@@ -1,7 +1,7 @@
 """Questions about a private copy of a cluster: would pods fit if nodes came, went or were drained, or pods came?"""
 
+from kschedfw.what_if.checks import ConcurrentUseError, WhatIfError
 from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
 from kschedfw.what_if.results import (
     Evictions,
     Feasibility,

@@ -1,4 +1,4 @@
-"""Checks of the arguments of questions: an argument of the wrong kind is named, with what would be right."""
+"""The errors of questions, and checks of their arguments: a wrong one is named, with what would be right."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Final, TypeVar
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.what_if.errors import WhatIfError
+
+
+class WhatIfError(KschedfwError):
+    """The error of a transaction that was asked for something impossible; says what, and what would be possible."""
+
+
+class ConcurrentUseError(WhatIfError, RuntimeError):
+    """The error of using a WhatIf on a thread while another one uses it, or has a transaction open."""
+
+    def __str__(self) -> str:
+        return (
+            "this WhatIf is in use on another thread, or a transaction is open there: use one WhatIf per thread, or "
+            "hand it over once its transaction has ended"
+        )
+
 
 T = TypeVar("T")
 

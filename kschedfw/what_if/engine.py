@@ -28,7 +28,7 @@ from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.queue.heap import in_order
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
+from kschedfw.what_if.checks import ConcurrentUseError, WhatIfError
 from kschedfw.what_if.history import Ended, History
 from kschedfw.what_if.results import Feasibility, Outcome, Placed, Refused, Waiting
 

@@ -15,7 +15,7 @@ from kschedfw.framework.waiting_pods import WaitingPod, Waits
 from kschedfw.scheduler.cache import RestorePoint
 from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.what_if.errors import WhatIfError
+from kschedfw.what_if.checks import WhatIfError
 
 _log = logging.getLogger(__name__)
 

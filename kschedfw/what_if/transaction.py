@@ -19,9 +19,8 @@ from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node, freed
 from kschedfw.explain import Explanation
 from kschedfw.scheduler.placement import Placement
-from kschedfw.what_if.checks import expect, expect_all, expect_count, title
+from kschedfw.what_if.checks import WhatIfError, expect, expect_all, expect_count, title
 from kschedfw.what_if.engine import Engine, Progress
-from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting

@@ -26,12 +26,11 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.what_if.checks import expect, expect_all, found_text
+from kschedfw.scheduler.setup import scheduler_from_configuration
+from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.engine import Engine
-from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.transaction import Transaction
 
 Source: TypeAlias = Manifests | Iterable[Named] | Cluster | Scheduler

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from kschedfw.config import ConfigurationError
-from kschedfw.config.overriding import overridden
+from kschedfw.config.writing import overridden
 from tests.config.documents import document, loaded
 
 DEFAULT = loaded(document())

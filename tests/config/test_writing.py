@@ -19,7 +19,7 @@ from kschedfw.config import (
 from kschedfw.config.effective import effective, settings_of
 from kschedfw.config.schema import POINTS
 from kschedfw.config.writing import written
-from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import profiles_of
 from tests.config.documents import document, loaded
 
 Document = dict[str, Any]

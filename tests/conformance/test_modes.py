@@ -10,8 +10,7 @@ import pytest
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.compare import differences
 from kschedfw.testing.conformance.decide import decide
-from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import read_scenarios
+from kschedfw.testing.conformance.scenario import Mode, read_scenarios
 
 DATA = Path(__file__).parent / "data"
 CATEGORIES = [

@@ -11,10 +11,9 @@ import pytest
 
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.__main__ import main
-from kschedfw.testing.conformance.compare_groups import group_differences, number_of_decisions
+from kschedfw.testing.conformance.compare import group_differences, number_of_decisions
 from kschedfw.testing.conformance.groups import decide_groups
-from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import GroupScenario, read_all_scenarios
+from kschedfw.testing.conformance.scenario import GroupScenario, Mode, read_all_scenarios
 
 DATA = Path(__file__).parent / "data" / "groups"
 

@@ -14,13 +14,13 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Evidence, Explanation, explain_pod
-from kschedfw.explain.text import as_text
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide
+from kschedfw.testing.decisions import as_text
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 from tests.properties import examples

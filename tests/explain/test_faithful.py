@@ -23,8 +23,7 @@ from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.conformance.decide import _profile_of
-from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import LISTS, Scenario, read_scenarios
+from kschedfw.testing.conformance.scenario import LISTS, Mode, Scenario, read_scenarios
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.properties import examples
 

@@ -18,7 +18,7 @@ from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.explain import Explanation, ExplanationFileError, ExplanationWriter, read_explanations
 from kschedfw.explain.as_json import as_json
 from kschedfw.explain.json_columns import packed, unpacked
-from kschedfw.explain.text import as_text
+from kschedfw.testing.decisions import as_text
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 from tests.properties import examples

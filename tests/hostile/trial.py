@@ -26,7 +26,7 @@ from kschedfw.cli.construction import refused_profile
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration, default_profile, parse_configuration
 from kschedfw.config.effective import effective
-from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import profiles_of
 from kschedfw.simulator import Simulation
 from kschedfw.simulator.failures import Failures
 from tests.hostile import mutations

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.claim_index import ClaimIndex
-from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import ClaimIndex, Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.status import Status

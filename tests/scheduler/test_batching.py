@@ -24,11 +24,11 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.explain import ExplainingScheduler
-from kschedfw.explain.text import as_text
 from kschedfw.framework.gate_table import OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.scheduler import FirstByNameSelector, GenericScheduler, Scheduler, profiles_of
 from kschedfw.testing import FakeClock
+from kschedfw.testing.decisions import as_text
 from tests.config.documents import document, loaded
 from tests.properties import examples
 

@@ -14,7 +14,7 @@ from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, Q
 from kschedfw.framework.metrics import HintResult, MetricsRecorder, NoMetrics
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.event_metrics import happened
+from kschedfw.scheduler.event_handlers import happened
 from kschedfw.scheduler.queue.in_flight import InFlight
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock

@@ -15,7 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import FeatureGates, default_profile, parse_configuration
 from kschedfw.explain import Explanation, Result
-from kschedfw.explain.single_pod import NoProfileError
+from kschedfw.explain.recording import NoProfileError
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.profile import EnabledPlugin, Profile

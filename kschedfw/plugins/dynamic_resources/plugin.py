@@ -1,4 +1,4 @@
-"""The hooks of DynamicResources.
+"""The arguments, hooks and queueing hints of DynamicResources.
 
 Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured parameters) and the KEPs named in other
 modules.
@@ -6,15 +6,19 @@ modules.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final
 
+import attrs
 import numpy as np
 
 from kschedfw import (
     MEMBER_STATES,
+    ActionType,
     ClusterEvent,
     CycleState,
+    EventResource,
+    FieldError,
     Handle,
     IntArray,
     NodeInfo,
@@ -26,28 +30,47 @@ from kschedfw import (
     Pod,
     PostFilterResult,
     PreBindPreFlightResult,
+    QueueingHint,
     Reads,
     StateKey,
     Status,
     Verdicts,
+    format_duration,
     hookimpl,
     per_signature,
 )
 from kschedfw.api import OwnerReference, ResourceClaim
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.api.scalars import Duration
 from kschedfw.framework.evidence import Evidence
+from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
-from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, DeviceReservation
-from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem, ResourceClaims
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
 from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
 from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
-from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim
+
+
+@attrs.frozen
+class DynamicResourcesArgs:
+    """The time limits of allocation on a node (0: none; see `budget`), and of binding altogether, in seconds."""
+
+    filter_timeout: Duration = 10.0
+    binding_timeout: Duration = 600.0
+
+    def validate(self) -> Iterator[FieldError]:
+        if self.filter_timeout < 0:
+            given = format_duration(self.filter_timeout)
+            yield FieldError.invalid("filterTimeout", given, "must be zero or positive")
+        if self.binding_timeout < 1:
+            given = format_duration(self.binding_timeout)
+            yield FieldError.invalid("bindingTimeout", given, "must be at least 1 second")
+
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
 """None where pre_filter refused the pod, or it has no claims."""
@@ -257,3 +280,49 @@ def _special_claim(pod: Pod) -> ResourceClaim:
         owner_references=(owner,),
     )
     return ResourceClaim(metadata)
+
+
+def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
+    """Return the events that the plugin subscribes to, each with its hint."""
+
+    def after_pod_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+        """Queue when the pod's own claims have been made."""
+        if not isinstance(new, Pod) or new.uid != pod.uid:
+            return QueueingHint.SKIP
+        return queue_if(_has_claims(claims, new))
+
+    def after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Queue when devices become free, or something happens to one of the pod's own claims."""
+        if not isinstance(new, ResourceClaim):
+            return QueueingHint.SKIP
+        before = old if isinstance(old, ResourceClaim) else None
+        try:
+            own = any(claim.uid == new.uid for claim in claims.of(pod))
+        except ResourceClaimProblem:
+            return QueueingHint.SKIP  # it has to wait for another one in any case
+        if before is not None and before.status.allocation is not None and new.status.allocation is None:
+            return QueueingHint.QUEUE
+        return queue_if(own and (before is None or before.status != new.status))
+
+    add_or_update = ActionType.ADD | ActionType.UPDATE
+    node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+    return (
+        ClusterEvent(
+            EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod_change
+        ),
+        # Not their deletion, as in kube-scheduler: the finalizer keeps a claim until its devices are free, which is an
+        # update.
+        ClusterEvent(EventResource.RESOURCE_CLAIM, add_or_update, after_claim_change),
+        ClusterEvent(EventResource.DEVICE_CLASS, add_or_update),
+        ClusterEvent(EventResource.RESOURCE_SLICE, add_or_update),
+        ClusterEvent(EventResource.NODE, node_changes),
+    )
+
+
+def _has_claims(claims: ResourceClaims, pod: Pod) -> bool:
+    try:
+        for _ in claims.of(pod):
+            pass
+    except ResourceClaimProblem:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The hooks of InterPodAffinity.
+"""The arguments and hooks of InterPodAffinity.
 
 Semantics: kube-scheduler v1.36 `interpodaffinity`; KEP-2249 (namespaceSelector). matchLabelKeys and mismatchLabelKeys
 (KEP-3633) are part of the label selectors already when pods get here.
@@ -14,6 +14,7 @@ from kschedfw import (
     ClusterClient,
     ClusterEvent,
     CycleState,
+    FieldError,
     FrozenDict,
     Handle,
     IntArray,
@@ -32,7 +33,6 @@ from kschedfw import (
 from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.hints import AffinityHints
@@ -43,6 +43,36 @@ from kschedfw.plugins.inter_pod_affinity.scoring import (
     parts_of_own_terms,
 )
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
+
+_MAX_WEIGHT = 100
+
+
+@attrs.frozen
+class InterPodAffinityArgs:
+    """The weights of existing pods' terms in scores (kubescheduler.config.k8s.io InterPodAffinityArgs).
+
+    An existing pod that requires to be near pods like the new one attracts it with `hard_pod_affinity_weight`
+    (0–100). With `ignore_preferred_terms_of_existing_pods`, existing pods aren't looked at for new pods without
+    preferred terms.
+
+    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them.
+    kube-scheduler ignores some of these events, because it tries all pods again after five minutes. In a
+    simulation nothing else would wake them.
+    """
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+    complete_hints: bool = attrs.field(
+        default=False, metadata={"beyond_kube_scheduler": "for simulations, which have no flush"}
+    )
+
+    def validate(self) -> Iterator[FieldError]:
+        if not 0 <= self.hard_pod_affinity_weight <= _MAX_WEIGHT:
+            yield FieldError.invalid(
+                "hardPodAffinityWeight",
+                self.hard_pod_affinity_weight,
+                f"not in valid range [0, {_MAX_WEIGHT}]",
+            )
 
 
 @attrs.frozen(eq=False)

@@ -1,7 +1,7 @@
-"""The hooks of VolumeBinding.
+"""The arguments, hooks, scoring and queueing hints of VolumeBinding.
 
-Semantics: kube-scheduler v1.36 `volumebinding`; KEP-490 (delayed binding), KEP-1472 (storage capacity), KEP-1698
-(generic ephemeral volumes).
+Semantics: kube-scheduler v1.36 `volumebinding`; KEP-490 (delayed binding), KEP-1472 (storage capacity), KEP-1845 and
+KEP-4049 (scoring), KEP-1698 (generic ephemeral volumes).
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import attrs
+
 from kschedfw import (
+    ActionType,
     ClusterEvent,
     CycleState,
+    EventResource,
+    FieldError,
     Handle,
     IntArray,
+    Node,
     NodeInfo,
     NodeTable,
     PlanPart,
     Plugin,
     Pod,
     PreBindPreFlightResult,
+    QueueingHint,
     Reads,
     StateKey,
     Status,
@@ -29,15 +36,112 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
+from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kschedfw.api.volume_matching import requested_storage, storage_capacity
+from kschedfw.api.volumes import claim_name
 from kschedfw.framework.evidence import Evidence
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.plugins._storage_plugin import volumes_of
-from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
+from kschedfw.plugins.node_resources_fit.args import (
+    MAX_SHAPE_SCORE,
+    MAX_UTILIZATION,
+    UtilizationShapePoint,
+    shape_errors,
+)
+from kschedfw.plugins.node_resources_fit.scoring import value_at
 from kschedfw.plugins.volume_binding.binder import VolumeBinder, VolumeReservation
 from kschedfw.plugins.volume_binding.claims import VolumeClaimProblem, VolumeClaims
-from kschedfw.plugins.volume_binding.hints import volume_events
-from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes
+from kschedfw.plugins.volume_binding.pod_volumes import NodeVolumes, PodVolumes
 from kschedfw.plugins.volume_binding.problems import FINE, STATUSES
-from kschedfw.plugins.volume_binding.scoring import score
+from kschedfw.plugins.volume_binding.provisioning import largest_volume
+
+Shape = Sequence[UtilizationShapePoint]
+
+
+def score(shape: Shape, volumes: NodeVolumes, node: Node) -> int:
+    """Return the average over the storage classes of the volumes to bind or provision, rounded to nearest.
+
+    Volumes to provision count only if no volume is to be bound.
+    """
+    usage = _bound(volumes) if volumes.bindings else _made(volumes, node)
+    if not usage:
+        return 0
+    total = sum(_value(shape, requested, capacity) for requested, capacity in usage.values())
+    return (2 * total + len(usage)) // (2 * len(usage))
+
+
+def _bound(volumes: NodeVolumes) -> dict[str, tuple[int, int]]:
+    """Return the requested bytes and the volumes' bytes, by storage class."""
+    usage: dict[str, tuple[int, int]] = {}
+    for volume, claim in volumes.bindings:
+        requested, capacity = usage.get(volume.spec.storage_class_name, (0, 0))
+        usage[volume.spec.storage_class_name] = (
+            requested + requested_storage(claim).value(),
+            capacity + storage_capacity(volume).value(),
+        )
+    return usage
+
+
+def _made(volumes: NodeVolumes, node: Node) -> dict[str, tuple[int, int]]:
+    """Return requested and free bytes of volumes to provision, by storage class with published capacity."""
+    usage: dict[str, tuple[int, int]] = {}
+    for provisioning in volumes.provisionings:
+        room = provisioning.room(node)
+        if room is not None:
+            name = provisioning.claim.spec.storage_class_name or ""
+            requested, _ = usage.get(name, (0, 0))
+            free = 0 if room.capacity is None else room.capacity.value()
+            usage[name] = requested + requested_storage(provisioning.claim).value(), free
+    return usage
+
+
+def _value(shape: Shape, requested: int, capacity: int) -> int:
+    full = capacity == 0 or requested > capacity
+    return value_at(shape, MAX_UTILIZATION if full else requested * MAX_UTILIZATION // capacity)
+
+
+DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
+"""The emptier the better."""
+
+
+@attrs.frozen
+class VolumeBindingArgs:
+    """Arguments of VolumeBinding.
+
+    `bind_timeout_seconds` is the time that a pod waits for its volumes before its binding fails.
+
+    `storage_capacity_scoring` stands for kube-scheduler's feature gate of that name, which is off in v1.36.
+    With it nodes are scored by `shape`: by the utilization of a volume by its claim and, where a volume has to
+    be provisioned, of the available storage. The points are by rising utilization; the function is linear
+    between them and constant outside.
+    """
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+    storage_capacity_scoring: bool = attrs.field(
+        default=False, metadata={"beyond_kube_scheduler": "the gate StorageCapacityScoring"}
+    )
+
+    @property
+    def scoring_shape(self) -> tuple[UtilizationShapePoint, ...] | None:
+        """The utilization function to score nodes by; None if nodes aren't scored."""
+        return (self.shape or DEFAULT_SHAPE) if self.storage_capacity_scoring else None
+
+    def validate(self) -> Iterator[FieldError]:
+        if self.bind_timeout_seconds < 0:
+            why = "invalid BindTimeoutSeconds, should not be a negative value"
+            yield FieldError.invalid("bindTimeoutSeconds", self.bind_timeout_seconds, why)
+        if self.shape is None:
+            return
+        if self.storage_capacity_scoring:
+            yield from shape_errors(self.shape, "shape")
+        else:
+            why = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            # kube-scheduler shows its own type, whose fields have no other names than these.
+            points = [{"Utilization": point.utilization, "Score": point.score} for point in self.shape]
+            yield FieldError.invalid("shape", points, why)
+
 
 VOLUMES = StateKey[PodVolumes]("VolumeBinding.volumes")
 RESERVATION = StateKey[VolumeReservation]("VolumeBinding.reservation")
@@ -149,3 +253,67 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return volume_events()
+
+
+def volume_events() -> tuple[ClusterEvent, ...]:
+    """Return the events that the plugin subscribes to, each with its hint."""
+    add_or_update = ActionType.ADD | ActionType.UPDATE
+    return (
+        ClusterEvent(EventResource.STORAGE_CLASS, add_or_update, _after_storage_class_change),
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, add_or_update, _after_claim_change),
+        ClusterEvent(EventResource.PERSISTENT_VOLUME, add_or_update),
+        ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        ClusterEvent(EventResource.CSI_NODE, add_or_update, _after_csi_node_change),
+        ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE, _after_driver_change),
+        ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, add_or_update, _after_capacity_change),
+        # What is reserved for a pod is free again when the pod goes or isn't bound after all. kube-scheduler has no
+        # such subscription, and leaves the refused pod to the timeout.
+        ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deletion),
+    )
+
+
+def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    """Queue when the changed claim is one of the pod's."""
+    if not isinstance(new, PersistentVolumeClaim):
+        return QueueingHint.QUEUE
+    return queue_if(
+        new.namespace == pod.namespace
+        and any(claim_name(pod, volume) == new.name for volume in pod.spec.volumes)
+    )
+
+
+def _after_storage_class_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when the class is new, or its allowed topologies have changed; nothing else in it is mutable."""
+    if not (isinstance(old, StorageClass) and isinstance(new, StorageClass)):
+        return QueueingHint.QUEUE
+    return queue_if(old.allowed_topologies != new.allowed_topologies)
+
+
+def _after_csi_node_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when the migrated in-tree plugins of a node have changed, since that changes its zone label."""
+    if not (isinstance(old, CSINode) and isinstance(new, CSINode)):
+        return QueueingHint.QUEUE
+    return queue_if(old.annotations.get(MIGRATED_PLUGINS, "") != new.annotations.get(MIGRATED_PLUGINS, ""))
+
+
+def _after_driver_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when a driver of the pod's own volumes no longer publishes storage capacity."""
+    if not (isinstance(old, CSIDriver) and isinstance(new, CSIDriver)):
+        return QueueingHint.QUEUE
+    concerned = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes)
+    return queue_if(concerned and old.spec.storage_capacity and not new.spec.storage_capacity)
+
+
+def _after_capacity_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when a capacity admits larger volumes."""
+    if not (isinstance(old, CSIStorageCapacity) and isinstance(new, CSIStorageCapacity)):
+        return QueueingHint.QUEUE
+    before, now = largest_volume(old), largest_volume(new)
+    return queue_if(now is not None and (before is None or now.value() > before.value()))
+
+
+def _after_pod_deletion(_pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
+    """Queue when volumes may have been reserved for the pod that went."""
+    return queue_if(
+        isinstance(old, Pod) and any(claim_name(old, volume) is not None for volume in old.spec.volumes)
+    )

@@ -2,8 +2,7 @@
 
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupResult, MemberResult, PlacementResult
 from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver, MemberRefusal
-from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve
-from kschedfw.scheduler.groups.units import VictimUnit
+from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve, VictimUnit
 
 __all__ = [
     "GroupAlgorithm",

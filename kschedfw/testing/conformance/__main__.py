@@ -13,14 +13,15 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.compare import (
     Difference,
     differences,
+    group_differences,
+    number_of_decisions,
     refused_otherwise,
 )
-from kschedfw.testing.conformance.compare_groups import group_differences, number_of_decisions
 from kschedfw.testing.conformance.decide import decide, refusal
 from kschedfw.testing.conformance.groups import decide_groups
-from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import (
     GroupScenario,
+    Mode,
     Scenario,
     read_all_scenarios,
 )

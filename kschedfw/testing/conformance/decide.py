@@ -33,8 +33,7 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.testing.conformance import devices
 from kschedfw.testing.conformance.changes import PassingChanges
-from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import LISTS, Json, Scenario, ScenarioError
+from kschedfw.testing.conformance.scenario import LISTS, Json, Mode, Scenario, ScenarioError
 
 _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

@@ -46,8 +46,7 @@ from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.conformance.changes import SchedulersChanges
 from kschedfw.testing.conformance.group_cluster import AnsweringCluster
-from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import GroupScenario, Json
+from kschedfw.testing.conformance.scenario import GroupScenario, Json, Mode
 
 GATES: Final = (
     GENERIC_WORKLOAD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.kinds import KINDS
+from kschedfw.framework.runtime.evaluation import Evaluation
 
 Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""
@@ -118,3 +120,20 @@ def _parse(line: str, where: str) -> Scenario | GroupScenario:
         raise ScenarioError(
             f"{where}: not a scenario: it needs name, objects and pending or events ({error!r})"
         ) from error
+
+
+class Mode(Enum):
+    """The ways of calling plugins, and the changes between decisions."""
+
+    SCALAR = "scalar"
+    """Node by node."""
+    BATCH = "batch"
+    """By batch forms."""
+    MEMO = "memo"
+    """With the memo, as schedulers do it."""
+    CHANGES = "changes"
+    """With the memo, and changes of the cluster before each decision that are undone."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation.MEMO if self is Mode.CHANGES else Evaluation(self.value)

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 from kschedfw_advisor.explore.app import ICON, MODULES, PAGE_STYLES, page_file
 
-from kschedfw.pages.assets import data_block, joined
+from kschedfw.pages.static_page import data_block, joined
 from tests.pages.clusters import HOSTILE
 
 PACKAGES = ("kschedfw.pages", "kschedfw_advisor.explore")

@@ -12,7 +12,7 @@ from kschedfw import InMemoryCluster, Registry, make_node, make_pod
 from kschedfw.cli import app
 from kschedfw.config import ConfigurationError, FeatureGates, Origin, parse_configuration
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.scheduler.from_configuration import scheduler_from_configuration
+from kschedfw.scheduler.setup import scheduler_from_configuration
 
 
 def document(**fields: Any) -> dict[str, Any]:
