@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
-STEP = re.compile(r"(?:<!-- file: (\S+) -->\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"(?:^`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # All that is needed is here already, kschedfw from this checkout, and nothing shall be fetched.
 PIP_INSTALL = (
@@ -52,7 +52,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "PYTHON", "COV_"))
     }
-    return kept | {"PATH": path, "COLUMNS": "160", "NO_COLOR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    return kept | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def commands(block: str) -> Iterator[tuple[str, str]]:
