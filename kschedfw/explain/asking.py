@@ -24,6 +24,8 @@ def ask_all_filters(
 
     As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
+    # Once for each plugin: asking whether something is of a protocol takes as long as some filters.
+    giving = {name for name, plugin in framework.plugins.items() if isinstance(plugin, GivesEvidence)}
     said: dict[str, NodeToStatus] = {}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
     rows = framework.handle.snapshot.table.rows
@@ -37,7 +39,7 @@ def ask_all_filters(
                 if status.is_rejected and plugin not in refused_by:
                     refused_by.add(plugin)
                     said.setdefault(plugin, NodeToStatus()).set(info.name, status)
-                    if found := _evidence(framework, plugin, view, pod, node_info):
+                    if plugin in giving and (found := _evidence(framework, plugin, view, pod, node_info)):
                         evidence.setdefault(plugin, {})[rows[info.name]] = found
     refusals = {plugin: Refusals.taken_from(each, rows) for plugin, each in said.items()}
     return Beyond(refusals, evidence)
@@ -46,10 +48,7 @@ def ask_all_filters(
 def _evidence(
     framework: Framework, name: str, state: CycleState, pod: Pod, node_info: NodeInfo
 ) -> tuple[Evidence, ...]:
-    plugin = framework.plugins[name]
-    if not isinstance(plugin, GivesEvidence):
-        return ()
     try:
-        return tuple(asked_method(plugin, "evidence")(state, pod, node_info))
+        return tuple(asked_method(framework.plugins[name], "evidence")(state, pod, node_info))
     except Exception as error:  # evidence is only for explanations, and its failure must not prevent one
         return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -70,6 +71,21 @@ class Score:
         return self.normalized * self.weight
 
 
+_UNKNOWN: Final = (None,)
+"""Stands for the evidence for a refusal by a plugin that gives none."""
+
+
+def _distance(evidence: Iterable[Iterable[Evidence | None]]) -> tuple[int, float]:
+    """Return the number of obstacles without a gap, and the sum of the gaps of others."""
+    hard, gaps = 0, 0.0
+    for each in chain.from_iterable(evidence):
+        if each is None or each.gap is None:
+            hard += 1
+        else:
+            gaps += each.gap
+    return hard, gaps
+
+
 @attrs.frozen
 class NodeExplanation:
     """The explanation for one node.
@@ -94,15 +110,9 @@ class NodeExplanation:
         """How far the node is from feasible: the number of obstacles without a gap, then the sum of the gaps of
         others.
         """
-        hard, gaps = 0, 0.0
         refusals = (self.refusal, *self.also_refused_by.values())
-        for plugin in dict.fromkeys(status.plugin for status in refusals if status is not None):
-            for each in self.evidence.get(plugin) or (None,):
-                if each is None or each.gap is None:
-                    hard += 1
-                else:
-                    gaps += each.gap
-        return hard, gaps
+        plugins = dict.fromkeys(status.plugin for status in refusals if status is not None)
+        return _distance(self.evidence.get(plugin) or _UNKNOWN for plugin in plugins)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -191,14 +201,33 @@ class Explanation:
 
         Only an explanation with `beyond` knows all obstacles; for others there are none.
         """
-        refused = [] if self.beyond is None else [node for node in self.rows() if any(node.obstacles)]
-        return iter(sorted(refused, key=lambda node: node.obstacles))
+        if self.beyond is None:
+            return iter(())
+        obstacles = {row: found for row in range(len(self.nodes)) if any(found := self._obstacles(row))}
+        # Of a large cluster only the first few are asked for.
+        return map(self._of_row, sorted(obstacles, key=obstacles.__getitem__))
 
     def _of_row(self, row: int) -> NodeExplanation:
         explained = self._without_evidence(row)
         evidence = {} if self.beyond is None else self.beyond.evidence
         found = {plugin: by_row[row] for plugin, by_row in evidence.items() if row in by_row}
         return attrs.evolve(explained, evidence=found) if found else explained
+
+    def _obstacles(self, row: int) -> tuple[int, float]:
+        """Return the node's `NodeExplanation.obstacles`, without making its explanation."""
+        if self.beyond is None:
+            return _distance(())
+        refusals = (self._refusal(row), *(each.of(row) for each in self.beyond.refusals.values()))
+        plugins = dict.fromkeys(status.plugin for status in refusals if status is not None)
+        evidence = self.beyond.evidence
+        return _distance(evidence.get(plugin, EMPTY).get(row) or _UNKNOWN for plugin in plugins)
+
+    def _refusal(self, row: int) -> Status | None:
+        """Return why the decision didn't take the node; None if it was feasible, or wasn't looked at."""
+        if row in self._places:
+            return None
+        refusal = None if self.filter is None else self.filter.refusals.of(row)
+        return self._left_out(row) if refusal is None else refusal
 
     def _without_evidence(self, row: int) -> NodeExplanation:
         name = self.nodes[row]

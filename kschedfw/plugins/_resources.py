@@ -5,6 +5,7 @@ Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
@@ -27,6 +28,9 @@ _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
 _FEWEST_COMPILED = 256
 """The least number of nodes for which loading the compiled loops pays."""
+_ROWS_BEFORE_LOADING = 20_000_000
+"""How many nodes are scored before Numba is loaded for the compiled loops: NumPy takes half a second for so many, as
+loading does. Commands that ask what if of a thousand nodes are done before."""
 
 
 @attrs.frozen
@@ -228,9 +232,27 @@ def compiled_scores(
     if not (0 <= request <= LARGEST_EXACT and 0 <= request_2 <= LARGEST_EXACT):
         return None
     columns, columns_2 = first.float_columns(nodes, rows), second.float_columns(nodes, rows)
-    if columns is None or columns_2 is None or (compiled := _compiled_if_installed()) is None:
+    if columns is None or columns_2 is None or not _ROWS_SCORED.suffice(len(rows)):
         return None
-    return form(compiled)(*columns, request, *columns_2, request_2)
+    compiled = _compiled_if_installed()
+    return None if compiled is None else form(compiled)(*columns, request, *columns_2, request_2)
+
+
+class _RowsScored:
+    """Counts the nodes that were scored in this process without the compiled loops."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+
+    def suffice(self, rows: int) -> bool:
+        """Count so many nodes more. Return whether loading the loops pays, or Numba is loaded anyway."""
+        if self._rows < _ROWS_BEFORE_LOADING and "numba" not in sys.modules:
+            self._rows += rows
+            return False
+        return True
+
+
+_ROWS_SCORED = _RowsScored()
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,3 +130,15 @@ def test_batch_forms_score_the_same_with_and_without_it(
     batch, scalar = scores_of_many_nodes(kind, memory)
     assert batch == scalar
     assert asked == (memory != "30Ti")  # there the loops would be wrong
+
+
+def test_numba_is_not_loaded_for_a_few_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(_resources, "_compiled_if_installed", lambda: asked.append(compiled))
+    monkeypatch.setattr(_resources, "_ROWS_SCORED", _resources._RowsScored())
+    monkeypatch.setattr(_resources, "_ROWS_BEFORE_LOADING", 600)
+    monkeypatch.delitem(sys.modules, "numba")
+    for asked_after in (0, 0, 1, 2):
+        batch, scalar = scores_of_many_nodes(NodeResourcesFit)  # of 300 nodes
+        assert batch == scalar
+        assert len(asked) == asked_after

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -83,6 +84,9 @@ def find_remedies(
         # A member of a group fits by itself, but not after the others.
         explanation = trial.explain(pods[0], [pod for pod in pods[1:] if group_key(pod)])
         found = candidates(pods[0], explanation, what_if.cluster, trial.pods_on, additions)
+    try_changes = partial(
+        attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
+    )
     best: dict[tuple[type, ...], Remedy] = {}
     tried = 0
     useless = frozenset() if group_key(pods[0]) else _on_useless_nodes(what_if, pods[0], found)
@@ -96,9 +100,9 @@ def find_remedies(
         tried += 1
         if changes in useless:
             continue
-        remedy = attempt(what_if, changes, pods, siblings)
+        remedy = try_changes(changes)
         if remedy is not None and remedy.placed < len(pods):
-            remedy = _with_more_nodes(what_if, remedy, known, pods, siblings)
+            remedy = _with_more_nodes(try_changes, remedy, known, pods)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
     remedies = tuple(_without_detours(tuple(best.values())))
@@ -163,10 +167,16 @@ def _outdoes(simpler: Remedy, changes: Changes) -> bool:
 
 
 def attempt(
-    what_if: WhatIf, changes: Changes, pods: Sequence[Pod], siblings: Sequence[Pod] = ()
+    what_if: WhatIf,
+    changes: Changes,
+    pods: Sequence[Pod],
+    siblings: Sequence[Pod] = (),
+    *,
+    interchangeable: bool = False,
 ) -> Remedy | None:
     """Make the changes in a transaction, and schedule the pods; None if none of them would run, or wait for others.
 
+    Of pods that are known to be `interchangeable` (`are_interchangeable`), those after a refused one aren't tried.
     Siblings of a pod's PodGroup are scheduled with it. Others are scheduled only if one of the pods waits, so that they
     take no room from pods that don't.
     """
@@ -179,7 +189,7 @@ def attempt(
         wanted = {pod.key for pod in pods}
         others = [pod for pod in siblings if pod.key not in wanted]
         members = [pod for pod in others if group_key(pod) in groups]
-        if groups or not are_interchangeable(pods):
+        if groups or not interchangeable:
             found = trial.schedule([*(_changed(trial, pod, changes) for pod in pods), *members])
         else:
             found = _schedule_until_refused(trial, pods, changes)
@@ -227,7 +237,7 @@ def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
 
 
 def _with_more_nodes(
-    what_if: WhatIf, remedy: Remedy, known: Remedy | None, pods: Sequence[Pod], siblings: Sequence[Pod]
+    try_changes: Callable[[Changes], Remedy | None], remedy: Remedy, known: Remedy | None, pods: Sequence[Pod]
 ) -> Remedy:
     """The remedy with as many new nodes as it takes to get all pods a place that such nodes can.
 
@@ -244,7 +254,7 @@ def _with_more_nodes(
         return tuple(new if each is addition else each for each in remedy.changes)
 
     def place(count: int) -> int:
-        tried[count] = attempt(what_if, counted(count), pods, siblings)
+        tried[count] = try_changes(counted(count))
         found = tried[count]
         return 0 if found is None else found.placed
 
