@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 import attrs
 
-from kschedfw import Pod, make_node, make_pod
+from kschedfw import Pod, Registry, make_node, make_pod
 from kschedfw.api import OwnerReference, PodDisruptionBudget
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.what_if.what_if import WhatIf
+
+REGISTRY = Registry()
+"""Finds and checks the installed plugins once: that takes longer than most of what is tried on a small cluster."""
 
 
 def node(name: str, cpu: str | int = 4) -> NodeBuilder:
@@ -45,4 +48,4 @@ def what_if(*objects: Named | Iterable[Named]) -> WhatIf:
     found: list[Named] = []
     for each in objects:
         found.extend([each] if isinstance(each, Named) else each)
-    return WhatIf(found)
+    return WhatIf(found, registry=REGISTRY)

@@ -12,7 +12,6 @@ from kschedfw import (
     InMemoryCluster,
     Node,
     Pod,
-    Registry,
     Scheduler,
     WhatIf,
     make_node,
@@ -23,11 +22,11 @@ from kschedfw.api.meta import Named
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
 from tests.properties import examples
+from tests.what_if.builders import REGISTRY
 
 GATES = FeatureGates.of(
     "GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
 )
-REGISTRY = Registry()
 
 
 def node(name: str, cpu: int = 4, rack: str = "a") -> Node:

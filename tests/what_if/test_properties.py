@@ -12,6 +12,7 @@ from kschedfw import FitError, InMemoryCluster, Profile, Scheduler, WhatIf, defa
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.diagnosis import NoNodesAvailableError
 from tests.properties import examples
+from tests.what_if.builders import REGISTRY
 from tests.what_if.programs import (
     PROGRAMS,
     Answers,
@@ -32,7 +33,7 @@ _WORLDS = worlds() | worlds_with_volumes_and_devices()
 @given(_WORLDS, PROGRAMS)
 @settings(max_examples=examples(20))
 def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, program: Program) -> None:
-    what_if, untouched = WhatIf(world.objects), WhatIf(world.objects)
+    what_if, untouched = WhatIf(world.objects, registry=REGISTRY), WhatIf(world.objects, registry=REGISTRY)
     before = list(what_if.objects())
     with what_if.transaction() as trial:
         run(world, what_if, trial, program)
@@ -48,7 +49,7 @@ def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, p
 @given(_WORLDS, PROGRAMS, st.booleans())
 @settings(max_examples=examples(20))
 def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Program, preempt: bool) -> None:
-    what_if, straight = WhatIf(world.objects), WhatIf(world.objects)
+    what_if, straight = WhatIf(world.objects, registry=REGISTRY), WhatIf(world.objects, registry=REGISTRY)
     with what_if.transaction() as trial, straight.transaction() as reference:
         run(world, what_if, trial, program)
         run(world, straight, reference, surviving(program))
@@ -62,7 +63,7 @@ def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Progra
 def test_transactions_after_one_another_are_those_that_were_committed(
     world: World, transactions: list[tuple[Program, bool]]
 ) -> None:
-    what_if, straight = WhatIf(world.objects), WhatIf(world.objects)
+    what_if, straight = WhatIf(world.objects, registry=REGISTRY), WhatIf(world.objects, registry=REGISTRY)
     for program, is_committed in transactions:
         with what_if.transaction() as trial:
             run(world, what_if, trial, program)
@@ -86,10 +87,10 @@ _PROFILE = Profile([plugin for plugin in default_profile().multi_point if plugin
 def test_answers_are_those_of_a_fresh_scheduler_on_the_resulting_objects(
     world: World, program: Program
 ) -> None:
-    what_if = WhatIf(world.objects, profiles=[_PROFILE])
+    what_if = WhatIf(world.objects, registry=REGISTRY, profiles=[_PROFILE])
     with what_if.transaction() as trial:
         run(world, what_if, trial, program)
-        fresh = WhatIf(trial.objects(), profiles=[_PROFILE])
+        fresh = WhatIf(trial.objects(), registry=REGISTRY, profiles=[_PROFILE])
         with fresh.transaction() as reference:
             assert Answers.of(world, what_if, trial, preempt=False) == Answers.of(
                 world, fresh, reference, preempt=False
@@ -102,7 +103,7 @@ def _placed_by_a_scheduler(
     cluster: InMemoryCluster,
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """What becomes of the pending pods if a scheduler that has just started places them one after another."""
-    scheduler = Scheduler(cluster, [_PROFILE], clock=VirtualClock(), random=Random(0))
+    scheduler = Scheduler(cluster, [_PROFILE], registry=REGISTRY, clock=VirtualClock(), random=Random(0))
     placed: list[tuple[str, str]] = []
     refused: list[tuple[str, str]] = []
     pods = []

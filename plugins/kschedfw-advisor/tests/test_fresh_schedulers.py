@@ -23,7 +23,7 @@ from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.testing.strategies import Cluster, clusters, pods
 from tests.properties import examples
-from tests.what_if.builders import owned
+from tests.what_if.builders import REGISTRY, owned
 
 WITHOUT_PREEMPTION = Profile(
     [plugin for plugin in default_profile().multi_point if plugin.name != "DefaultPreemption"]
@@ -34,14 +34,20 @@ def placed_by_a_fresh_scheduler(objects: Iterable[Named]) -> set[str]:
     """Run a scheduler on the objects, and return the keys of the pods that were pending and aren't now."""
     objects = list(objects)
     cluster = InMemoryCluster(objects)
-    scheduler = Scheduler(cluster, [WITHOUT_PREEMPTION], clock=VirtualClock(), selector=FirstByNameSelector())
+    scheduler = Scheduler(
+        cluster,
+        [WITHOUT_PREEMPTION],
+        registry=REGISTRY,
+        clock=VirtualClock(),
+        selector=FirstByNameSelector(),
+    )
     scheduler.run_until_idle()
     pending = {obj.key for obj in objects if isinstance(obj, Pod) and not obj.node_name}
     return {pod.key for pod in cluster.list(Pod) if pod.key in pending and pod.node_name}
 
 
 def what_if(objects: Sequence[Named]) -> WhatIf:
-    return WhatIf(objects, profiles=[WITHOUT_PREEMPTION], selector=FirstByNameSelector())
+    return WhatIf(objects, registry=REGISTRY, profiles=[WITHOUT_PREEMPTION], selector=FirstByNameSelector())
 
 
 def workload(template: Pod, name: str, replicas: int) -> list[Pod]:

@@ -26,7 +26,7 @@ from kschedfw.testing.strategies import Cluster, clusters
 from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
 from tests.properties import examples
-from tests.what_if.builders import node, owned, running, what_if
+from tests.what_if.builders import REGISTRY, node, owned, running, what_if
 
 
 def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder) -> list[str]:
@@ -241,7 +241,8 @@ def test_a_new_node_that_refuses_the_pod_by_itself_is_tried_and_not_told() -> No
 @settings(max_examples=examples(15))
 def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cluster) -> None:
     """Of each remedy in generated clusters: the changes are written down, and a scheduler is run on the result."""
-    cluster = WhatIf((*world.nodes, *world.bound, *world.pending), profiles=[WITHOUT_PREEMPTION])
+    drawn = (*world.nodes, *world.bound, *world.pending)
+    cluster = WhatIf(drawn, registry=REGISTRY, profiles=[WITHOUT_PREEMPTION])
     with cluster.transaction() as trial:
         refused = trial.schedule(cluster.pending).refused
         trial.commit()
@@ -260,7 +261,7 @@ def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cl
                     if not isinstance(obj, Pod) or obj.node_name or obj.key == pod.key
                 ]
             fresh = InMemoryCluster(objects)
-            Scheduler(fresh, [WITHOUT_PREEMPTION], clock=VirtualClock()).run_until_idle()
+            Scheduler(fresh, [WITHOUT_PREEMPTION], registry=REGISTRY, clock=VirtualClock()).run_until_idle()
             placed = fresh.get(Pod, pod.key)
             assert placed is not None
             assert placed.node_name, str(remedy)

@@ -30,7 +30,7 @@ from kschedfw.testing.strategies import GPU, LABELS, Cluster, clusters
 from kschedfw.what_if.eviction import cordoned
 from kschedfw.what_if.what_if import WhatIf
 from tests.properties import examples
-from tests.what_if.builders import budget, node, owned, running, what_if
+from tests.what_if.builders import REGISTRY, budget, node, owned, running, what_if
 
 
 def priced(builder: NodeBuilder, price: str) -> Node:
@@ -246,7 +246,9 @@ class Replay:
 
     def schedule(self) -> None:
         cluster = InMemoryCluster(self.objects.values())
-        Scheduler(cluster, clock=VirtualClock(), selector=FirstByNameSelector()).run_until_idle()
+        Scheduler(
+            cluster, registry=REGISTRY, clock=VirtualClock(), selector=FirstByNameSelector()
+        ).run_until_idle()
         for pod in cluster.list(Pod):
             self.replace(pod)
 
@@ -287,7 +289,7 @@ def test_a_fresh_scheduler_carries_the_answer_out_without_a_pending_pod_and_with
     pods = [owned(pod, f"owner-{number}") for number, pod in enumerate(drawn.bound)]
     budgets = [budget(app, app, maxUnavailable=count) for app, count in limits.items()]
     objects = [*drawn.nodes, *pods, *budgets]
-    found = plan_scale_down(WhatIf(objects, selector=FirstByNameSelector()))
+    found = plan_scale_down(WhatIf(objects, registry=REGISTRY, selector=FirstByNameSelector()))
     Replay(objects).carry_out(found)
     assert set(found.kept) == {each.name for each in drawn.nodes} - gone(found)
     assert all(found.kept.values()), "every node that stays has a reason"

@@ -16,7 +16,7 @@ from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
 from tests.properties import examples
-from tests.what_if.builders import node, owned, what_if
+from tests.what_if.builders import REGISTRY, node, owned, what_if
 
 
 def group(template: NodeBuilder, price: str | None = None, most: int = 1000, least: int = 0) -> NodeGroup:
@@ -232,10 +232,10 @@ def test_a_scheduler_on_the_cluster_with_these_nodes_places_as_many_pods_and_wit
             for number in range(1, count + 1)
         ]
         cluster = InMemoryCluster([node("n1").build(), *wanted])
-        Scheduler(cluster, clock=VirtualClock()).run_until_idle()
+        Scheduler(cluster, registry=REGISTRY, clock=VirtualClock()).run_until_idle()
         for each in new:  # by then, the pods that have a place are bound
             cluster.add(each)
-        Scheduler(cluster, clock=VirtualClock()).run_until_idle()
+        Scheduler(cluster, registry=REGISTRY, clock=VirtualClock()).run_until_idle()
         return sum(bool(pod.node_name) for pod in cluster.list(Pod))
 
     total = len(found.placed_without) + len(found.best.placed)
