@@ -21,6 +21,7 @@ from kschedfw_lab.environment import (
     WorkloadError,
     pods_bound,
 )
+from kschedfw_lab.environment.observation import Observer, Units
 
 from kschedfw import CycleState, GenericScheduler, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
@@ -127,6 +128,33 @@ class TestObservations:
         assert (reward, terminated, truncated, info["pod"], info["bound"]) == (1.0, True, False, "", 1)
         assert not observation["pod"].any()
         assert not observation["feasible"].any()
+
+
+@settings(max_examples=examples(4))
+@given(nodes=st.integers(1, 50), seed=st.integers(0, 99), growing=st.sets(st.integers(0, 20), max_size=3))
+def test_shares_that_follow_the_changes_are_those_of_a_first_look(
+    nodes: int, seed: int, growing: set[int]
+) -> None:
+    """Pods come and leave, and nodes grow at some steps."""
+    environment = Environment(
+        lambda seed: day(seed, nodes=nodes, pods=30),
+        registry=REGISTRY,
+        arrivals=Arrivals(rate=1, mean_duration=20),
+    )
+    observation, _ = environment.reset(seed=seed)
+    random, ended, step = Random(seed), False, 0
+    while not ended:
+        if step in growing:
+            larger = make_node(random.choice(environment.node_names)).capacity(cpu=32, memory="64Gi").build()
+            cluster = environment.simulation.cluster
+            assert isinstance(cluster, InMemoryCluster)
+            cluster.update(larger)
+        rows = environment.action_masks().nonzero()[0]
+        observation, _, ended, _, _ = environment.step(random.choice(rows.tolist()))
+        step += 1
+        table = environment.simulation.scheduler.snapshot.table
+        first_look = Observer(table, Units.of(table, nodes, environment.resources))
+        np.testing.assert_array_equal(observation["free"], first_look.free())
 
 
 def feasible_nodes(cluster: Cluster, pod: Pod) -> set[str]:

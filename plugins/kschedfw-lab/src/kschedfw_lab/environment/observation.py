@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,6 +17,9 @@ Shares: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.int8]
 Observation: TypeAlias = dict[str, npt.NDArray[Any]]
 """Arrays by name; their shapes and ranges are those of `Units.space`."""
+
+_FEW_ROWS: Final = 32
+"""Up to so many nodes whose pods have changed are written one by one; for more, NumPy is faster."""
 
 
 @attrs.frozen(eq=False)
@@ -69,6 +72,9 @@ class Observer:
         self._columns: Sequence[int | None] = ()
         self._per_unit: npt.NDArray[np.float64] = np.zeros((0, 0))
         self._capacity: Shares = np.zeros((0, 0), dtype=np.float32)
+        self._free: Shares = np.zeros((0, 0), dtype=np.float32)
+        self._free_at = -1
+        """The version of the table's `pod_changes` at which `_free` was true; -1: never."""
 
     def observation(self, pod: Pod | None, mask: Mask) -> Observation:
         """New arrays: the nodes as they are, the pod to decide about, and its mask."""
@@ -82,13 +88,8 @@ class Observer:
     def free(self) -> Shares:
         """The share of a node's resource that no pod has requested, shape (n, r); 0 where there is nothing of it."""
         self._follow_nodes()
-        table, units = self._table, self._units
-        free = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
-        for index, column in enumerate(self._columns):
-            if column is not None:
-                # The product is float64, and rounded only here.
-                free[: len(table), index] = table.free[:, column] * self._per_unit[index]
-        return np.clip(free, 0.0, 1.0, out=free)
+        self._follow_pods()
+        return self._free.copy()
 
     def capacity(self) -> Shares:
         """What each node has of each resource, divided by what the largest node has, shape (n, r)."""
@@ -101,8 +102,12 @@ class Observer:
         if pod is None:
             return np.zeros(len(units.resources), dtype=np.float32)
         amounts = pod.requests.amounts
-        wanted = [1 if name == PODS else amounts.get(name) for name in units.resources]
-        return np.minimum(wanted / units.largest, 1.0).astype(np.float32)
+        wanted = (1 if name == PODS else amounts.get(name) for name in units.resources)
+        # For so few numbers, Python takes a third of the time of NumPy.
+        shares = [
+            min(amount / most, 1.0) for amount, most in zip(wanted, units.largest.tolist(), strict=True)
+        ]
+        return np.array(shares, dtype=np.float32)
 
     def mask(self, rows: IntArray | None) -> Mask:
         """1 in these rows, else 0; shape (n,)."""
@@ -118,6 +123,7 @@ class Observer:
         if seen == self._seen:
             return
         self._seen = seen
+        self._free_at = -1
         self._columns = [table.columns.get(name) for name in units.resources]
         nothing = np.zeros(len(table), dtype=np.int64)
         allocatable = np.stack(
@@ -126,3 +132,26 @@ class Observer:
         self._per_unit = np.divide(1.0, allocatable, out=np.zeros(allocatable.shape), where=allocatable > 0)
         self._capacity = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
         self._capacity[: len(table)] = np.clip(allocatable.T / units.largest, 0.0, 1.0)
+
+    def _follow_pods(self) -> None:
+        """Bring `_free` up to date: usually a pod came to one node since the last look."""
+        table, units = self._table, self._units
+        version = table.pod_changes.version
+        if version == self._free_at:
+            return
+        changed = None if self._free_at < 0 else table.pod_changes.since(self._free_at)
+        self._free_at = version
+        if changed is None or len(changed) > _FEW_ROWS:
+            self._free = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
+            for index, column in enumerate(self._columns):
+                if column is not None:
+                    # The product is float64, and rounded only here.
+                    self._free[: len(table), index] = table.free[:, column] * self._per_unit[index]
+            np.clip(self._free, 0.0, 1.0, out=self._free)
+            return
+        free = table.free
+        for row in set(changed):
+            for index, column in enumerate(self._columns):
+                if column is not None:
+                    share = free.item(row, column) * self._per_unit.item(index, row)
+                    self._free[row, index] = min(max(share, 0.0), 1.0)
