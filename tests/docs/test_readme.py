@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kschedfw.cli import EXPORT, NO_NODES
 
@@ -57,3 +59,11 @@ def test_the_terminal_in_the_picture_shows_what_the_command_prints() -> None:
     now = SCRIPT["terminal_picture"](SCRIPT["explained"]())
     kept = (REPOSITORY / "docs" / "pictures" / "explain.svg").read_text(encoding="utf-8")
     assert SCRIPT["words_of"](now) == SCRIPT["words_of"](kept), "run: python docs/generate_pictures.py"
+
+
+def test_who_cites_it_names_this_version() -> None:
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+    assert "(docs/reproductions.md#how-to-cite)" in REST

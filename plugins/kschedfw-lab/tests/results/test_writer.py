@@ -168,6 +168,26 @@ class TestCrash:
         with pytest.raises(ResultsError, match=r"results\.jsonl:3: no row of results: "):
             writer(tmp_path)
 
+    def test_a_run_counts_only_when_it_is_on_the_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        synced: list[bytes] = []
+
+        def sync(_file: int) -> None:
+            synced.append((tmp_path / "results.jsonl").read_bytes())
+            if len(synced) == 2:
+                raise OSError(errno.EIO, "the disk is broken")
+
+        monkeypatch.setattr("kschedfw_lab.results.journal.os.fsync", sync)
+        with writer(tmp_path) as results:
+            results.add("a", factors(1), {"placed": 1})
+            assert b'"a"' in synced[0]
+            with pytest.raises(OSError, match="the disk is broken"):
+                results.add("b", factors(2), {"placed": 1})
+            assert b'"b"' in synced[1]
+            assert list(results.done) == ["a"]
+        assert keys(tmp_path) == ["a"]
+
     @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="NOT TESTED: no limits of files here")
     def test_a_full_disk(self, tmp_path: Path) -> None:
         """A limit of the file's size stands for it: the write ends half-way."""

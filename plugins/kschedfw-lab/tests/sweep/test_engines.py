@@ -14,12 +14,13 @@ from pathlib import Path
 
 import attrs
 import pytest
-from kschedfw_lab import Drawn, Range, Run, Sweep, SweepError, WorkerProcesses, run_sweep
+from kschedfw_lab import Drawn, Range, Run, Sweep, SweepError, WorkerProcesses, run_sweep, tune
 from kschedfw_lab.sweep.dask import dask_engine
 from kschedfw_lab.sweep.engine import local_engine
 from kschedfw_lab.sweep.runs import Outcome
 from sweep.scenes import PATH, cluster_file
 from sweep.test_sweeping import keys, recorded, without_times
+from tuning.test_searching import tuning
 
 from tests.processes import running
 
@@ -91,6 +92,17 @@ def test_processes_and_dask_give_the_same_rows(tmp_path: Path, scheduler: str) -
         run_sweep(both, tmp_path / "dask", engine.executor, workers=2)
     assert len(recorded(tmp_path / "processes")) == 16
     assert rows(tmp_path / "processes") == rows(tmp_path / "dask")
+
+
+@pytest.mark.nightly
+def test_a_search_finds_the_same_in_processes_and_on_dask(tmp_path: Path, scheduler: str) -> None:
+    search = tuning(tmp_path)
+    with local_engine(2) as engine:
+        processes = tune(search, tmp_path / "processes", engine.executor, workers=2)
+    with dask_engine(scheduler, search.training.distributions, timeout=60) as engine:
+        dask = tune(search, tmp_path / "dask", engine.executor, workers=2)
+    assert processes.to_json() == dask.to_json()
+    assert processes.best.values["strategy"] == "MostAllocated"
 
 
 def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None:
