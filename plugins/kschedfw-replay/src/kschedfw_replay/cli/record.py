@@ -29,7 +29,9 @@ from kschedfw import Clock, SystemClock
 from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import NoProgressOption, UsageError, counted, tell
+from kschedfw_replay.importing.alibaba import read_alibaba_2018
 from kschedfw_replay.importing.audit import policy, read_audit_log
+from kschedfw_replay.importing.google import read_google_2011, read_google_2019
 from kschedfw_replay.importing.observations import Binding, Importer, Observation
 from kschedfw_replay.importing.simkube import read_simkube
 from kschedfw_replay.importing.simulator import read_simulator
@@ -58,12 +60,18 @@ class ImportedFormat(StrEnum):
     AUDIT = "audit"
     SIMKUBE = "simkube"
     SIMULATOR = "simulator"
+    GOOGLE_2011 = "google-2011"
+    GOOGLE_2019 = "google-2019"
+    ALIBABA_2018 = "alibaba-2018"
 
 
 _READERS: Final[Mapping[ImportedFormat, Callable[[Path], Iterator[Observation | Binding]]]] = {
     ImportedFormat.AUDIT: read_audit_log,
     ImportedFormat.SIMKUBE: read_simkube,
     ImportedFormat.SIMULATOR: read_simulator,
+    ImportedFormat.GOOGLE_2011: read_google_2011,
+    ImportedFormat.GOOGLE_2019: read_google_2019,
+    ImportedFormat.ALIBABA_2018: read_alibaba_2018,
 }
 
 _STEP_SECONDS: Final = 0.5
@@ -164,15 +172,18 @@ def record(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FILE", help="Make a recording of this file instead of a live cluster."
+            "--from",
+            metavar="PATH",
+            help="Make a recording of this file, or of a trace's directory, instead of a live cluster.",
         ),
     ] = None,
     source_format: Annotated[
         ImportedFormat | None,
         typer.Option(
             "--format",
-            help="The format of that file: an audit log of kube-apiserver, a trace of SimKube, or a recording or "
-            "snapshot of kube-scheduler-simulator. It may be gzipped (.gz).",
+            help="The format of what is read: an audit log of kube-apiserver, a trace of SimKube, a recording or "
+            "snapshot of kube-scheduler-simulator, or a directory with the tables of Google's or Alibaba's trace. "
+            "Files may be gzipped (.gz).",
         ),
     ] = None,
     start: Annotated[

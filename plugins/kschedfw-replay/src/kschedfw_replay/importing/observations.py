@@ -152,7 +152,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """
     with opened(path) as file:
         number = 0
-        while line := _read(path, partial(file.readline, LONGEST_LINE + 1)):
+        while line := read_packed(path, partial(file.readline, LONGEST_LINE + 1)):
             number += 1
             if len(line) > LONGEST_LINE:
                 raise RecordingError(f"{path}: line {number}: has more than {LONGEST_LINE} bytes")
@@ -168,7 +168,7 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
-def _read(path: Path, read: Callable[[], bytes]) -> bytes:
+def read_packed(path: Path, read: Callable[[], bytes]) -> bytes:
     """What the file has next.
 
     Raises:
@@ -188,7 +188,7 @@ def content_of(path: Path, most: int) -> bytes:
         OSError: it can't be read.
     """
     with opened(path) as file:
-        content = _read(path, partial(file.read, most + 1))
+        content = read_packed(path, partial(file.read, most + 1))
     if len(content) > most:
         raise RecordingError(f"{path}: has more than {most} bytes")
     return content
