@@ -83,7 +83,7 @@ GatesOption = Annotated[
     typer.Option(
         "--feature-gates",
         metavar="GATE=true|false,...",
-        help="kube-scheduler's feature gates, and those of Policies: docs/feature-gates.md. Repeatable.",
+        help="kube-scheduler's feature gates, and those of Policies. Repeatable.",
     ),
 ]
 KubeVersionOption = Annotated[

@@ -23,7 +23,7 @@ what is expected of them.
 
 PATH are suites, or directories with suites: files whose names end in {SUFFIXES[0]}. pytest collects them, too.
 
-\\b
+\b
 Exit codes:
   0    every case is as expected
   1    some case isn't, or there is none

@@ -134,10 +134,20 @@ class ClusterEvent:
     @property
     def can_happen(self) -> bool:
         """Whether events of this name, or events that this subscription covers, exist."""
+        return bool(self.action & self._possible)
+
+    @property
+    def why_never(self) -> str:
+        """A sentence for an event that can't happen: what can, of the same resource."""
+        of = self.resource.name if isinstance(self.resource, EventResource) else self.resource
+        actions = ", ".join(each.name or "" for each in self._possible)
+        return f"{self.label}, which never happens; actions of {of} are {actions}"
+
+    @property
+    def _possible(self) -> ActionType:
         if self.resource is EventResource.WILDCARD:
-            return bool(self.action)
-        updates = _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
-        return bool(self.action & (ActionType.ADD | ActionType.DELETE | updates))
+            return ActionType.ALL
+        return ActionType.ADD | ActionType.DELETE | _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
 
     @property
     def is_wildcard(self) -> bool:

@@ -161,7 +161,10 @@ def _hint(name: str) -> str:
         return _ABSENT[name]
     known = [*FEATURE_GATES, *DECLARED_GATES.names()]
     similar = get_close_matches(name, known, n=1)
-    return f"did you mean {similar[0]!r}?" if similar else "docs/feature-gates.md has the known ones"
+    if similar:
+        return f"did you mean {similar[0]!r}?"
+    free = [name for name, gate in FEATURE_GATES.items() if gate.only is None]
+    return f"the gates that can be set are {', '.join(sorted([*free, *DECLARED_GATES.names()]))}"
 
 
 def _text(value: bool) -> str:

@@ -1,7 +1,8 @@
-"""The documentation leads to pages that exist."""
+"""The documentation leads to pages that exist; messages lead to none, since an installed package has no pages."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -14,6 +15,8 @@ PAGES = sorted(
     for page in REPOSITORY.glob(f"{folder}/*.md")
 )
 
+PAGE = re.compile(r"\bdocs/[\w-]+\.md")
+
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
@@ -22,3 +25,23 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             assert (REPOSITORY / page.parent / target).exists(), target
+
+
+def test_no_message_cites_a_page() -> None:
+    """Docstrings may: whoever reads them has the repository."""
+    files = [*REPOSITORY.glob("kschedfw/**/*.py"), *REPOSITORY.glob("plugins/*/src/**/*.py")]
+    assert len(files) > 400
+    citing = []
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        if not PAGE.search(text):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        docstrings = {each.value for each in nodes if isinstance(each, ast.Expr)}
+        citing += [
+            f"{file.relative_to(REPOSITORY)}:{each.lineno}"
+            for each in nodes
+            if isinstance(each, ast.Constant) and isinstance(each.value, str) and PAGE.search(each.value)
+            if each not in docstrings
+        ]
+    assert citing == []

@@ -139,15 +139,11 @@ def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:
     for name, hook in hooks["events_to_register"]:
         try:
             events[name] = tuple(hook())
-            never = [event.label for event in events[name] if not event.can_happen]
+            never = next((event for event in events[name] if not event.can_happen), None)
         except HOOK_FAILURES as error:
             raise PluginError(name, f"events_to_register failed: {type(error).__name__}: {error}") from error
-        if never:
-            raise PluginError(
-                name,
-                f"events_to_register names {', '.join(never)}, which never happens; what does is in "
-                "docs/writing-plugins.md#coming-back",
-            )
+        if never is not None:
+            raise PluginError(name, f"events_to_register names {never.why_never}")
     return events
 
 

@@ -114,7 +114,7 @@ class Asker:
             codes = ", ".join(map(str, sorted(allowed))) or "nothing"
             violated(
                 f"{self.name}.{hook} answered {answer.code} ({answer.message or 'without a reason'})",
-                f"beside success and Error it may answer {codes}; see `{hook}` in docs/hooks.md",
+                f"beside success and Error it may answer {codes}",
             )
         if answer.is_rejected and not any(answer.reasons):
             violated(

@@ -107,10 +107,8 @@ class DeclarationChecks(Subject):
                     "`resource` is an EventResource or a CustomKind, `action` an ActionType or several, joined by |",
                 )
             if not event.can_happen:
-                violated(
-                    f"{self._name}.events_to_register names {event.label}, which never happens",
-                    "what changed and which event that is: docs/writing-plugins.md#coming-back",
-                )
+                named, _, instead = event.why_never.partition("; ")
+                violated(f"{self._name}.events_to_register names {named}", instead)
         on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
 
     def _default(self) -> object:

@@ -115,7 +115,7 @@ class ReservingChecks(Subject):
                 given,
                 f"after {self._name} was saved, other pods were tried and unreserved, and its state was restored,",
                 "what isn't undone by unreserve belongs into the token of `save_state`, as a copy, and `restore_state` "
-                "brings it back: docs/writing-plugins.md#a-state-of-its-own",
+                "brings it back",
             )
 
         on_stages(self, check)

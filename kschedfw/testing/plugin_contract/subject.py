@@ -111,7 +111,7 @@ class Subject:
         if (error := self._refusal) is not None:
             violated(
                 f"no framework can be made with it: {error}",
-                "see docs/hooks.md for the hooks and their arguments; `args` of the contract is what a profile gives",
+                "`plugin` and `args` of the contract are the class and the arguments that a profile gives",
                 error,
             )
 

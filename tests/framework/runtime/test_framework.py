@@ -187,7 +187,12 @@ class TestEvents:
 
     def test_an_event_that_never_happens_is_refused(self) -> None:
         never = ClusterEvent(EventResource.NODE, ActionType.UPDATE_POD_LABEL)
-        with pytest.raises(PluginError, match="names NodeUpdatePodLabel, which never happens"):
+        actions = (
+            r"ADD, DELETE, UPDATE_NODE_ALLOCATABLE, UPDATE_NODE_LABEL, UPDATE_NODE_TAINT, UPDATE_NODE_CONDITION, "
+            r"UPDATE_NODE_ANNOTATION, UPDATE_NODE_DECLARED_FEATURE"
+        )
+        why = rf"names NodeUpdatePodLabel, which never happens; actions of NODE are {actions}$"
+        with pytest.raises(PluginError, match=why):
             make_framework(plugin("A", events_to_register=lambda: [never])).events_to_register()
 
     def test_updates_are_actions_too(self) -> None:

@@ -25,7 +25,17 @@ from kschedfw_lab.sweep.sweeping import Progress, run_sweep, runs_done, runs_to_
 SWEEP_HELP = """Run many simulations that cross factors, and write their results as a tidy table.
 
 SPEC is a YAML file. It says which clusters or traces, configurations, arguments, plugins, seeds, rates and sizes are
-crossed, and how; docs/sweep.md has all of it. Every run is a simulation, as `kschedfw simulate` does one.
+crossed, and how. Every run is a simulation, as `kschedfw simulate` does one.
+
+\b
+  factors:
+    cluster: cluster.yaml                  # one value, a list, or a range
+    configuration: [default, packing.yaml]
+    plugins.NodeResourcesFit: [1, 5, 20]   # weights
+    strategy:                              # any path in the configuration
+      path: profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type
+      values: [LeastAllocated, MostAllocated]
+    seed: {from: 1, to: 10}
 
 A run that fails is one row with its error, and doesn't end the others. Results are written as they come: after Ctrl-C
 or a crash, --resume does what is missing.

@@ -28,9 +28,19 @@ from kschedfw_lab.tuning.specification import Tuning
 
 TUNE_HELP = """Search for weights and arguments of plugins, and hold what was found against the default.
 
-SPEC is a YAML file. It says which values are searched, which runs a trial is judged by, and which runs no trial sees;
-docs/learning.md has all of it. What was found and the configuration without changes both do the held-out runs; the
-difference comes with its 95 % interval. The configuration is written to tuned.yaml in the results.
+SPEC is a YAML file. It says which values are searched, which runs a trial is judged by, and which runs no trial sees.
+What was found and the configuration without changes both do the held-out runs; the difference comes with its 95 %
+interval. The configuration is written to tuned.yaml in the results.
+
+\b
+  search:
+    plugins.NodeResourcesBalancedAllocation: [false, 1, 4, 16]
+  training:
+    cluster: [monday.yaml, tuesday.yaml]
+  heldOut:
+    cluster: [thursday.yaml, friday.yaml]
+  objective: {metric: placed, direction: maximize}
+  trials: 50
 
 Needs the extra optuna. The same SPEC finds the same. After Ctrl-C or a crash, --resume goes on.
 
