@@ -36,7 +36,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
-from kschedfw.api.sources import Source, UnreadableError, sources
+from kschedfw.api.sources import ManifestSource, UnreadableError, sources
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -197,11 +197,11 @@ def parse_manifests(
 
     For `field_validation`, `expand_workloads` and `existing` see `read_manifests`.
     """
-    return _load([Source(source, text)], field_validation, limits, None, expand_workloads, existing)
+    return _load([ManifestSource(source, text)], field_validation, limits, None, expand_workloads, existing)
 
 
 def _load(
-    texts: Sequence[Source],
+    texts: Sequence[ManifestSource],
     field_validation: FieldValidation,
     limits: Limits,
     progress: Progress | None,
@@ -231,17 +231,17 @@ class _Loader:
         self._before = self._told = 0
         """The bytes of all sources before this one, and the position that was last passed to `progress`."""
         self._objects: dict[tuple[type[Named], str], Named] = {}
-        self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
+        self._places: dict[tuple[type[Named], str], tuple[ManifestSource, int]] = {}
         self._stored: set[str] = set()
         """The keys of pods that an API server has stored: they have a uid or a status."""
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
-        self._source = Source("")
+        self._source = ManifestSource("")
         self._document = 0
 
-    def load(self, source: Source) -> None:
+    def load(self, source: ManifestSource) -> None:
         self._source, self._document = source, 0
         try:
             for document in documents(source.pieces(self._limits), self._limits):

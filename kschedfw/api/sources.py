@@ -56,7 +56,7 @@ class UnreadableError(Exception):
 
 
 @attrs.frozen
-class Source:
+class ManifestSource:
     """A text that manifests are read from.
 
     Attributes:
@@ -113,22 +113,22 @@ class Source:
             raise UnreadableError(f"can't be unpacked: {error}") from None
 
 
-def sources(paths: Iterable[Path | str]) -> Iterator[Source]:
+def sources(paths: Iterable[Path | str]) -> Iterator[ManifestSource]:
     """Yield files, all manifests in directories (in the order of their names), the standard input for `-`."""
     for given in paths:
         path = Path(given)
         if str(given) == "-":
-            yield Source(STANDARD_INPUT, path=path)
+            yield ManifestSource(STANDARD_INPUT, path=path)
         elif path.is_dir():
             found = False
             for inner in sorted(path.rglob("*")):
                 if inner.name.lower().endswith(SUFFIXES) and inner.is_file():
                     found = True
-                    yield Source(str(inner), path=inner)
+                    yield ManifestSource(str(inner), path=inner)
             if not found:
-                yield Source(str(path), problem=f"no manifest in this directory, {_EXPECTED}")
+                yield ManifestSource(str(path), problem=f"no manifest in this directory, {_EXPECTED}")
         else:
-            yield Source(str(path), path=path)
+            yield ManifestSource(str(path), path=path)
 
 
 def _is_packed(path: Path) -> bool:

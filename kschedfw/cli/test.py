@@ -36,7 +36,7 @@ test_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @attrs.frozen
-class Result:
+class CaseResult:
     """The result of a case: its problems, whether these are of its input, and its duration in seconds."""
 
     case: Case
@@ -108,23 +108,23 @@ def _cases(paths: Sequence[Path]) -> list[Case]:
     return found
 
 
-def _run(runner: Runner, case: Case) -> Result:
+def _run(runner: Runner, case: Case) -> CaseResult:
     begin = time.perf_counter()
     try:
         problems, is_error = runner.problems(case), False
     except CaseError as error:
         problems, is_error = list(error.errors), True
-    return Result(case, problems, is_error, time.perf_counter() - begin)
+    return CaseResult(case, problems, is_error, time.perf_counter() - begin)
 
 
-def _show(result: Result) -> None:
+def _show(result: CaseResult) -> None:
     if result.problems:
         case = result.case
         print(f"{case.file}:{case.line}: {result.outcome}: {printable(case.name)}")
         print(shown_problems(result.problems))
 
 
-def _junit(results: Sequence[Result]) -> ET.Element:
+def _junit(results: Sequence[CaseResult]) -> ET.Element:
     root = ET.Element("testsuites")
     for file, of_file in groupby(results, key=lambda result: str(result.case.file)):
         members = list(of_file)
@@ -137,7 +137,7 @@ def _junit(results: Sequence[Result]) -> ET.Element:
     return root
 
 
-def _junit_cases(results: Sequence[Result]) -> Iterator[ET.Element]:
+def _junit_cases(results: Sequence[CaseResult]) -> Iterator[ET.Element]:
     for result in results:
         case = result.case
         element = ET.Element(

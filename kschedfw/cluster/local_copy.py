@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import attrs
 
-from kschedfw.api.custom import CustomObject, CustomResource, custom_key
+from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
@@ -17,7 +17,7 @@ from kschedfw.cluster.errors import LostRaceError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
 from kschedfw.cluster.shared_state import State, moved_node
 from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Detection, Outcome
-from kschedfw.cluster.watch import Subscription
+from kschedfw.cluster.watch import ObjectStore
 
 T = TypeVar("T", bound=Named)
 
@@ -30,7 +30,7 @@ class _Change:
     event: WatchEvent
 
 
-class LocalCopy:
+class LocalCopy(ObjectStore):
     """The `Cluster` of one of several schedulers: reads come from a private copy, writes go to the truth.
 
     The copy is updated only in `sync`, to the state of `delay` seconds ago; so it is as old as its scheduler
@@ -55,18 +55,16 @@ class LocalCopy:
         detection: Detection = Detection.FINE,
         is_mine: Callable[[Pod], bool] = lambda _: True,
     ) -> None:
+        super().__init__()
         self.state = state
         self.detection = detection
         self.delay = delay
         self._now = now
         self._is_mine = is_mine
         self._offered: frozenset[str] | None = None
-        self._lock = threading.RLock()
         self._arriving = threading.Lock()
         """Guards the pending changes against those that arrive at the same time."""
         self._pending: deque[_Change] = deque()
-        self._objects: dict[type[Named], dict[str, Named]] = {}
-        self._subscriptions: list[Subscription] = []
         self._committed: dict[str, str] = {}
         """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
         self._sequences: dict[str, int] = {}
@@ -78,7 +76,7 @@ class LocalCopy:
     def close(self) -> None:
         """Stop following the truth: the end of the scheduler, orderly or by a crash."""
         self._close()
-        with self._lock:
+        with self.lock:
             self._pending.clear()
             for subscription in self._subscriptions:
                 subscription.close()
@@ -97,20 +95,20 @@ class LocalCopy:
     def sync(self) -> None:
         """Follow the truth up to `delay` seconds ago."""
         until = self._now() - self.delay
-        with self._lock:
+        with self.lock:
             while self._pending and self._pending[0].time <= until:
                 self._apply(1)
         self._deliver()
 
     def resync(self) -> None:
         """Follow the truth up to now."""
-        with self._lock:
+        with self.lock:
             self._apply(len(self._pending))
         self._deliver()
 
     def offer(self, node_names: Iterable[str] | None) -> None:
         """Let the scheduler see these nodes only; None: all. Other nodes look as if they were deleted."""
-        with self._lock:
+        with self.lock:
             before, self._offered = self._offered, None if node_names is None else frozenset(node_names)
             for node in self._objects.get(Node, {}).values():
                 was, is_there = _is_in(before, node.name), self._is_offered(node)
@@ -122,16 +120,13 @@ class LocalCopy:
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Read from the copy, as `Cluster.get`."""
-        with self._lock:
-            if issubclass(kind, CustomResource):
-                stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
-                return cast("T | None", kind.of(stored))
-            found = self._objects.get(kind, {}).get(key)
-            return None if found is None or not self._is_offered(found) else cast("T", found)
+        with self.lock:
+            found = super().get(kind, key)
+            return None if found is None or not self._is_offered(found) else found
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         """List from the copy, as `Cluster.list`."""
-        with self._lock:
+        with self.lock:
             if issubclass(kind, CustomResource):
                 read = (kind.of(obj) for obj in self._objects.get(CustomObject, {}).values())
                 found: list[Named] = [obj for obj in read if obj is not None]
@@ -141,24 +136,8 @@ class LocalCopy:
 
     def watch(self, handler: Handler) -> Callable[[], None]:
         """Watch the copy, as `Cluster.watch`. Handlers are called in `sync`, `resync`, `offer` and own writes."""
-        with self._lock:
-            there = [
-                WatchEvent(EventType.ADDED, obj)
-                for kind in self._objects.values()
-                for obj in kind.values()
-                if self._is_visible(obj)
-            ]
-            subscription = Subscription(handler, there)
-            self._subscriptions.append(subscription)
-        subscription.deliver()
-
-        def unsubscribe() -> None:
-            subscription.close()
-            with self._lock:
-                if subscription in self._subscriptions:
-                    self._subscriptions.remove(subscription)
-
-        return unsubscribe
+        everything = (obj for kind in self._objects.values() for obj in kind.values())
+        return self._subscribe(handler, filter(self._is_visible, everything))
 
     # --- writing, as `Cluster` ---
 
@@ -232,13 +211,13 @@ class LocalCopy:
 
     def _apply(self, count: int) -> None:
         """Apply the next changes to the copy."""
-        with self._lock:
+        with self.lock:
             for _ in range(count):
                 self._take(self._pending.popleft().event)
 
     def _catch_up_with(self, obj: Named) -> None:
         """Apply all changes of one object ahead of the others, after an own write."""
-        with self._lock:
+        with self.lock:
             kind = CustomObject if isinstance(obj, CustomResource) else type(obj)
             key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key
             with self._arriving:
@@ -272,15 +251,6 @@ class LocalCopy:
 
     def _is_offered(self, obj: Named) -> bool:
         return not isinstance(obj, Node) or _is_in(self._offered, obj.name)
-
-    def _publish(self, event: WatchEvent) -> None:
-        for subscription in self._subscriptions:
-            subscription.put(event)
-
-    def _deliver(self) -> None:
-        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
-        for subscription in tuple(self._subscriptions):
-            subscription.deliver()
 
 
 def _is_in(offered: frozenset[str] | None, node_name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -11,7 +10,7 @@ from typing import cast
 import attrs
 
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.custom import CustomObject, CustomResource, custom_key
+from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import printable
@@ -25,7 +24,7 @@ from kschedfw.api.pod import Pod, PodCondition, PodStatus
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
-from kschedfw.cluster.watch import Journal, Subscription
+from kschedfw.cluster.watch import Journal, ObjectStore
 
 # Labels that the API server's PodTopologyLabels admission plugin copies from a node to the pods that are bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -61,7 +60,7 @@ class RecordedEvent:
     count: int = 1
 
 
-class InMemoryCluster:
+class InMemoryCluster(ObjectStore):
     """A store of objects that behaves like the API server as far as a scheduler can tell.
 
     It assigns uids (deterministic ones) and resource versions, puts namespaced objects without a namespace into
@@ -75,9 +74,7 @@ class InMemoryCluster:
     """
 
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
-        self.lock = threading.RLock()
-        """Whoever holds it is alone with the cluster. Who takes it must not wait for others."""
-        self._objects: dict[type[Named], dict[str, Named]] = {}
+        super().__init__()
         self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
         """The results of `list`, until the kind changes: plugins list Services for every pod, and these seldom change.
         """
@@ -85,7 +82,6 @@ class InMemoryCluster:
         """The malformed objects that have been logged: the class they were read as, their key and their resource
         version.
         """
-        self._subscriptions: list[Subscription | Journal] = []
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
@@ -95,14 +91,6 @@ class InMemoryCluster:
             self.add(obj)
 
     # --- reading ---
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return the object of that kind and key, or None."""
-        with self.lock:
-            if issubclass(kind, CustomResource):
-                stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
-                return cast("T | None", kind.of(stored))
-            return cast("T | None", self._objects.get(kind, {}).get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         """Return the objects of the kind (in the namespace, if given) in the order in which they were added.
@@ -139,25 +127,6 @@ class InMemoryCluster:
         """The number of writes so far."""
         return self._version
 
-    def watch(self, handler: Handler) -> Callable[[], None]:
-        """Watch the cluster, as `Cluster.watch`; return after the existing objects have been delivered.
-
-        They come kind by kind, in the order in which the kinds and their objects were added. A handler's
-        exception is logged (`kschedfw.cluster.watch`), and the handler gets the next event all the same.
-        """
-        with self.lock:
-            subscription = Subscription(
-                handler,
-                [
-                    WatchEvent(EventType.ADDED, obj)
-                    for kind in self._objects.values()
-                    for obj in kind.values()
-                ],
-            )
-            self._subscriptions.append(subscription)
-        subscription.deliver()
-        return self._unsubscriber(subscription)
-
     def journal(self, write: Handler) -> Callable[[], None]:
         """Call `write` for every existing object, then for every change as part of it. Return a function that ends it.
 
@@ -177,15 +146,6 @@ class InMemoryCluster:
         with self.lock:
             self._version += 1
             return self._version
-
-    def _unsubscriber(self, subscription: Subscription | Journal) -> Callable[[], None]:
-        def unsubscribe() -> None:
-            subscription.close()
-            with self.lock:
-                if subscription in self._subscriptions:
-                    self._subscriptions.remove(subscription)
-
-        return unsubscribe
 
     # --- writing ---
 
@@ -389,15 +349,6 @@ class InMemoryCluster:
         if node is None:
             return {}
         return {label: node.labels[label] for label in TOPOLOGY_LABELS if label in node.labels}
-
-    def _publish(self, event: WatchEvent) -> None:
-        for subscription in self._subscriptions:
-            subscription.put(event)
-
-    def _deliver(self) -> None:
-        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
-        for subscription in tuple(self._subscriptions):
-            subscription.deliver()
 
     def _forget_lists(self, kind: type[Named]) -> None:
         if (lists := self._listed.get(kind)) is not None:

@@ -1,15 +1,20 @@
-"""Delivery of watch events: in order, to one handler at a time, and with no lock held."""
+"""Stores of objects that are watched: events come in order, to one handler at a time, and with no lock held."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
 
-from kschedfw.cluster.protocol import Handler, WatchEvent
+from kschedfw.api.custom import CustomObject, CustomResource, custom_key
+from kschedfw.api.meta import Named
+from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Named)
 
 
 class Subscription:
@@ -94,3 +99,56 @@ class Journal:
 
     def close(self) -> None:
         """Do nothing: the cluster drops its reference."""
+
+
+class ObjectStore:
+    """The base of everything that has objects in memory and tells watchers of their changes. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Whoever holds it is alone with the objects. Who takes it must not wait for others."""
+        self._objects: dict[type[Named], dict[str, Named]] = {}
+        self._subscriptions: list[Subscription | Journal] = []
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return the object of that kind and key, or None."""
+        with self.lock:
+            if issubclass(kind, CustomResource):
+                stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
+                return cast("T | None", kind.of(stored))
+            return cast("T | None", self._objects.get(kind, {}).get(key))
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        """Watch the objects, as `Cluster.watch`; return after the existing objects have been delivered.
+
+        They come kind by kind, in the order in which the kinds and their objects were added. A handler's
+        exception is logged (`kschedfw.cluster.watch`), and the handler gets the next event all the same.
+        """
+        return self._subscribe(handler, (obj for kind in self._objects.values() for obj in kind.values()))
+
+    def _subscribe(self, handler: Handler, objects: Iterable[Named]) -> Callable[[], None]:
+        """Deliver the objects, then every change. Return a function that ends it."""
+        with self.lock:
+            subscription = Subscription(handler, [WatchEvent(EventType.ADDED, obj) for obj in objects])
+            self._subscriptions.append(subscription)
+        subscription.deliver()
+        return self._unsubscriber(subscription)
+
+    def _unsubscriber(self, subscription: Subscription | Journal) -> Callable[[], None]:
+        def unsubscribe() -> None:
+            subscription.close()
+            with self.lock:
+                if subscription in self._subscriptions:
+                    self._subscriptions.remove(subscription)
+
+        return unsubscribe
+
+    def _publish(self, event: WatchEvent) -> None:
+        """Queue the event for all watchers; called with the lock held."""
+        for subscription in self._subscriptions:
+            subscription.put(event)
+
+    def _deliver(self) -> None:
+        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
+        for subscription in tuple(self._subscriptions):
+            subscription.deliver()

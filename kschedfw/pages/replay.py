@@ -26,7 +26,7 @@ class Moves(msgspec.Struct, frozen=True):
     nodes: Column
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class PodOutcome(msgspec.Struct, frozen=True):
     """The outcome for a pod, and kube-scheduler's message if it wasn't placed."""
 
     pod: int
@@ -43,7 +43,7 @@ class Run(msgspec.Struct, frozen=True):
     times: list[float]
     queues: dict[str, Column]
     moves: Moves
-    outcomes: list[Outcome]
+    outcomes: list[PodOutcome]
     figures: list[tuple[str, str]]
     notes: list[str]
 
@@ -85,7 +85,7 @@ def _run(
             column(row_of(place, rows) for _, _, place in timeline.moves),
         ),
         outcomes=[
-            Outcome(places[each.pod], each.outcome.value, each.message, each.attempts)
+            PodOutcome(places[each.pod], each.outcome.value, each.message, each.attempts)
             for each in report.decisions
             if each.pod in places
         ],

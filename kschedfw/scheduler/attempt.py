@@ -1,15 +1,24 @@
-"""One attempt to schedule one pod, from the queue to binding or failure."""
+"""One attempt to schedule one pod, from the queue to binding or failure, and the attempts of one moment."""
 
 from __future__ import annotations
+
+from collections import Counter
+from typing import Final
 
 import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import StandstillError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
+
+_MOST_TRIES: Final = 50
+"""The number of attempts of one pod in one moment from which on the pods that get a node are counted."""
 
 CLEAR_NOMINATION = PostFilterResult.nominate("")
 """The post_filter result that clears an earlier nomination of the pod."""
@@ -37,3 +46,40 @@ class Attempt:
     @property
     def pod(self) -> Pod:
         return self.info.pod
+
+
+class Moment:
+    """The attempts of pods in one moment of a clock that stands still."""
+
+    def __init__(self, time: float) -> None:
+        self.time = time
+        self._tries: Counter[str] = Counter()
+        self._infos: dict[str, QueuedPodInfo] = {}
+        self._pods_on_nodes: int | None = None
+
+    def check(self, info: QueuedPodInfo, cache: Cache) -> None:
+        """Count an attempt of a pod.
+
+        A pod may be tried once for each pod that is placed, which is an event; a limit alone would end a long
+        chain of pods that wait for one another.
+
+        Raises:
+            StandstillError: the pod was tried too often.
+        """
+        self._tries[info.pod.key] += 1
+        self._infos[info.pod.key] = info
+        tries = self._tries[info.pod.key]
+        if tries < _MOST_TRIES:
+            return
+        pods = cache.sizes()[CachedObject.PODS]
+        if self._pods_on_nodes is None:
+            self._pods_on_nodes = pods
+        if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
+            stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
+            infos = [
+                self._infos[pod] for pod in stuck
+            ]  # those that wait at the moment have no plugin that refused them
+            plugins = {
+                plugin for each in infos for plugin in each.unschedulable_plugins | each.pending_plugins
+            }
+            raise StandstillError(stuck, tries, sorted(plugins))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Final
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
@@ -17,13 +15,12 @@ from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
-from kschedfw.framework.handle import check_cluster, record_event
-from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
+from kschedfw.framework.handle import PendingEvictions, check_cluster, record_event
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -34,13 +31,13 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
-from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.attempt import Attempt, Moment
 from kschedfw.scheduler.batching import Batching
 from kschedfw.scheduler.binding_cycle import BindingCycle, release
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.debugger import CacheDebugger
-from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, StandstillError
+from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
@@ -53,9 +50,6 @@ from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
-
-_MOST_TRIES: Final = 50
-"""The number of attempts of one pod in one moment from which on the pods that get a node are counted."""
 
 _LONGEST_SLEEP = 1.0
 """The longest wait for a pod, in seconds. A signal handler that calls `stop` just before the wait begins can't
@@ -129,7 +123,7 @@ class Scheduler:
         self.nominator = Nominator()
         self.feature_gates = feature_gates
         grouping = feature_gates.enabled(GENERIC_WORKLOAD)
-        groups, self._evictions = GroupStates(), Evictions()
+        groups, self._evictions = GroupStates(), PendingEvictions()
         self.cache = Cache(
             clock=self._clock, assumed_pod_ttl=assumed_pod_ttl, groups=groups if grouping else None
         )
@@ -273,14 +267,14 @@ class Scheduler:
                 while the clock stood still. kube-scheduler goes on for ever there, slowed by its clock alone.
         """
         attempts = 0
-        moment = _Moment(self._clock.monotonic())
+        moment = Moment(self._clock.monotonic())
         with self._scheduling():
             while True:
                 self.tick()
                 if not self._is_hopeless() and (info := self._schedule_next()) is not None:
                     attempts += 1
                     if (now := self._clock.monotonic()) != moment.time:
-                        moment = _Moment(now)
+                        moment = Moment(now)
                     moment.check(info, self.cache)
                 elif not self._bindings.await_one():
                     return attempts
@@ -548,40 +542,3 @@ class Scheduler:
         if (expiry := self.cache.next_expiry()) is not None:
             deadlines.append(expiry)
         return min(max(0.0, min(deadlines, default=math.inf) - self._clock.now()), _LONGEST_SLEEP)
-
-
-class _Moment:
-    """The attempts of pods in one moment of a clock that stands still."""
-
-    def __init__(self, time: float) -> None:
-        self.time = time
-        self._tries: Counter[str] = Counter()
-        self._infos: dict[str, QueuedPodInfo] = {}
-        self._pods_on_nodes: int | None = None
-
-    def check(self, info: QueuedPodInfo, cache: Cache) -> None:
-        """Count an attempt of a pod.
-
-        A pod may be tried once for each pod that is placed, which is an event; a limit alone would end a long
-        chain of pods that wait for one another.
-
-        Raises:
-            StandstillError: the pod was tried too often.
-        """
-        self._tries[info.pod.key] += 1
-        self._infos[info.pod.key] = info
-        tries = self._tries[info.pod.key]
-        if tries < _MOST_TRIES:
-            return
-        pods = cache.sizes()[CachedObject.PODS]
-        if self._pods_on_nodes is None:
-            self._pods_on_nodes = pods
-        if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
-            stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
-            infos = [
-                self._infos[pod] for pod in stuck
-            ]  # those that wait at the moment have no plugin that refused them
-            plugins = {
-                plugin for each in infos for plugin in each.unschedulable_plugins | each.pending_plugins
-            }
-            raise StandstillError(stuck, tries, sorted(plugins))

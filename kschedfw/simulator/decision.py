@@ -1,13 +1,20 @@
-"""The outcome of a simulation for one pod."""
+"""The decisions of a simulation: the outcome for each pod, and the reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.pod import Pod
+from kschedfw.framework.diagnosis import FitError
+from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
+from kschedfw.scheduler.queue.protocol import Place
+from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.simulator.arrivals import Stay
+from kschedfw.simulator.ledger import Entry, Ledger
 
 
 class Outcome(StrEnum):
@@ -62,3 +69,91 @@ class Decision:
             "arrivedAt": self.arrived,
             "boundAt": self.bound,
         }
+
+
+_HERE_FROM_THE_START = Stay()
+
+
+class DecisionMaker:
+    """The maker of decisions from the final state of the scheduler and the cluster."""
+
+    def __init__(
+        self, scheduler: Scheduler, ledger: Ledger, stays: Mapping[str, Stay], *, interrupted: bool
+    ) -> None:
+        self._scheduler = scheduler
+        self._ledger = ledger
+        self._stays = stays
+        self._interrupted = interrupted
+
+    def of_all(self, pods: Sequence[Pod]) -> list[Decision]:
+        """Return the decisions in the order of the pods' last attempts, those without an attempt last.
+
+        Pods that weren't tried before an interruption are omitted.
+        """
+        found = [(self._ledger.entry(pod.uid), self._of(pod)) for pod in pods]
+        decided = [(entry, decision) for entry, decision in found if decision is not None]
+        decided.sort(key=lambda each: (not each[0].turn, each[0].turn))
+        return [decision for _, decision in decided]
+
+    def _of(self, pod: Pod) -> Decision | None:
+        entry = self._ledger.entry(pod.uid)
+        stay = self._stays.get(pod.uid, _HERE_FROM_THE_START)
+        evaluated, feasible = entry.nodes
+        base = Decision(
+            pod.key,
+            Outcome.PLACED,
+            attempts=entry.attempts,
+            evaluated=evaluated,
+            feasible=feasible,
+            arrived=round(stay.arrival, 6),
+        )
+        if entry.bound is not None:
+            outcome = Outcome.PREEMPTED if entry.preempted else Outcome.PLACED
+            return attrs.evolve(base, outcome=outcome, node=entry.node, bound=entry.bound)
+        present = self._scheduler.cluster.get(Pod, pod.key)
+        if present is not None and present.uid == pod.uid and present.node_name:
+            # The interruption came between the binding and its event.
+            return attrs.evolve(base, node=present.node_name)
+        match self._scheduler.queue.place(pod.uid):
+            case Place.GATED:
+                return self._gated(pod, base)
+            case Place.IN_FLIGHT:
+                return None
+            case None:
+                return self._lost(pod, entry, base)
+        return _refused(present or pod, entry, base) if entry.attempts else None
+
+    def _gated(self, pod: Pod, base: Decision) -> Decision:
+        framework = self._scheduler.frameworks[pod.spec.scheduler_name]
+        status = framework.run_pre_enqueue_plugins(pod)
+        return attrs.evolve(
+            base,
+            outcome=Outcome.GATED,
+            message=status.message,
+            reasons=FrozenDict(dict.fromkeys(status.reasons, 0)),
+        )
+
+    def _lost(self, pod: Pod, entry: Entry, base: Decision) -> Decision | None:
+        """Return the decision on a pod that the scheduler doesn't have any more and hasn't seen bound."""
+        if entry.gone:
+            if entry.preempted:
+                return attrs.evolve(base, outcome=Outcome.PREEMPTED)
+            text = "deleted before it was bound"
+            return attrs.evolve(base, outcome=Outcome.FAILED, message=text, reasons=FrozenDict({text: 0}))
+        assumed = self._scheduler.cache.get_pod(pod)
+        if assumed is None or self._interrupted:
+            return None
+        # The cluster records bindings without making them.
+        return attrs.evolve(base, node=assumed.node_name)
+
+
+def _refused(pod: Pod, entry: Entry, base: Decision) -> Decision | None:
+    condition = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+    if condition is None:
+        return None
+    message, error = condition.message, entry.error
+    outcome = Outcome.UNSCHEDULABLE if condition.reason == REASON_UNSCHEDULABLE else Outcome.FAILED
+    reasons: Mapping[str, int] = {message: 0}
+    if isinstance(error, FitError) and str(error) == message:
+        reasons = error.diagnosis.reasons(error.number_of_nodes)
+    return attrs.evolve(base, outcome=outcome, message=message, reasons=FrozenDict(reasons))

@@ -50,14 +50,13 @@ from kschedfw.simulator.arrivals import (
     ArrivalsError,
     Stay,
 )
-from kschedfw.simulator.decision import Decision, Outcome
+from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
 from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
-from kschedfw.simulator.verdicts import Verdicts
 
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
@@ -268,8 +267,8 @@ class Simulation:
         except KeyboardInterrupt:
             interrupted = True
         elapsed = self._clock() - start
-        verdicts = Verdicts(self.scheduler, self.ledger, self._stays, interrupted=interrupted)
-        self.decisions = verdicts.of_all(self._found.pending)
+        maker = DecisionMaker(self.scheduler, self.ledger, self._stays, interrupted=interrupted)
+        self.decisions = maker.of_all(self._found.pending)
         self._explain_gated()
         if not interrupted:
             self._notes += tuple(self._notes_on_the_end())

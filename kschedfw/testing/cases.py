@@ -141,7 +141,7 @@ _NOTHING: Final = Expectations()
 
 
 @attrs.frozen(kw_only=True)
-class Scene:
+class CaseSetting:
     """The cluster and configuration that a suite gives to all its cases, or that a case adds.
 
     Attributes:
@@ -162,7 +162,7 @@ class Scene:
 
 
 @attrs.frozen(kw_only=True)
-class CaseDocument(Scene):
+class CaseDocument(CaseSetting):
     """A case as written in its suite."""
 
     name: str
@@ -170,7 +170,7 @@ class CaseDocument(Scene):
 
 
 @attrs.frozen(kw_only=True)
-class Suite(Scene):
+class Suite(CaseSetting):
     """The content of a file of cases."""
 
     cases: tuple[CaseDocument, ...]
@@ -198,7 +198,7 @@ class CaseError(KschedfwError, ValueError):
 
 
 @attrs.frozen
-class Place:
+class CasePlace:
     """A position in a file, with the lines of its fields by their paths."""
 
     file: Path
@@ -218,7 +218,7 @@ class Place:
 class Case:
     """A case that can be run: its position in a suite that was read."""
 
-    place: Place = attrs.field(repr=False)
+    place: CasePlace = attrs.field(repr=False)
     suite: Suite = attrs.field(repr=False)
     index: int
 
@@ -252,7 +252,7 @@ class Case:
     def seed(self) -> int | None:
         return self.suite.seed if self.document.seed is None else self.document.seed
 
-    def scenes(self) -> tuple[tuple[str, Scene], ...]:
+    def scenes(self) -> tuple[tuple[str, CaseSetting], ...]:
         return ("", self.suite), (self.path, self.document)
 
 
@@ -270,10 +270,10 @@ def read_cases(path: Path) -> list[Case]:
         CaseError: the file isn't a suite; names each problem's line.
         OSError: the file can't be read.
     """
-    place = Place(path)
+    place = CasePlace(path)
     try:
         content, text = read_only_document(path, LARGEST, noun="suite", part="cases")
-        place = Place(path, _lines(text))
+        place = CasePlace(path, _lines(text))
         suite = structure_strictly(content, Suite)
     except UnreadableError as error:
         raise CaseError([f"{path}: {error}"]) from None
@@ -447,7 +447,7 @@ def _collecting(found: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _refusing(place: Place, path: str) -> Iterator[None]:
+def _refusing(place: CasePlace, path: str) -> Iterator[None]:
     """Raise errors of input in the block as a CaseError with the field that names the input."""
     try:
         yield

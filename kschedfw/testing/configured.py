@@ -24,7 +24,7 @@ Configuration: TypeAlias = SchedulerConfiguration | Path | str
 
 
 @attrs.frozen
-class Setup:
+class RunSetup:
     """The settings of a configuration for scheduling; for the fields see `Scheduler`."""
 
     profiles: Sequence[Profile] | None = None
@@ -40,7 +40,7 @@ def set_up(
     configuration: Configuration | None,
     profiles: Sequence[Profile] | None,
     registry: Registry | None,
-) -> Iterator[Setup]:
+) -> Iterator[RunSetup]:
     """Yield the setup from a configuration or from profiles, of which one is None; close extenders at the end.
 
     Raises:
@@ -51,7 +51,7 @@ def set_up(
         OSError: the file can't be read.
     """
     if configuration is None:
-        yield Setup(profiles)
+        yield RunSetup(profiles)
         return
     if profiles is not None:
         raise ValueError("give a configuration or profiles, not both: a configuration has its own")
@@ -59,7 +59,7 @@ def set_up(
     with ExitStack() as stack:
         extenders = make_extenders(read.extenders)
         stack.callback(close_extenders, extenders)
-        yield Setup(
+        yield RunSetup(
             profiles_of(read),
             extenders,
             read.percentage_of_nodes_to_score,

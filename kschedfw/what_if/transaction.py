@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from itertools import count as numbers
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import attrs
 
@@ -16,18 +15,17 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Change, ClusterError
-from kschedfw.cluster.freeing import belongs_to_its_node, freed
+from kschedfw.cluster.freeing import belongs_to_its_node
 from kschedfw.explain import Explanation
 from kschedfw.scheduler.placement import Placement
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, expect_count, title
 from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
+from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
 
 NamedT = TypeVar("NamedT", bound=Named)
-
-_MOST_NAMES: Final = 10
 
 
 class _Stage(Enum):
@@ -71,6 +69,7 @@ class Transaction:
 
     def __init__(self, engine: Engine, parent: _Parent, outer: Transaction | None) -> None:
         self._engine = engine
+        self._objects = TransactionObjects(engine)
         self._parent = parent
         self._outer = outer
         self._transaction: Transaction | None = None
@@ -88,7 +87,7 @@ class Transaction:
         """
         wanted = expect_all(Named, objects, "objects")
         with self._change():
-            return tuple(self._write(self._engine.cluster.add, obj) for obj in wanted)
+            return tuple(self._objects.write(self._engine.cluster.add, obj) for obj in wanted)
 
     def add_nodes(self, template: Node, count: int = 1) -> tuple[Node, ...]:
         """Create nodes like the template, named `<template>-1` and so on, or with the next free numbers.
@@ -98,7 +97,7 @@ class Transaction:
         expect(Node, template, "template")
         expect_count(count, "count", "nodes")
         with self._change():
-            names, cluster = self._free_names(Node, template), self._engine.cluster
+            names, cluster = self._objects.free_names(Node, template), self._engine.cluster
             return tuple(cluster.add(template_node(template, next(names))) for _ in range(count))
 
     def update(self, obj: NamedT) -> NamedT:
@@ -109,13 +108,13 @@ class Transaction:
         """
         expect(Named, obj, "obj")
         with self._change():
-            present = self._present(obj)
+            present = self._objects.present(obj)
             if isinstance(present, Pod) and isinstance(obj, Pod) and present.node_name != obj.node_name:
                 raise WhatIfError(
                     f"an update can't change the node of {title(obj)}: delete it and add it, or schedule it"
                 )
             metadata = attrs.evolve(obj.metadata, uid=present.uid, resource_version="")
-            return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
+            return self._objects.write(self._engine.cluster.update, obj.with_metadata(metadata))
 
     def delete(self, *objects: Named) -> None:
         """Delete objects of any kinds, by name.
@@ -129,23 +128,23 @@ class Transaction:
         wanted = expect_all(Named, objects, "objects")
         with self._change():
             for obj in wanted:
-                present = self._present(obj)
+                present = self._objects.present(obj)
                 for pod in self._engine.pods_on(present.name) if isinstance(present, Node) else (present,):
-                    self._give_up(pod)
+                    self._objects.give_up(pod)
                 self._engine.cluster.delete(present)
 
     def cordon(self, *names: str) -> None:
         """Make nodes unschedulable, with the taint that Kubernetes adds then."""
         wanted = expect_all(str, names, "names")
         with self._change():
-            for node in [self._node(name) for name in wanted]:
+            for node in [self._objects.node(name) for name in wanted]:
                 self._engine.cluster.update(cordoned(node))
 
     def uncordon(self, *names: str) -> None:
         """Make nodes schedulable again."""
         wanted = expect_all(str, names, "names")
         with self._change():
-            for node in [self._node(name) for name in wanted]:
+            for node in [self._objects.node(name) for name in wanted]:
                 self._engine.cluster.update(uncordoned(node))
 
     def drain(self, *names: str) -> Evictions:
@@ -169,16 +168,16 @@ class Transaction:
         blocked: list[tuple[Pod, str]] = []
         staying: list[Pod] = []
         with self._change():
-            for pod in [self._on_node(pod) for pod in wanted]:
+            for pod in [self._objects.on_node(pod) for pod in wanted]:
                 if pod.is_terminating or belongs_to_its_node(pod):
                     staying.append(pod)
                 elif not pod.node_name:  # it only has a place, which the eviction of another may have cost it
-                    self._give_up(pod)
-                    evicted.append(self._present(pod))
+                    self._objects.give_up(pod)
+                    evicted.append(self._objects.present(pod))
                 elif reason := charge_budget(self._engine.cluster, pod):
                     blocked.append((pod, reason))
                 else:
-                    evicted.append(self._evict(pod))
+                    evicted.append(self._objects.evict(pod))
         return Evictions(tuple(evicted), tuple(blocked), tuple(staying))
 
     def preempt(self, *pods: Pod) -> None:
@@ -191,9 +190,9 @@ class Transaction:
         cluster, held = self._engine.cluster, self._engine.history.held
         with self._change():
             # The places first, since the loss of one may cost others of a gang theirs.
-            places = [(present, held.get(present.uid)) for present in map(self._on_node, wanted)]
+            places = [(present, held.get(present.uid)) for present in map(self._objects.on_node, wanted)]
             for present, placement in places:
-                self._give_up(present)
+                self._objects.give_up(present)
                 position = cluster.position
                 cluster.delete(present)
                 self._preempted[present.key] = _Preempted(placement, cluster.changes_since(position))
@@ -208,13 +207,13 @@ class Transaction:
         with self._change():
             for pod in wanted:
                 if (preempted := self._preempted.get(pod.key)) is None:
-                    known = _some(self._preempted) or "none"
+                    known = some_names(self._preempted) or "none"
                     raise WhatIfError(
                         f"{title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
                     )
                 placement = preempted.placement
                 if placement is not None:
-                    self._node(placement.node_name)
+                    self._objects.node(placement.node_name)
                 try:
                     self._engine.cluster.undo(preempted.changes)
                 except ClusterError as error:
@@ -241,7 +240,7 @@ class Transaction:
             self._check_open()
             present = self._engine.cluster.get(Pod, pod.key)
             if present is not None and pod.uid in ("", present.uid):
-                self._check_unplaced(present)
+                self._objects.check_unplaced(present)
                 pod = present
             with self._engine.in_cluster(pod) as asked:
                 return self._engine.feasibility(asked)
@@ -268,9 +267,9 @@ class Transaction:
         wanted = expect_all(Pod, pods, "pods")
         twice = [key for key, count in Counter(pod.key for pod in wanted).items() if count > 1]
         if twice:
-            raise WhatIfError(f"pods: expected each pod once, found twice: {_some(twice)}")
+            raise WhatIfError(f"pods: expected each pod once, found twice: {some_names(twice)}")
         with self._change() as change:
-            ordered = self._engine.in_queue_order([self._pending(pod) for pod in wanted])
+            ordered = self._engine.in_queue_order([self._objects.pending(pod) for pod in wanted])
             outcomes = self._engine.place_all(ordered, preempt=preempt, progress=progress)
             found = Schedule.of(outcomes)
             if all_or_none and not found:
@@ -289,7 +288,7 @@ class Transaction:
         wanted = [*expect_all(Pod, pods, "pods"), expect(Pod, pod, "pod")]
         with self._change() as change:
             change.is_undone = True
-            by_key = {each.key: self._pending(each) for each in wanted}
+            by_key = {each.key: self._objects.pending(each) for each in wanted}
             order = self._engine.in_queue_order(by_key.values())
             keys = [each.key for each in order]
             turn = keys.index(pod.key)
@@ -303,7 +302,7 @@ class Transaction:
         """
         with self._engine.one_thread:
             self._check_open()
-            return tuple(self._engine.pods_on(self._node(name).name))
+            return tuple(self._engine.pods_on(self._objects.node(name).name))
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
@@ -320,7 +319,7 @@ class Transaction:
         expect(Pod, pod, "pod")
         if at_most is not None:
             expect_count(at_most, "at_most", "pods")
-        names = self._free_names(Pod, pod)
+        names = self._objects.free_names(Pod, pod)
         outcomes: list[Outcome] = []
         refusal: Refused | None = None
         with self._change():
@@ -429,76 +428,3 @@ class Transaction:
             raise WhatIfError(f"the transaction {self._stage.value}")
         if self._transaction is not None:
             raise WhatIfError("a nested transaction is open: use that one until its end")
-
-    # --- pods and nodes ---
-
-    def _write(self, write: _Write, obj: NamedT) -> NamedT:
-        try:
-            return write(obj)
-        except ClusterError as error:
-            raise WhatIfError(str(error)) from error
-
-    def _present(self, obj: NamedT) -> NamedT:
-        found = self._engine.cluster.get(type(obj), obj.key)
-        if found is None:
-            known = _some(each.key for each in self._engine.cluster.list(type(obj)))
-            raise WhatIfError(f"there is no {title(obj)}; there is {known or 'none of that kind'}")
-        return found
-
-    def _node(self, name: str) -> Node:
-        node = self._engine.cluster.get(Node, name)
-        if node is None:
-            known = _some(each.name for each in self._engine.cluster.list(Node))
-            raise WhatIfError(f"there is no node {name!r}; there is {known or 'none'}")
-        return node
-
-    def _pending(self, pod: Pod) -> Pod:
-        """Return the pod as it is in the cluster, added if need be."""
-        present = self._engine.cluster.get(Pod, pod.key)
-        if present is None:
-            if pod.node_name:
-                raise WhatIfError(f"{title(pod)} is on node {pod.node_name} already")
-            return self._write(self._engine.cluster.add, pod)
-        self._check_unplaced(present)
-        return present
-
-    def _check_unplaced(self, pod: Pod) -> None:
-        placement = self._engine.history.held.get(pod.uid)
-        if node_name := pod.node_name if placement is None else placement.node_name:
-            raise WhatIfError(f"{title(pod)} is on node {node_name} already")
-
-    def _on_node(self, pod: Pod) -> Pod:
-        """Return the present state of a pod that is on a node, or has a place on it."""
-        present = self._present(pod)
-        if not present.node_name and present.uid not in self._engine.history.held:
-            raise WhatIfError(f"{title(pod)} isn't on a node")
-        return present
-
-    def _give_up(self, obj: Named) -> None:
-        """Give up the place of a pod, if it has one in the transaction."""
-        if isinstance(obj, Pod) and (placement := self._engine.history.held.get(obj.uid)) is not None:
-            self._engine.history.give_up(placement)
-
-    def _evict(self, pod: Pod) -> Pod:
-        cluster = self._engine.cluster
-        cluster.delete(pod)
-        return cluster.add(template_pod(freed(pod, cluster.get(Node, pod.node_name)), pod.name))
-
-    def _free_names(self, kind: type[Named], template: Named) -> Iterator[str]:
-        cluster, prefix = self._engine.cluster, f"{template.namespace}/" if template.namespace else ""
-        candidates = (f"{template.name}-{number}" for number in numbers(1))
-        return (name for name in candidates if cluster.get(kind, prefix + name) is None)
-
-
-class _Write(Protocol):
-    def __call__(self, obj: NamedT) -> NamedT: ...
-
-
-def _some(names: Iterable[str]) -> str:
-    """Return the first few names, joined by commas."""
-    shown: list[str] = []
-    for name in names:
-        if len(shown) == _MOST_NAMES:
-            return ", ".join((*shown, "…"))
-        shown.append(name)
-    return ", ".join(shown)

@@ -13,11 +13,10 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupPlacement, GroupStates, PlacedGroup, QueuedGroup
-from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
+from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
@@ -92,7 +91,7 @@ class Framework:
         pods_in_pre_bind: PodsInPreBind | None = None,
         feature_gates: FeatureGates = DEFAULT_GATES,
         groups: GroupStates | None = None,
-        evictions: Evictions | None = None,
+        evictions: PendingEvictions | None = None,
     ) -> None:
         check_cluster(cluster, ClusterClient, "Framework")
         self.profile = profile
@@ -111,7 +110,7 @@ class Framework:
             pods_in_pre_bind=PodsInPreBind() if pods_in_pre_bind is None else pods_in_pre_bind,
             feature_gates=feature_gates,
             groups=GroupStates() if groups is None else groups,
-            evictions=Evictions() if evictions is None else evictions,
+            evictions=PendingEvictions() if evictions is None else evictions,
         )
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names

@@ -14,7 +14,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import AlreadyExistsError, Cluster, ConflictError, NotFoundError
 from kschedfw.testing.cluster_contract.subject import (
-    Subject,
+    ClusterSubject,
     Widget,
     WidgetSpec,
     eventually,
@@ -24,7 +24,7 @@ from kschedfw.testing.cluster_contract.subject import (
 )
 
 
-class ObjectChecks(Subject):
+class ObjectChecks(ClusterSubject):
     """Checks of adding, finding, changing and deleting objects of any kind."""
 
     def test_what_is_not_there_is_none(self, cluster: Cluster, namespace: str) -> None:

@@ -14,14 +14,14 @@ from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster, ClusterError, ConflictError, NotFoundError
-from kschedfw.testing.cluster_contract.subject import Subject, eventually, gone, pod_in, present
+from kschedfw.testing.cluster_contract.subject import ClusterSubject, eventually, gone, pod_in, present
 
 _UNSCHEDULABLE = PodCondition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 _ZONE = "topology.kubernetes.io/zone"
 _THREADS = 8
 
 
-class PodChecks(Subject):
+class PodChecks(ClusterSubject):
     """Checks of binding, conditions and nominations."""
 
     def test_a_bound_pod_is_on_its_node(self, cluster: Cluster, namespace: str) -> None:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 N = TypeVar("N", bound=Named)
 
 
-class Subject:
+class ClusterSubject:
     """The base of the checks: a namespace of their own in the cluster that the fixture `cluster` yields."""
 
     @pytest.fixture

@@ -10,7 +10,7 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.testing.cluster_contract.subject import Subject, eventually, gone, pod_in, present
+from kschedfw.testing.cluster_contract.subject import ClusterSubject, eventually, gone, pod_in, present
 
 _THREADS = 4
 _PODS = 6
@@ -60,7 +60,7 @@ class Watcher:
         return sorted(self.known.values(), key=_name) == sorted(cluster.list(Pod, self._namespace), key=_name)
 
 
-class WatchChecks(Subject):
+class WatchChecks(ClusterSubject):
     """Checks that a handler is told of every object and every change, once and in order."""
 
     def test_what_is_there_is_told_before_watch_returns(self, cluster: Cluster, namespace: str) -> None:

@@ -10,7 +10,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.status import Code, Status
-from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import PlacedPod, PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -22,7 +22,7 @@ class BindingChecks(Subject):
 
     @concerns("post_filter")
     def test_post_filter_nominates_a_node_that_exists_and_only_tries_things_out(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 state = CycleState()
@@ -48,7 +48,7 @@ class BindingChecks(Subject):
 
     @concerns("pre_bind_pre_flight")
     def test_pre_bind_pre_flight_says_whether_there_is_work_to_do_and_does_none(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for stage, placed in _placed(new_stage):
                 before = stage.surroundings()
                 answer = stage.hooks.answer("pre_bind_pre_flight", placed.state, placed.pod, placed.node_name)
@@ -72,7 +72,7 @@ class BindingChecks(Subject):
 
     @concerns("pre_bind")
     def test_pre_bind_prepares_and_does_not_bind(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for stage, placed in _placed(new_stage):
                 stage.hooks.status("pre_bind", placed.state, placed.pod, placed.node_name)
                 if (bound := _node_of(stage, placed.pod)) is not None:
@@ -85,7 +85,7 @@ class BindingChecks(Subject):
 
     @concerns("bind")
     def test_bind_binds_to_the_chosen_node_or_says_why_not(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for stage, placed in _placed(new_stage):
                 status = stage.hooks.status("bind", placed.state, placed.pod, placed.node_name)
                 bound = _node_of(stage, placed.pod)
@@ -102,7 +102,7 @@ class BindingChecks(Subject):
 
     @concerns("bind")
     def test_bind_fails_with_a_status_for_a_pod_that_is_gone(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for stage, placed in _placed(new_stage):
                 stage.cluster.delete(placed.pod)
                 status = stage.hooks.status("bind", placed.state, placed.pod, placed.node_name)
@@ -116,7 +116,7 @@ class BindingChecks(Subject):
 
     @concerns("post_bind")
     def test_post_bind_never_fails(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for stage, placed in _placed(new_stage):
                 stage.cluster.bind(placed.pod, placed.node_name)
                 arguments = placed.state, placed.pod, placed.node_name
@@ -127,7 +127,7 @@ class BindingChecks(Subject):
         on_stages(self, check)
 
 
-def _placed(new_stage: Callable[[], Stage]) -> list[tuple[Stage, Placed]]:
+def _placed(new_stage: Callable[[], PluginStage]) -> list[tuple[PluginStage, PlacedPod]]:
     """Return each pod that finds a node, reserved and permitted on a new stage."""
     found = []
     for number in range(len(new_stage().pods)):
@@ -139,7 +139,7 @@ def _placed(new_stage: Callable[[], Stage]) -> list[tuple[Stage, Placed]]:
     return found
 
 
-def _node_of(stage: Stage, pod: Pod) -> str | None:
+def _node_of(stage: PluginStage, pod: Pod) -> str | None:
     """Return the name of the node that the pod is bound to in the cluster; None if there is none."""
     stored = stage.cluster.get(Pod, pod.key)
     return stored.node_name or None if stored is not None else None

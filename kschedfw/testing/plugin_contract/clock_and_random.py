@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -22,7 +22,7 @@ class ChanceChecks(Subject):
     """Checks that time and chance come only from the handle."""
 
     def test_two_instances_with_the_same_seed_and_clock_agree(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             drawn = _global_chance()
             slept: list[float] = []
             with _replaced(_package_of(self), {time.sleep: _recording(slept)}):

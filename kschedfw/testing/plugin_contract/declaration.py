@@ -18,7 +18,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.testing.plugin_contract.hints import ask_hints
-from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -55,7 +55,7 @@ class DeclarationChecks(Subject):
 
     @concerns("pre_enqueue")
     def test_pre_enqueue_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             before = stage.surroundings()
             first, again = ([stage.hooks.status("pre_enqueue", pod) for pod in stage.pods] for _ in range(2))
@@ -70,7 +70,7 @@ class DeclarationChecks(Subject):
 
     @concerns("queue_sort")
     def test_queue_sort_is_a_strict_weak_order(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             queued = [
                 QueuedPodInfo(PodInfo.of(pod), timestamp=float(number % 2), sequence=number)
@@ -93,7 +93,7 @@ class DeclarationChecks(Subject):
 
     @concerns("events_to_register")
     def test_events_are_cluster_events_and_their_hints_answer(self) -> None:
-        events = Stage(self, ()).hooks.answer("events_to_register")
+        events = PluginStage(self, ()).hooks.answer("events_to_register")
         if not isinstance(events, list | tuple) or not all(isinstance(each, ClusterEvent) for each in events):
             violated(
                 f"{self._name}.events_to_register returned {events!r}", "return a list of `ClusterEvent`s"

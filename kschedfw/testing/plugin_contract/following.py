@@ -9,7 +9,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Status
-from kschedfw.testing.plugin_contract.stage import Stage, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -21,7 +21,7 @@ class FollowingChecks(Subject):
 
     @concerns(_ADD, _REMOVE)
     def test_following_pods_is_undone_and_never_reaches_the_original_state(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for hook, other in ((_ADD, _REMOVE), (_REMOVE, _ADD)):
                 if not stage.hooks.has(hook):
@@ -46,7 +46,7 @@ class FollowingChecks(Subject):
 
 
 def _there_and_back(
-    stage: Stage, state: CycleState, pod: Pod, info: NodeInfo, moved: PodInfo, hooks: tuple[str, str]
+    stage: PluginStage, state: CycleState, pod: Pod, info: NodeInfo, moved: PodInfo, hooks: tuple[str, str]
 ) -> None:
     before = stage.verdicts(state, pod)
     copy, node = state.clone(), info.clone()
@@ -70,7 +70,7 @@ def _there_and_back(
 
 
 def _follow(
-    stage: Stage, hook: str, state: CycleState, pod: Pod, moved: PodInfo, node_info: NodeInfo
+    stage: PluginStage, hook: str, state: CycleState, pod: Pod, moved: PodInfo, node_info: NodeInfo
 ) -> None:
     if hook == _ADD:
         node_info.add_pod(moved)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from kschedfw.api.custom import CustomKind, CustomObject
 from kschedfw.framework.events import ClusterEvent, EventResource, QueueingHint
-from kschedfw.testing.plugin_contract.stage import Stage
+from kschedfw.testing.plugin_contract.stage import PluginStage
 from kschedfw.testing.plugin_contract.subject import Subject
 from kschedfw.testing.plugin_contract.violation import violated
 
 _PODS = (EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
 
 
-def ask_hints(subject: Subject, stage: Stage) -> None:
+def ask_hints(subject: Subject, stage: PluginStage) -> None:
     """Call every hint with each kind of change of its resource."""
     events = stage.hooks.answer("events_to_register")
     assert isinstance(events, Sequence)
@@ -39,7 +39,7 @@ def ask_hints(subject: Subject, stage: Stage) -> None:
 
 
 def _happens(
-    subject: Subject, stage: Stage, event: ClusterEvent
+    subject: Subject, stage: PluginStage, event: ClusterEvent
 ) -> Iterator[tuple[object | None, object | None]]:
     """Yield old and new object of an addition, an update and a deletion, for kinds of the contract's objects."""
     kind = str(event.resource).rpartition("/")[2]

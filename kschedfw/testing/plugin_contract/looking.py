@@ -13,7 +13,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.status import Status
-from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -23,7 +23,7 @@ class LookingChecks(Subject):
 
     @concerns("filter")
     def test_filter_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 state = stage.begin(pod)
@@ -34,7 +34,7 @@ class LookingChecks(Subject):
 
     @concerns("score")
     def test_score_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 state = stage.begin(pod)
@@ -48,7 +48,7 @@ class LookingChecks(Subject):
 
     @concerns("score")
     def test_scores_are_whole_numbers_from_0_to_100(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 state = stage.begin(pod)
@@ -61,7 +61,7 @@ class LookingChecks(Subject):
 
 
 def _only_looks(
-    stage: Stage,
+    stage: PluginStage,
     hook: str,
     state: CycleState,
     pod: Pod,
@@ -101,7 +101,7 @@ def _written(state: CycleState) -> dict[str, int]:
     return {key: id(value) for key, value in state._data.items()}
 
 
-def _scores_fit(stage: Stage, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
+def _scores_fit(stage: PluginStage, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
     if not stage.begin_scoring(state, pod, nodes):
         return
     scores, status = stage.framework.run_score_plugins(state, pod, nodes)

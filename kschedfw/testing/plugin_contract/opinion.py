@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from collections.abc import Callable
 
-from kschedfw.testing.plugin_contract.stage import Stage, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 
 _REMEDY = "Override `pods` and `nodes` so that they have what the plugin looks at"
@@ -18,7 +18,7 @@ class OpinionChecks(Subject):
     def test_filter_refuses_some_node(self) -> None:
         asked = 0
 
-        def refuses(stage: Stage) -> bool:
+        def refuses(stage: PluginStage) -> bool:
             nonlocal asked
             for pod in stage.pods:
                 state = stage.begin(pod)
@@ -40,7 +40,7 @@ class OpinionChecks(Subject):
     def test_scores_differ_between_some_nodes(self) -> None:
         asked = 0
 
-        def differ(stage: Stage) -> bool:
+        def differ(stage: PluginStage) -> bool:
             nonlocal asked
             for pod in stage.pods:
                 state = stage.begin(pod)
@@ -62,11 +62,11 @@ class OpinionChecks(Subject):
                 f"{self._name} scores all nodes of a generated cluster alike, for every pod (it was asked {how})"
             )
 
-    def _is_seen(self, holds: Callable[[Stage], bool]) -> bool:
+    def _is_seen(self, holds: Callable[[PluginStage], bool]) -> bool:
         """Whether `holds` is true in some generated world; stops at the first one."""
         seen = False
 
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             nonlocal seen
             seen = seen or holds(new_stage())
 

@@ -10,7 +10,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
-from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import PlacedPod, PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -20,11 +20,11 @@ class ReservingChecks(Subject):
 
     @concerns("reserve", "unreserve")
     def test_unreserve_copes_with_a_reserve_that_never_was(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 node = stage.nodes[0].name
-                stage.unreserve(Placed(pod.bound_to(node), node, CycleState()))
+                stage.unreserve(PlacedPod(pod.bound_to(node), node, CycleState()))
             _same_books(
                 new_stage(),
                 stage,
@@ -37,7 +37,7 @@ class ReservingChecks(Subject):
 
     @concerns("reserve")
     def test_unreserve_gives_back_what_reserve_took(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 placed = stage.reserve(pod)
@@ -54,7 +54,7 @@ class ReservingChecks(Subject):
 
     @concerns("unreserve")
     def test_a_second_unreserve_gives_nothing_back(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             once, twice = new_stage(), new_stage()
             for stage, times in ((once, 1), (twice, 2)):
                 reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
@@ -71,7 +71,7 @@ class ReservingChecks(Subject):
 
     @concerns("permit")
     def test_a_wait_at_permit_is_finite_and_ends(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             for end in (_allow, _reject, _time_out):
                 stage = new_stage()
                 reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
@@ -97,7 +97,7 @@ class ReservingChecks(Subject):
 
     @concerns("reserve", "permit")
     def test_a_restored_plugin_answers_as_when_it_was_saved(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             expected, given = new_stage(), new_stage()
             for stage in (expected, given):
                 stage.hold(stage.pods[0])
@@ -122,7 +122,7 @@ class ReservingChecks(Subject):
 
     @concerns("unreserve")
     def test_failed_attempts_can_be_forgotten(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             stage = new_stage()
             for pod in stage.pods:
                 if (placed := stage.hold(pod)) is not None:
@@ -139,7 +139,7 @@ class ReservingChecks(Subject):
         on_stages(self, check)
 
 
-def _try_in_vain(stage: Stage, pod: Pod) -> None:
+def _try_in_vain(stage: PluginStage, pod: Pod) -> None:
     """Have the plugin make room for a pod that all nodes refuse."""
     state = CycleState()
     stage.framework.run_pre_filter_plugins(state, pod)
@@ -148,7 +148,7 @@ def _try_in_vain(stage: Stage, pod: Pod) -> None:
     )
 
 
-def _is_finite(stage: Stage, status: Status) -> None:
+def _is_finite(stage: PluginStage, status: Status) -> None:
     if status.timeout is None or not math.isfinite(status.timeout) or status.timeout <= 0:
         violated(
             f"{stage.name}.permit asks to wait for {status.timeout} seconds",
@@ -157,26 +157,26 @@ def _is_finite(stage: Stage, status: Status) -> None:
         )
 
 
-def _allow(stage: Stage, placed: Placed) -> None:
+def _allow(stage: PluginStage, placed: PlacedPod) -> None:
     waiting = stage.framework.waiting_pods.get(placed.pod.uid)
     if waiting is not None:
         waiting.allow(stage.name)
     stage.framework.wait_on_permit(placed.pod)
 
 
-def _reject(stage: Stage, placed: Placed) -> None:
+def _reject(stage: PluginStage, placed: PlacedPod) -> None:
     waiting = stage.framework.waiting_pods.get(placed.pod.uid)
     if waiting is not None:
         waiting.reject(stage.name, "rejected by the test")
     stage.framework.wait_on_permit(placed.pod)
 
 
-def _time_out(stage: Stage, placed: Placed) -> None:
+def _time_out(stage: PluginStage, placed: PlacedPod) -> None:
     stage.clock.advance(MAX_PERMIT_TIMEOUT)
     stage.framework.wait_on_permit(placed.pod)
 
 
-def _same_books(expected: Stage, given: Stage, when: str, remedy: str) -> None:
+def _same_books(expected: PluginStage, given: PluginStage, when: str, remedy: str) -> None:
     """Check that the plugin's answers are the same on two stages of one world."""
     # Time advances only for waits, not for the calls that follow.
     expected.clock.advance(given.clock.now() - expected.clock.now())

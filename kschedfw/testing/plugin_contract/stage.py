@@ -26,7 +26,7 @@ NOW: Final = 1_700_000_000.0
 
 
 @attrs.frozen(eq=False)
-class Placed:
+class PlacedPod:
     """A pod, its chosen node, and the state of its cycle."""
 
     pod: Pod
@@ -34,7 +34,7 @@ class Placed:
     state: CycleState
 
 
-class Stage:
+class PluginStage:
     """A new instance of the plugin with nodes and pods; stages share nothing.
 
     `pods` are the pending pods.
@@ -84,7 +84,7 @@ class Stage:
         status = self.framework.run_pre_score_plugins(state, pod, nodes)
         return status.is_success and bool(nodes) and self.name not in state.skip_score_plugins
 
-    def place(self, pod: Pod) -> Placed | None:
+    def place(self, pod: Pod) -> PlacedPod | None:
         """Choose the first feasible node; return None if there is none."""
         state = self.begin(pod)
         nodes = [] if state is None else self.feasible(state, pod)
@@ -92,9 +92,9 @@ class Stage:
             return None
         if self.begin_scoring(state, pod, nodes):
             self.framework.run_score_plugins(state, pod, nodes)
-        return Placed(pod.bound_to(nodes[0].name), nodes[0].name, state)
+        return PlacedPod(pod.bound_to(nodes[0].name), nodes[0].name, state)
 
-    def reserve(self, pod: Pod) -> Placed | None:
+    def reserve(self, pod: Pod) -> PlacedPod | None:
         """Choose a node and reserve; return None, after unreserve, if either fails."""
         placed = self.place(pod)
         if placed is None:
@@ -104,7 +104,7 @@ class Stage:
         self.unreserve(placed)
         return None
 
-    def permit(self, placed: Placed) -> Status:
+    def permit(self, placed: PlacedPod) -> Status:
         """Run permit; a pod that has to wait is then among the waiting pods."""
         status = self.hooks.status("permit", placed.state, placed.pod, placed.node_name)
         if status.is_wait and status.timeout is not None:
@@ -112,7 +112,7 @@ class Stage:
             self.framework.waiting_pods.add(waiting)
         return status
 
-    def hold(self, pod: Pod) -> Placed | None:
+    def hold(self, pod: Pod) -> PlacedPod | None:
         """Choose a node, reserve and permit; return None, after unreserve, if one of them fails."""
         placed = self.reserve(pod)
         if placed is not None:
@@ -122,7 +122,7 @@ class Stage:
             self.unreserve(placed)
         return None
 
-    def unreserve(self, placed: Placed) -> None:
+    def unreserve(self, placed: PlacedPod) -> None:
         self.framework.waiting_pods.remove(placed.pod.uid)
         self.hooks.answer("unreserve", placed.state, placed.pod, placed.node_name)
 
@@ -149,7 +149,7 @@ class Stage:
     def books(self) -> dict[str, object]:
         """Return the plugin's reservations for pods, as far as its answers for further pods show them."""
         found: dict[str, object] = {}
-        reserved: list[Placed] = []
+        reserved: list[PlacedPod] = []
         for pod in self.pods:
             found |= {f"{hook} of {pod.name}": answer for hook, answer in self.answers(pod).items()}
             placed = self.reserve(pod)
@@ -197,13 +197,13 @@ def _looks(info: NodeInfo) -> object:
     )
 
 
-def on_stages(subject: Subject, check: Callable[[Callable[[], Stage]], None]) -> None:
+def on_stages(subject: Subject, check: Callable[[Callable[[], PluginStage]], None]) -> None:
     """Run the check with a function that makes stages of the same generated world."""
 
     def in_this(world: World) -> None:
         for _ in range(4):
             world.change()
         objects = (*world.objects(), *world.pending())
-        check(lambda: Stage(subject, objects))
+        check(lambda: PluginStage(subject, objects))
 
     subject._in_worlds(in_this)

@@ -12,7 +12,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.testing.plugin_contract.hints import ask_hints
-from kschedfw.testing.plugin_contract.stage import Stage, on_stages
+from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject
 from kschedfw.testing.plugin_contract.violation import ContractViolation, violated
 
@@ -27,7 +27,7 @@ class UserTextChecks(Subject):
     """Checks with arbitrary texts in the labels and annotations that the plugin reads, found by recording look-ups."""
 
     def test_nothing_that_users_write_makes_a_hook_raise(self) -> None:
-        def check(new_stage: Callable[[], Stage]) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
             objects = _objects(new_stage())
             keys: set[str] = set()
             _ask_everything(self, [_with(each, lambda texts: Watched(texts, keys)) for each in objects])
@@ -79,7 +79,7 @@ class Watched(FrozenDict[str, str]):
         return super().__contains__(key)
 
 
-def _objects(stage: Stage) -> list[Node | Pod]:
+def _objects(stage: PluginStage) -> list[Node | Pod]:
     return [*(info.node for info in stage.nodes), *stage.cluster.list(Pod)]
 
 
@@ -97,7 +97,7 @@ def _with(obj: Node | Pod, change: Callable[[Texts], Texts], *, labels: bool = T
 
 
 def _ask_everything(subject: Subject, objects: Iterable[Node | Pod]) -> None:
-    stage = Stage(subject, objects)
+    stage = PluginStage(subject, objects)
     stage.books()
     if stage.hooks.has("events_to_register"):
         ask_hints(subject, stage)
