@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.framework.runtime.registry import Registry
     from kschedfw.scheduler import Scheduler
-    from kschedfw.testing.cases import Case, Runner
+    from kschedfw.testing.case_runner import Runner
+    from kschedfw.testing.cases import Case
     from kschedfw.testing.clock import FakeClock
 
 _MARKER = (
@@ -86,7 +87,8 @@ class _SuiteFile(pytest.File):
     """A suite, whose cases are run one by one and share what they read."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kschedfw.testing.cases import CaseError, Runner, read_cases
+        from kschedfw.testing.case_runner import Runner
+        from kschedfw.testing.cases import CaseError, read_cases
 
         try:
             cases = read_cases(self.path)
@@ -106,7 +108,8 @@ class _CaseItem(pytest.Item):
         self._runner = runner
 
     def runtest(self) -> None:
-        from kschedfw.testing.cases import CaseError, shown_problems
+        from kschedfw.testing.case_runner import shown_problems
+        from kschedfw.testing.cases import CaseError
 
         try:
             problems = self._runner.problems(self._case)

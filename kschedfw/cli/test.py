@@ -16,7 +16,8 @@ import typer
 from kschedfw.api.field_errors import printable
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.tables import counted
-from kschedfw.testing.cases import SUFFIXES, Case, CaseError, Runner, find_suites, read_cases, shown_problems
+from kschedfw.testing.case_runner import Runner, shown_problems
+from kschedfw.testing.cases import SUFFIXES, Case, CaseError, find_suites, read_cases
 
 TEST_HELP = f"""Run declarative tests of policies: cases in YAML, each with a cluster, a configuration, pods, and
 what is expected of them.

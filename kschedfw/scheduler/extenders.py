@@ -1,4 +1,4 @@
-"""The extenders of a scheduler: their clients, their order, and binding by them."""
+"""The extenders of a scheduler: their clients, their order, and filtering, rating and binding by them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from contextlib import ExitStack
 from typing import Final, TypeVar
 
 import attrs
+import numpy as np
 
 from kschedfw.api.extensions import Extensions
 from kschedfw.api.pod import Pod
+from kschedfw.api.quantity import wrapped
 from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.extender import Extender
+from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY, Extender
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.errors import SchedulingError
 
 ExtenderT = TypeVar("ExtenderT", bound=Extender)
 
@@ -71,6 +80,57 @@ def close_extenders(extenders: Iterable[Extender]) -> None:
             close: Callable[[], object] | None = getattr(extender, "close", None)
             if close is not None:
                 stack.callback(close)
+
+
+def pass_extenders(
+    extenders: Iterable[Extender], pod: Pod, feasible: NodeSelection, diagnosis: Diagnosis
+) -> NodeSelection:
+    """Return the nodes that the extenders let pass, and note in the diagnosis why the others were refused.
+
+    Raises:
+        SchedulingError: an extender failed that isn't ignorable.
+    """
+    for extender in extenders:
+        if not len(feasible):
+            break
+        if not (extender.is_filter and extender.is_interested(pod)):
+            continue
+        try:
+            result = extender.filter(pod, feasible)
+        except HOOK_FAILURES as error:  # whatever an extender raises is its failure, not ours
+            if extender.is_ignorable:
+                continue
+            raise SchedulingError(Status.from_error(error)) from error
+        for name, message in result.failed_and_unresolvable.items():
+            diagnosis.node_to_status.set(name, Status.unresolvable(message))
+        for name, message in result.failed.items():
+            if name not in result.failed_and_unresolvable:
+                diagnosis.node_to_status.set(name, Status.unschedulable(message))
+        rows = feasible.table.rows
+        feasible = NodeSelection(
+            feasible.table, np.array([rows[info.name] for info in result.feasible], dtype=np.int64)
+        )
+    return feasible
+
+
+def with_extenders(
+    extenders: Iterable[Extender], pod: Pod, nodes: Sequence[NodeInfo], totals: IntArray
+) -> IntArray:
+    """Add the extenders' priorities to the nodes' totals, in place, and return these."""
+    rows = {name: row for row, name in enumerate(info.name for info in nodes)}
+    for extender in extenders:
+        if not (extender.is_prioritizer and extender.is_interested(pod)):
+            continue
+        try:
+            priorities = extender.prioritize(pod, nodes)
+        except HOOK_FAILURES:  # a failure only loses this extender's priorities
+            continue
+        for name, priority in priorities.items():
+            if name in rows:
+                rated = priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+                # In Python's integers, since a sum beyond int64 has to wrap around silently, as in Go.
+                totals[rows[name]] = wrapped(int(totals[rows[name]]) + rated)
+    return totals
 
 
 def bind_with_extenders(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:

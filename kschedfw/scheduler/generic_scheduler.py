@@ -13,22 +13,19 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
-from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.extender import EXTENDER_NAME
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult, not_left_over
+from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
-from kschedfw.framework.status import Status
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
+from kschedfw.scheduler.extenders import pass_extenders, with_extenders
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector, pick_of
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -333,7 +330,7 @@ class GenericScheduler:
         passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
         if not framework.handle.extenders:
             return passed, diagnosis
-        feasible = self._find_nodes_that_pass_extenders(framework, pod, passed, diagnosis)
+        feasible = pass_extenders(framework.handle.extenders, pod, passed, diagnosis)
         if len(feasible) != len(passed):
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         return feasible, diagnosis
@@ -357,26 +354,7 @@ class GenericScheduler:
         if framework.handle.extenders and any(
             extender.is_prioritizer for extender in framework.handle.extenders
         ):
-            return Totals(self._with_extenders(framework, pod, nodes, totals.values.copy()))
-        return totals
-
-    @staticmethod
-    def _with_extenders(
-        framework: Framework, pod: Pod, nodes: Sequence[NodeInfo], totals: IntArray
-    ) -> IntArray:
-        rows = {name: row for row, name in enumerate(info.name for info in nodes)}
-        for extender in framework.handle.extenders:
-            if not (extender.is_prioritizer and extender.is_interested(pod)):
-                continue
-            try:
-                priorities = extender.prioritize(pod, nodes)
-            except HOOK_FAILURES:  # a failure only loses this extender's priorities
-                continue
-            for name, priority in priorities.items():
-                if name in rows:
-                    rated = priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
-                    # In Python's integers, since a sum beyond int64 has to wrap around silently, as in Go.
-                    totals[rows[name]] = wrapped(int(totals[rows[name]]) + rated)
+            return Totals(with_extenders(framework.handle.extenders, pod, nodes, totals.values.copy()))
         return totals
 
     @staticmethod
@@ -444,7 +422,7 @@ class GenericScheduler:
         if found.error is not None:
             return None
         try:
-            feasible = self._find_nodes_that_pass_extenders(framework, pod, found.feasible, diagnosis)
+            feasible = pass_extenders(framework.handle.extenders, pod, found.feasible, diagnosis)
         except SchedulingError:
             return None
         return feasible if len(feasible) else None
@@ -493,28 +471,3 @@ class GenericScheduler:
             return 1
         own = framework.profile.percentage_of_nodes_to_score
         return num_feasible_nodes_to_find(self._percentage if own is None else own, num_nodes)
-
-    def _find_nodes_that_pass_extenders(
-        self, framework: Framework, pod: Pod, feasible: NodeSelection, diagnosis: Diagnosis
-    ) -> NodeSelection:
-        for extender in framework.handle.extenders:
-            if not len(feasible):
-                break
-            if not (extender.is_filter and extender.is_interested(pod)):
-                continue
-            try:
-                result = extender.filter(pod, feasible)
-            except HOOK_FAILURES as error:  # whatever an extender raises is its failure, not ours
-                if extender.is_ignorable:
-                    continue
-                raise SchedulingError(Status.from_error(error)) from error
-            for name, message in result.failed_and_unresolvable.items():
-                diagnosis.node_to_status.set(name, Status.unresolvable(message))
-            for name, message in result.failed.items():
-                if name not in result.failed_and_unresolvable:
-                    diagnosis.node_to_status.set(name, Status.unschedulable(message))
-            rows = feasible.table.rows
-            feasible = NodeSelection(
-                feasible.table, np.array([rows[info.name] for info in result.feasible], dtype=np.int64)
-            )
-        return feasible

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from kschedfw.testing import cases
-from kschedfw.testing.cases import CaseError, Runner, find_suites, read_cases
+from kschedfw.testing.case_runner import Runner
+from kschedfw.testing.cases import CaseError, find_suites, read_cases
 
 PACKING = """\
 apiVersion: kubescheduler.config.k8s.io/v1
