@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from kschedfw.cli.plugin_summary import Argument, PluginSummary, summaries
+from kschedfw.cli.plugins import Argument, PluginSummary, summaries
 from kschedfw.framework.runtime.registry import Registry
 
 OUTPUT = Path(__file__).parent / "arguments.md"

@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
 from kschedfw.aio.copy import ObjectCopy
@@ -137,12 +136,7 @@ class ClusterBridge:
         await asyncio.sleep(0)  # an asynchronous generator that hasn't begun can't be closed properly
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._delivery is not None
         try:
             with suppress(TimeoutError):

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Self, TypeVar
 
 from kschedfw.api.errors import KschedfwError
@@ -80,12 +79,7 @@ class AsyncScheduler:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._cycles is not None
         assert self._bindings is not None
         scheduler = self.scheduler
@@ -248,12 +242,7 @@ class AsyncPlacement:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._commit is None:
             await self.give_up()
 

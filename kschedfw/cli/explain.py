@@ -25,7 +25,6 @@ from kschedfw.cli.explain_groups import (
     print_group,
 )
 from kschedfw.cli.explain_output import Context, print_explanation
-from kschedfw.cli.html import page_of
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
@@ -40,7 +39,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     StartTimeOption,
 )
-from kschedfw.cli.output import reading_bar
+from kschedfw.cli.output import page_of, reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cluster import InMemoryCluster, missing_objects

@@ -1,11 +1,14 @@
-"""The report of a simulation as text, for terminals of any width and for pipes; and the progress bar."""
+"""The report of a simulation as text, for terminals of any width and for pipes, or as a page; and the progress bar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.progress import (
@@ -19,9 +22,15 @@ from rich.progress import (
 from rich.text import Text
 
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Replay, Report
+
+if TYPE_CHECKING:
+    from kschedfw.pages.static_page import StaticPage
+
 
 WIDE = 90
 """From this width on, in columns, the table of utilisation isn't split in two."""
@@ -212,3 +221,20 @@ def _amount(resource: str, amount: int) -> str:
             return f"{size:,.1f} {unit}"
         size /= 1024
     return f"{size:,.1f} TiB"
+
+
+def page_of(file: Path | None) -> StaticPage | None:
+    """Return the page to write; None without `--html`. If the extra isn't installed, the command ends.
+
+    Raises:
+        PageFileError: the file can't be written.
+    """
+    if file is None:
+        return None
+    # Imported here, since few commands need it.
+    from kschedfw.pages.static_page import StaticPage
+
+    try:
+        return StaticPage(file)
+    except MissingExtraError as error:
+        raise typer.Exit(complain(f"--html: {error}", ExitCode.NOTHING_TO_DO)) from None

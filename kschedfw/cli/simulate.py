@@ -16,7 +16,6 @@ from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.html import page_of
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
@@ -33,7 +32,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     StartTimeOption,
 )
-from kschedfw.cli.output import print_report, progress_bar, reading_bar
+from kschedfw.cli.output import page_of, print_report, progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.tables import counted

@@ -20,8 +20,18 @@ from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster, RecordedEv
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
-from kschedfw.cluster.shared_state import FitCheck, Following, SharedState, State
-from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
+from kschedfw.cluster.shared_state import (
+    Claim,
+    ClaimTransaction,
+    CommitMode,
+    Conflict,
+    Detection,
+    FitCheck,
+    Following,
+    Outcome,
+    SharedState,
+    State,
+)
 from kschedfw.cluster.volume_controller import VolumeController
 from kschedfw.cluster.watch import Journal, Subscription
 

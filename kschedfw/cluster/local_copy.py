@@ -15,8 +15,15 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
-from kschedfw.cluster.shared_state import State, moved_node
-from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Detection, Outcome
+from kschedfw.cluster.shared_state import (
+    Claim,
+    ClaimTransaction,
+    CommitMode,
+    Detection,
+    Outcome,
+    State,
+    moved_node,
+)
 from kschedfw.cluster.watch import ObjectStore
 
 T = TypeVar("T", bound=Named)

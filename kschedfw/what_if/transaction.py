@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 import attrs
@@ -387,12 +386,7 @@ class Transaction:
             one_thread.__enter__()  # until `_end`: this thread alone knows what the transaction has changed
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._stage is _Stage.OPEN:
             with self._engine.one_thread:
                 self._engine.history.revert(self._end())

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from datetime import datetime
 from pathlib import PurePath
 from random import Random
-from types import TracebackType
 from typing import Self, TypeAlias
 
 from kschedfw.api.custom import CustomObject
@@ -228,12 +227,7 @@ class WhatIf:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

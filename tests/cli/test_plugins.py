@@ -13,7 +13,7 @@ import pytest
 from kschedfw import FrozenDict, Handle, Plugin, Quantity, Registry, hookimpl
 from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
-from kschedfw.cli.plugin_summary import summaries, summary
+from kschedfw.cli.plugins import summaries, summary
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
 from kschedfw.framework.plugin import PROJECT
 

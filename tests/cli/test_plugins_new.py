@@ -20,8 +20,7 @@ import yaml
 from kschedfw import Plugin, Registry
 from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.plugins_new import TEMPLATE
-from kschedfw.cli.plugins_new_names import ProjectNames
+from kschedfw.cli.plugins_new import TEMPLATE, ProjectNames
 from kschedfw.config import parse_configuration
 from tests.processes import running
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.explain import Explanation, ExplanationFileError, ExplanationWriter, read_explanations
 from kschedfw.explain.as_json import as_json
-from kschedfw.explain.json_columns import packed, unpacked
+from kschedfw.explain.file import packed, unpacked
 from kschedfw.testing.decisions import as_text
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated

@@ -38,16 +38,14 @@ from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
 from kschedfw.plugins._storage_plugin import volumes_of
-from kschedfw.plugins.node_volume_limits.limits import (
+from kschedfw.plugins.node_volume_limits.volumes import (
     NO_LIMIT,
+    Attachment,
     LimitColumns,
     StorageOfNodes,
-    limits_of,
-)
-from kschedfw.plugins.node_volume_limits.volumes import (
-    Attachment,
     attachments,
     can_count,
+    limits_of,
     may_fail,
 )
 

@@ -1,9 +1,8 @@
-"""Checks that filters and scores have no side effects, give the same answer twice, and that scores are from 0 to
-100.
-"""
+"""Checks of filters and scores: no side effects, the same answer twice, scores from 0 to 100, and an opinion at all."""
 
 from __future__ import annotations
 
+import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Status
 from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
@@ -116,3 +116,149 @@ def _scores_fit(stage: PluginStage, state: CycleState, pod: Pod, nodes: Sequence
 
 def _shown(answer: object) -> object:
     return (str(answer.code), *answer.reasons) if isinstance(answer, Status) else answer
+
+
+_ADD, _REMOVE = "pre_filter_add_pod", "pre_filter_remove_pod"
+
+
+class FollowingChecks(Subject):
+    """Checks that the state written by pre_filter can be cloned, and follows added and removed pods."""
+
+    @concerns(_ADD, _REMOVE)
+    def test_following_pods_is_undone_and_never_reaches_the_original_state(self) -> None:
+        def check(new_stage: Callable[[], PluginStage]) -> None:
+            stage = new_stage()
+            for hook, other in ((_ADD, _REMOVE), (_REMOVE, _ADD)):
+                if not stage.hooks.has(hook):
+                    violated(
+                        f"{self._name} has {other} but not {hook}",
+                        "preemption's dry runs take pods off a node and put some of them back: have both, each undoing "
+                        "the other",
+                    )
+            for pod in stage.pods:
+                state = stage.begin(pod)
+                if state is None or stage.name in state.skip_filter_plugins:
+                    continue
+                for info in stage.nodes:
+                    if info.pods:
+                        _there_and_back(stage, state, pod, info, info.pods[0], (_REMOVE, _ADD))
+                    visitor = next((each for each in stage.pods if each is not pod), None)
+                    if visitor is not None:
+                        guest = PodInfo.of(visitor.bound_to(info.name))
+                        _there_and_back(stage, state, pod, info, guest, (_ADD, _REMOVE))
+
+        on_stages(self, check)
+
+
+def _there_and_back(
+    stage: PluginStage, state: CycleState, pod: Pod, info: NodeInfo, moved: PodInfo, hooks: tuple[str, str]
+) -> None:
+    before = stage.verdicts(state, pod)
+    copy, node = state.clone(), info.clone()
+    nodes = [node if each is info else each for each in stage.nodes]
+    for hook in hooks:
+        _follow(stage, hook, copy, pod, moved, node)
+        stage.verdicts(copy, pod, nodes)
+        _same(
+            before,
+            stage.verdicts(state, pod),
+            f"{stage.name}.{hook} on a clone of the cycle state changes what filter answers from the original",
+            "what pre_filter writes and this hook changes needs a `clone()` that copies all that changes, also what "
+            "is nested; values without `clone` are shared",
+        )
+    _same(
+        before,
+        stage.verdicts(copy, pod, nodes),
+        f"{stage.name}: after {hooks[0]} and {hooks[1]} of the same pod, filter answers otherwise than before",
+        "each must undo the other exactly; count what is there, rather than note that something is",
+    )
+
+
+def _follow(
+    stage: PluginStage, hook: str, state: CycleState, pod: Pod, moved: PodInfo, node_info: NodeInfo
+) -> None:
+    if hook == _ADD:
+        node_info.add_pod(moved)
+    else:
+        node_info.remove_pod(moved.pod)
+    stage.hooks.status(hook, state, pod, moved, node_info)
+
+
+def _same(before: dict[str, Status], after: dict[str, Status], wrong: str, remedy: str) -> None:
+    for node, status in before.items():
+        if after[node] != status:
+            violated(
+                f"{wrong}: {node} was {status.code} ({status.message}), and is {after[node].code} "
+                f"({after[node].message})",
+                remedy,
+            )
+
+
+_REMEDY = "Override `pods` and `nodes` so that they have what the plugin looks at"
+
+
+class OpinionChecks(Subject):
+    """Checks that the plugin rejects or scores something. If not, they are skipped: that breaks no rule."""
+
+    @concerns("filter")
+    def test_filter_refuses_some_node(self) -> None:
+        asked = 0
+
+        def refuses(stage: PluginStage) -> bool:
+            nonlocal asked
+            for pod in stage.pods:
+                state = stage.begin(pod)
+                verdicts = {} if state is None else stage.verdicts(state, pod)
+                asked += len(verdicts)
+                if any(status.is_rejected for status in verdicts.values()):
+                    return True
+            return False
+
+        if not self._is_seen(refuses):
+            how = (
+                f"about {asked:,} nodes"
+                if asked
+                else "about none, since pre_filter skips or refuses every pod"
+            )
+            self._tell(f"{self._name}.filter refuses no node in the generated clusters (it was asked {how})")
+
+    @concerns("score")
+    def test_scores_differ_between_some_nodes(self) -> None:
+        asked = 0
+
+        def differ(stage: PluginStage) -> bool:
+            nonlocal asked
+            for pod in stage.pods:
+                state = stage.begin(pod)
+                nodes = [] if state is None else stage.feasible(state, pod)
+                if state is None or not stage.begin_scoring(state, pod, nodes):
+                    continue
+                scores, _ = stage.framework.run_score_plugins(state, pod, nodes)
+                own = None if scores is None else scores.by_plugin.get(stage.name)
+                if own is None:
+                    continue
+                asked += len(nodes)
+                if len(set(own.normalized.tolist())) > 1:
+                    return True
+            return False
+
+        if not self._is_seen(differ):
+            how = f"about {asked:,} nodes" if asked else "about none, since pre_score skips every pod"
+            self._tell(
+                f"{self._name} scores all nodes of a generated cluster alike, for every pod (it was asked {how})"
+            )
+
+    def _is_seen(self, holds: Callable[[PluginStage], bool]) -> bool:
+        """Whether `holds` is true in some generated world; stops at the first one."""
+        seen = False
+
+        def check(new_stage: Callable[[], PluginStage]) -> None:
+            nonlocal seen
+            seen = seen or holds(new_stage())
+
+        on_stages(self, check)
+        return seen
+
+    def _tell(self, what: str) -> None:
+        # unittest's exception, so that the contract doesn't need pytest, which also understands it.
+        raise unittest.SkipTest(f"{what}: its other tests show little. {_REMEDY}")
