@@ -54,6 +54,11 @@ class Decision:
         """Whether the pod was preempted."""
         return self.outcome is Outcome.PREEMPTED
 
+    @property
+    def place(self) -> str | None:
+        """The pod's node at the end, or when it left; None if it has none, also because it was preempted."""
+        return self.node if self.outcome is Outcome.PLACED else None
+
     def to_json(self) -> dict[str, object]:
         """Return the decision in types that `json.dumps` knows."""
         return {

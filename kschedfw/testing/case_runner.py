@@ -29,7 +29,7 @@ from kschedfw.testing.cluster_assertions import (
     key_of,
 )
 from kschedfw.testing.configured import read_configuration
-from kschedfw.testing.golden import assert_placements, placements_of, simulated
+from kschedfw.testing.golden import assert_placements, moved, placements_of, simulated
 
 _KINDS: Final = {"nodes": "Node", "pods": "Pod", "objects": ""}
 """The kind of the manifests in a field that has only one."""
@@ -90,12 +90,7 @@ class Runner:
         cluster, refused = self._cluster(case)
         field = f"{case.path}.expected.moved.baseline"
         before = placements_of(self._simulated(case, cluster, refused, expected.baseline, field))
-        after = placements_of(report)
-        moves = {
-            pod: f"{node or 'no node'} → {after[pod] or 'no node'}"
-            for pod, node in before.items()
-            if after[pod] != node
-        }
+        moves = moved(before, placements_of(report))
         wanted = [key_of(name) for name in expected.pods]
         stays = (
             f"{pod} should move, and {f'stays on {before[pod]}' if before.get(pod) else 'has no node'}"

@@ -122,7 +122,16 @@ def assert_placements(path: Path | str, placements: Placements, *, update: bool 
 
 
 def placements_of(report: Report) -> Placements:
-    return {each.pod: None if each.preempted else each.node for each in report.decisions}
+    return {each.pod: each.place for each in report.decisions}
+
+
+def moved(before: Placements, after: Placements) -> Mapping[str, str]:
+    """Return the old and the new place of each pod that has another one, as text, by the pods' keys."""
+    return {
+        pod: f"{node or 'no node'} → {after[pod] or 'no node'}"
+        for pod, node in before.items()
+        if pod in after and after[pod] != node
+    }
 
 
 def simulated(
@@ -260,11 +269,12 @@ def _read_placements(path: Path) -> Placements:
 
 def _moves(recorded: Placements, today: Placements) -> Iterator[str]:
     """Yield the pods on other nodes than recorded."""
-    for pod, node in recorded.items():
+    moves = moved(recorded, today)
+    for pod in recorded:
         if pod not in today:
             yield f"{pod}: is no longer scheduled"
-        elif today[pod] != node:
-            yield f"{pod}: {node or 'no node'} → {today[pod] or 'no node'}"
+        elif pod in moves:
+            yield f"{pod}: {moves[pod]}"
     yield from (f"{pod}: is new" for pod in today if pod not in recorded)
 
 

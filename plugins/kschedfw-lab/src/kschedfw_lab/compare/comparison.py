@@ -10,7 +10,7 @@ import attrs
 
 from kschedfw.api import RefusedPod
 from kschedfw.cluster import MissingObject
-from kschedfw.simulator import Decision, Outcome, Report, Spread
+from kschedfw.simulator import Decision, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
 from kschedfw_lab.compare.why import Against, Ground
 
@@ -106,7 +106,7 @@ class Move:
 
 def place(decision: Decision | None) -> str | None:
     """The pod's node at the end."""
-    return decision.node if decision is not None and decision.outcome is Outcome.PLACED else None
+    return None if decision is None else decision.place
 
 
 def _decision_json(decision: Decision | None) -> dict[str, object] | None:
