@@ -23,9 +23,6 @@ from .builders import make_node as make_node
 from .builders import make_pod as make_pod
 from .builders import make_pod_group as make_pod_group
 from .builders import make_volume as make_volume
-from .claims import PersistentVolumeClaimSpec as PersistentVolumeClaimSpec
-from .claims import PersistentVolumeClaimTemplate as PersistentVolumeClaimTemplate
-from .claims import VolumeResourceRequirements as VolumeResourceRequirements
 from .containers import Container as Container
 from .containers import ContainerPort as ContainerPort
 from .containers import ContainerRestartRule as ContainerRestartRule
@@ -219,9 +216,12 @@ from .volumes import HostPathSource as HostPathSource
 from .volumes import ImageVolumeSource as ImageVolumeSource
 from .volumes import ISCSISource as ISCSISource
 from .volumes import PersistentVolumeClaimSource as PersistentVolumeClaimSource
+from .volumes import PersistentVolumeClaimSpec as PersistentVolumeClaimSpec
+from .volumes import PersistentVolumeClaimTemplate as PersistentVolumeClaimTemplate
 from .volumes import PortworxVolumeSource as PortworxVolumeSource
 from .volumes import RBDSource as RBDSource
 from .volumes import Volume as Volume
+from .volumes import VolumeResourceRequirements as VolumeResourceRequirements
 from .volumes import VsphereVolumeSource as VsphereVolumeSource
 from .workloads import CompletionMode as CompletionMode
 from .workloads import DaemonSet as DaemonSet

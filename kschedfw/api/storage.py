@@ -6,7 +6,6 @@ from enum import StrEnum
 
 import attrs
 
-from kschedfw.api.claims import PersistentVolumeClaimSpec
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
@@ -19,6 +18,7 @@ from kschedfw.api.volumes import (
     CSISource,
     GCEPersistentDiskSource,
     ISCSISource,
+    PersistentVolumeClaimSpec,
     PortworxVolumeSource,
     RBDSource,
     VsphereVolumeSource,

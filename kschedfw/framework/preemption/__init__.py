@@ -8,8 +8,7 @@ from kschedfw.framework.extender import Victims
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, ScoreFunction, best_candidates
 from kschedfw.framework.preemption.evaluator import PREEMPTION_PLAN, PreemptionEvaluator, PreemptionPlan
-from kschedfw.framework.preemption.rules import PreemptionRules
-from kschedfw.framework.preemption.victims import select_victims
+from kschedfw.framework.preemption.rules import PreemptionRules, select_victims
 
 __all__ = [
     "PREEMPTION_PLAN",

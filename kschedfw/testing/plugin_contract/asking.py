@@ -8,7 +8,7 @@ from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import violated
 
 _SUCCESS = Status.success()
 

@@ -11,8 +11,7 @@ from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.stage import PlacedPod, PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 
 _PRE_FLIGHT_CODES = frozenset({Code.SUCCESS, Code.ERROR, *(HOOKS["pre_bind_pre_flight"].codes or ())})
 

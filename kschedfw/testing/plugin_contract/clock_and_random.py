@@ -14,8 +14,7 @@ from unittest import mock
 import numpy as np
 
 from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, violated
 
 
 class ChanceChecks(Subject):

@@ -19,8 +19,7 @@ from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 
 
 class DeclarationChecks(Subject):

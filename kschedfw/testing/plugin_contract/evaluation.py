@@ -16,8 +16,7 @@ from kschedfw.framework.runtime.one_pass import BestNodes
 from kschedfw.framework.status import Status
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.stage import NOW
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.world import World
 
 _REMEDIES = {

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from kschedfw.api.custom import CustomKind, CustomObject
 from kschedfw.framework.events import ClusterEvent, EventResource, QueueingHint
 from kschedfw.testing.plugin_contract.stage import PluginStage
-from kschedfw.testing.plugin_contract.subject import Subject
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, violated
 
 _PODS = (EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
 

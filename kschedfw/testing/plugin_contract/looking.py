@@ -14,8 +14,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Status
 from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 
 
 class LookingChecks(Subject):

@@ -11,8 +11,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.testing.plugin_contract.stage import PlacedPod, PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 
 
 class ReservingChecks(Subject):

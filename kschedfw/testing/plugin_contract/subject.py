@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 import attrs
 
@@ -26,11 +26,25 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.plugin_contract.violation import violated
 from kschedfw.testing.plugin_contract.world import World
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+
+class ContractViolation(AssertionError):
+    """The error of a plugin that violates the contract; says what is wrong, and how to correct it."""
+
+    def __init__(self, wrong: str, remedy: str) -> None:
+        super().__init__(f"{wrong}\n  → {remedy}")
+        self.wrong = wrong
+        self.remedy = remedy
+
+
+def violated(wrong: str, remedy: str, cause: BaseException | None = None) -> NoReturn:
+    __tracebackhide__ = True
+    raise ContractViolation(wrong, remedy) from cause
+
 
 CheckT = TypeVar("CheckT", bound=Callable[..., None])
 

@@ -13,8 +13,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject
-from kschedfw.testing.plugin_contract.violation import ContractViolation, violated
+from kschedfw.testing.plugin_contract.subject import ContractViolation, Subject, violated
 
 Texts: TypeAlias = FrozenDict[str, str]
 

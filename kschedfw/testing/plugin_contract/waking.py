@@ -8,8 +8,7 @@ from typing import ClassVar
 from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.framework.events import EVENT_RESOURCES
-from kschedfw.testing.plugin_contract.subject import Subject, concerns
-from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.world import World
 from kschedfw.testing.waking import Gap, NotWokenError, Scene, Thing, Trial
 
