@@ -126,6 +126,22 @@ class Plugin(Generic[ArgsT]):
         """
         return None
 
+    def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
+        """Return whether equal members of a group, such as this pod, are alike to this plugin while a group is tried.
+
+        Where all plugins promise it that reserve, unreserve, permit, have a post_filter, or are POD by their
+        `plan_part`, and there is a plan for the pods, a placement is tried without a call for each member. The promise
+        is that for such a pod
+
+        * pre_filter and pre_score, if they pass it over, still do so when members have places,
+        * reserve and unreserve do nothing,
+        * permit answers by the number of scheduled members alone: WAIT below some number, success from it on,
+        * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
+
+        A subclass that overrides one of these hooks must override this, too.
+        """
+        return False
+
     # The plugin's own state at the restore points of a WhatIf. No cycle is under way when these are called.
 
     def save_state(self) -> object:

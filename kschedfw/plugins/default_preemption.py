@@ -103,6 +103,10 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         result, status = self._evaluator.preempt(state, pod, node_to_status)
         return result, self._introduced(status)
 
+    def takes_members_alike(self, pod: Pod) -> bool:
+        key = self._group_of(pod)
+        return bool(key) and bool(self._objection_to_member(key))
+
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         # No pod is woken by these hints: a pod that waits for evictions is woken by the plugin that refused

@@ -73,6 +73,10 @@ class GangScheduling(Plugin):
                 waiting.allow(self.name)
         return None
 
+    def takes_members_alike(self, pod: Pod) -> bool:
+        key = self._group_of(pod)  # without its object permit fails
+        return not key or self.handle.cluster.get(PodGroup, key) is not None
+
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return [

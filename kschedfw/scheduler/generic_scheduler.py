@@ -23,10 +23,11 @@ from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
+from kschedfw.framework.runtime.turns import PlannedPod, Search, Turns, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.select import HostSelector, ReservoirSelector, pick_of
+from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, pick_of
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
@@ -171,6 +172,32 @@ class GenericScheduler:
             return self._choose(framework, state, pod, feasible, evaluated)
         finally:
             self._end()
+
+    def place_in_turn(
+        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
+    ) -> Sequence[Turns] | None:
+        """Return the places of so many pods of each kind, each as by `schedule_within` with those before it in place.
+
+        Return None, with nothing drawn, where this can't be told without calling hooks.
+        """
+        ranks = None
+        if isinstance(self._selector, FirstByNameSelector):
+            ranks = np.empty(len(nodes), dtype=np.int64)
+            ranks[sorted(range(len(nodes)), key=nodes.names.__getitem__)] = np.arange(len(nodes))
+        elif not isinstance(self._selector, ReservoirSelector) or type(self._random) is not Random:
+            return None
+        if framework.handle.extenders or not framework.has_score_plugins or not len(nodes):
+            return None
+        search = Search(
+            self._next_start_node_index,
+            not self._exhaustive,
+            self._num_nodes_to_find(framework, len(nodes)),
+            self._random,
+            ranks,
+        )
+        turns = in_turn(runs, nodes, search)
+        self._next_start_node_index = search.start
+        return turns
 
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
         """Raise ConcurrentCycleError if another decision is under way; else block others until `_end`."""

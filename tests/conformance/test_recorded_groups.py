@@ -6,10 +6,20 @@ import gzip
 import json
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.groups import (
+    GroupAlgorithm,
+    GroupResult,
+    MemberResult,
+    PlacementResult,
+    equal_members,
+)
+from kschedfw.scheduler.groups.equal_members import EqualMembers
 from kschedfw.testing.conformance.__main__ import main
 from kschedfw.testing.conformance.compare import group_differences, number_of_decisions
 from kschedfw.testing.conformance.groups import decide_groups
@@ -62,6 +72,68 @@ def test_first_decisions_on_groups_are_the_same_however_plugins_are_asked(catego
 @pytest.mark.parametrize("category", sorted(COMPARED))
 def test_every_decision_on_groups_is_the_same_however_plugins_are_asked(category: str, mode: Mode) -> None:
     assert differing(category, mode) == ([], COMPARED[category])
+
+
+class Together:
+    """Repeats each run of the algorithm for groups with equal members tried together, and compares the results."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.runs = 0
+        patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
+        patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
+        one_by_one, on = GroupAlgorithm.run, EqualMembers.on
+
+        def run(algorithm: GroupAlgorithm, *args: Any, makes_room: bool, observe: Any = None) -> GroupResult:
+            seen = _seen(one_by_one(algorithm, *args, makes_room=False))
+            with patch.context() as without:
+                without.setattr(EqualMembers, "of", lambda *_, **__: None)
+                assert seen == _seen(one_by_one(algorithm, *args, makes_room=False))
+                return one_by_one(algorithm, *args, makes_room=makes_room, observe=observe)
+
+        def counted(trials: EqualMembers, placement: GroupPlacement) -> PlacementResult | None:
+            self.runs += 1
+            return on(trials, placement)
+
+        patch.setattr(GroupAlgorithm, "run", run)
+        patch.setattr(EqualMembers, "on", counted)
+
+
+def _seen(result: GroupResult) -> object:
+    placements = [
+        (
+            each.placement.name,
+            each.status,
+            each.node_names,
+            [(member.node_name, member.result, member.permit, _told(member)) for member in each.members],
+        )
+        for each in result.placements
+    ]
+    return result.status, result.scores, placements
+
+
+def _told(member: MemberResult) -> object:
+    return member.status.code, member.status.reasons, member.nomination
+
+
+@pytest.mark.parametrize("category", ["gang", "preemption", "quirks", "topology"])
+def test_equal_members_that_are_tried_together_fare_as_one_by_one(
+    category: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="needs the extra fast")
+    together = Together(monkeypatch)
+    assert differing(category, Mode.MEMO, first=4)[0] == []
+    assert together.runs
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("category", sorted(COMPARED))
+def test_all_equal_members_that_are_tried_together_fare_as_one_by_one(
+    category: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="needs the extra fast")
+    together = Together(monkeypatch)
+    assert differing(category, Mode.MEMO) == ([], COMPARED[category])
+    assert together.runs
 
 
 def test_a_value_that_differs_is_told_with_its_place(

@@ -45,6 +45,7 @@ from kschedfw.framework.runtime.scoring import Scoring
 from kschedfw.framework.runtime.search import NodeSearch
 from kschedfw.framework.runtime.status_codes import StatusCodes
 from kschedfw.framework.runtime.totals import NodeScores, Totals
+from kschedfw.framework.runtime.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.status import Code, PluginFailure, Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
@@ -140,11 +141,14 @@ class Framework:
         # saved.
         self._prepares = self._memo is not None and meter is None
         self._planner: Planner | None = None
-        if self._prepares and not run_all:
+        if self._memo is not None and not run_all:
             planner = Planner(
                 self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
             )
             self._planner = planner if planner.is_possible else None
+        in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
+        self._in_trials = [self.plugins[name] for name in in_trials]
+        self._tells_members_apart = not all(map(may_take_members_alike, self._in_trials))
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -233,9 +237,24 @@ class Framework:
         Return None where this isn't possible, such as for the first pod of a shape, or if no node passes: then
         the steps from pre_filter to score must be run. Extenders aren't asked.
         """
-        if self._planner is None or not self.handle.nominator.is_empty:
+        if self._planner is None or not self._prepares or not self.handle.nominator.is_empty:
             return None
         return self._planner.best_nodes(state, pod, start, wanted)
+
+    def planned_member(self, pod: Pod, members: int) -> PlannedPod | None:
+        """Return the pod as planned for all nodes of trials of its group, which has so many members.
+
+        Return None where hooks must be called for it, with each member that gets a place. A recorder is told of none
+        of the hooks that aren't called: a call for every member on every placement takes minutes in a large cluster.
+        """
+        if (
+            self._planner is None
+            or not self.handle.nominator.is_empty
+            or self._tells_members_apart
+            or not all(plugin.takes_members_alike(pod) for plugin in self._in_trials)
+        ):
+            return None
+        return self._planner.planned(pod, members)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo

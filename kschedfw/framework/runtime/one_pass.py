@@ -43,6 +43,7 @@ from kschedfw.framework.runtime.plan import (
     planned_plugins,
 )
 from kschedfw.framework.runtime.score_plugin import ScorePlugin
+from kschedfw.framework.runtime.turns import PlannedPod, may_take_members_alike
 
 _FEWEST_NODES: Final = 256
 """The least number of nodes for which loading the compiled pass pays."""
@@ -149,6 +150,44 @@ class Planner:
         except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
             return None
 
+    def planned(self, pod: Pod, others: int) -> PlannedPod | None:
+        """Return the pod as planned for all nodes; None where a hook must be called for it.
+
+        The answer holds while up to `others` such pods take places, too.
+        """
+        requests, table = pod.requests, self._snapshot.table
+        if (
+            requests.amounts.scalar_resources
+            or requests.demand.scalar_resources
+            or pod.shape is None
+            or not _is_exact(requests, table, others)
+        ):
+            return None
+        own = CycleState()
+        skipped_filters: set[str] = set()
+        skipped_scores: set[str] = set()
+        try:
+            plan = self._plan(pod, table, is_one_of_many=True)
+            if plan is None or not plan.fits:
+                return None
+            everywhere = self._snapshot.selection
+            for each in plan.asked:
+                if not (may_take_members_alike(each.plugin) and each.plugin.takes_members_alike(pod)):
+                    return None
+                if each.is_skipped(each.pre_filter, own, pod, everywhere):
+                    skipped_filters.add(each.name)
+                elif each.filtering is not None:
+                    return None
+                if each.is_skipped(each.pre_score, own, pod, everywhere):
+                    skipped_scores.add(each.name)
+                elif each.scoring is not None:
+                    return None
+        except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
+            return None
+        return PlannedPod(
+            plan, requests, own, plan.skipped_filters | skipped_filters, plan.skipped_scores | skipped_scores
+        )
+
     def _run(
         self,
         compiled: Pass,
@@ -222,11 +261,11 @@ class Planner:
                     scores = self._scratch.scores_to_read
         return scores, skipped
 
-    def _plan(self, pod: Pod, table: NodeTable) -> ShapePlan | None:
+    def _plan(self, pod: Pod, table: NodeTable, *, is_one_of_many: bool = False) -> ShapePlan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)
         known = self._plans.get(shape)
         if known is None or known[0] != version:
-            if not self._comes_again(shape, version):
+            if not (is_one_of_many or self._comes_again(shape, version)):
                 return None
             plan = plan_for(pod, self._snapshot.selection, self._plugins)
             known = self._plans[shape] = version, plan
@@ -240,7 +279,7 @@ class Planner:
         if None in signatures:
             return None
         # Signatures that never come again, as where every pod names its own node, aren't worth a plan.
-        if not self._comes_again(signatures, version):
+        if not (is_one_of_many or self._comes_again(signatures, version)):
             return plan.asking_signed
         refined = plan_for(pod, self._snapshot.selection, plan.signed, plan)
         self._plans[signatures] = version, refined
@@ -253,9 +292,13 @@ class Planner:
         return comes_again
 
 
-def _is_exact(requests: PodRequests, table: NodeTable) -> bool:
-    """Whether all amounts that the pass computes with are exact in float64."""
+def _is_exact(requests: PodRequests, table: NodeTable, others: int = 0) -> bool:
+    """Whether all amounts that the pass computes with are exact in float64, also with so many such pods on a node."""
     scored, amounts = requests.scored, requests.amounts
+    if others:
+        least = LARGEST_EXACT - max(table.largest("cpu"), table.largest("memory"))
+        if others * max(requests.non_zero_milli_cpu, requests.non_zero_memory) > least:
+            return False
     return (
         0 <= scored.milli_cpu <= LARGEST_EXACT
         and 0 <= scored.memory <= LARGEST_EXACT

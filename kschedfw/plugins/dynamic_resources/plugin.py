@@ -110,6 +110,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
         return PlanPart.IDLE
 
+    def takes_members_alike(self, pod: Pod) -> bool:
+        return not pod.spec.resource_claims and not self._manager.resources_of(pod)
+
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
         try:

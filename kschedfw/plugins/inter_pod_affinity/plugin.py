@@ -133,6 +133,10 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.POD
 
+    def takes_members_alike(self, pod: Pod) -> bool:  # members with terms attract or repel each other
+        affinity = pod.spec.affinity
+        return affinity.pod_affinity is None and affinity.pod_anti_affinity is None
+
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         own, index = self._terms.of(pod), self.handle.snapshot.topology

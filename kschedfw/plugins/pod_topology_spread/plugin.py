@@ -121,6 +121,9 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.POD
 
+    def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # it passes over pods without constraints
+        return True
+
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         try:

@@ -179,6 +179,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
         return PlanPart.IDLE
 
+    def takes_members_alike(self, pod: Pod) -> bool:
+        return not pod.spec.volumes
+
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes:

@@ -1,8 +1,9 @@
 """The cycle of a group of pods that are scheduled together (kube-scheduler `podGroupCycle`; KEP-4671, KEP-5732)."""
 
-from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupResult, MemberResult, PlacementResult
+from kschedfw.scheduler.groups.algorithm import GroupAlgorithm
 from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver, MemberRefusal
 from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve, VictimUnit
+from kschedfw.scheduler.groups.results import GroupResult, MemberResult, PlacementResult
 
 __all__ = [
     "GroupAlgorithm",

@@ -7,6 +7,7 @@ Nothing of that lasts: what is found is submitted afterwards, by `GroupCycle`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 import attrs
@@ -28,23 +29,24 @@ from kschedfw.framework.groups import (
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
+from kschedfw.framework.runtime.turns import PlannedPod, Turns
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import DecisionObserver, ScheduleResult
+from kschedfw.scheduler.groups.equal_members import EqualMembers
+from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
 from kschedfw.scheduler.groups.trial import AffinityLists, MemberTrial
 from kschedfw.scheduler.scheduling_cycle import make_room
 
-UNSCHEDULABLE: Final = "pod group is unschedulable"
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
 
 class PlacementAlgorithm(Protocol):
-    """Finds the node for a pod on the snapshot as it is: `GenericScheduler.schedule_within`."""
+    """Finds nodes for pods on the snapshot as it is, as `GenericScheduler` does."""
 
     def schedule_within(
         self,
@@ -56,62 +58,11 @@ class PlacementAlgorithm(Protocol):
         observer: DecisionObserver | None = None,
     ) -> ScheduleResult: ...
 
+    def place_in_turn(
+        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
+    ) -> Sequence[Turns] | None: ...
 
-@attrs.define(eq=False)
-class MemberResult:
-    """How a member fared in a trial: it has a node (`result`), or `status` says why not.
-
-    `permit` is what permit plugins said. `nomination` is what becomes of its nomination if it isn't placed. A member
-    that `preempts` goes on as if it were on the node that it is nominated to.
-    """
-
-    attempt: Attempt
-    status: Status = attrs.field(factory=Status.success)
-    result: ScheduleResult | None = None
-    permit: Status | None = None
-    nomination: PostFilterResult | None = CLEAR_NOMINATION
-    preempts: bool = False
-    assumed: Pod | None = None
-
-    @property
-    def node_name(self) -> str:
-        """The node that the member would get; empty if it gets none."""
-        return "" if self.result is None else self.result.suggested_host
-
-
-@attrs.frozen(eq=False)
-class PlacementResult:
-    """How a group fared on a placement. `is_waiting`: enough members fit, some once their victims are gone."""
-
-    placement: GroupPlacement
-    status: Status
-    members: Sequence[MemberResult]
-    is_waiting: bool = False
-
-    @property
-    def node_names(self) -> dict[str, str]:
-        """The nodes of the members that have one, by uid."""
-        return {each.attempt.pod.uid: each.node_name for each in self.members if each.node_name}
-
-
-@attrs.frozen(eq=False)
-class GroupResult:
-    """How a group fared on all placements. `taken` is the best one, or the first that was tried where none will do."""
-
-    status: Status
-    placements: Sequence[PlacementResult] = ()
-    scores: Sequence[PlacementScore] = ()
-    taken: PlacementResult | None = None
-    is_waiting: bool = False
-
-    @property
-    def members(self) -> Sequence[MemberResult]:
-        return () if self.taken is None else self.taken.members
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether the placement taken is one that will do."""
-        return self.status.is_success or self.is_waiting
+    def trial(self) -> AbstractContextManager[None]: ...
 
 
 class GroupAlgorithm:
@@ -149,24 +100,45 @@ class GroupAlgorithm:
         """
         state = CycleState()
         state.write(MEMBER_STATES, states)
-        everywhere = GroupPlacement("", self._snapshot.selection)
-        if not self._by_placements:
-            trial = MemberTrial(self._snapshot, self._nominator, states, lists)
-            found = self._try(framework, everywhere, trial, attempts, makes_room=makes_room, observe=observe)
-            return GroupResult(found.status, [found], taken=found, is_waiting=found.is_waiting)
-        placements, status = framework.run_placement_generate_plugins(state, group, everywhere)
-        if not status.is_success and not status.is_rejected:
-            return GroupResult(status)
-        if not placements:
-            return GroupResult(Status.unschedulable("no feasible placements found"))
+        placements: Sequence[GroupPlacement] = (GroupPlacement("", self._snapshot.selection),)
+        if self._by_placements:
+            placements, status = framework.run_placement_generate_plugins(state, group, placements[0])
+            if not status.is_success and not status.is_rejected:
+                return GroupResult(status)
+            if not placements:
+                return GroupResult(Status.unschedulable("no feasible placements found"))
+        equal = None
+        if observe is None:
+
+            def refuse(
+                placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult]
+            ) -> None:
+                trial = MemberTrial(self._snapshot, self._nominator, states, lists)
+                self._refuse(placement, member, before, trial, makes_room=makes_room)
+
+            equal = EqualMembers.of(
+                self._algorithm, framework, states, attempts, len(placements), refuse, makes_room=makes_room
+            )
         results: list[PlacementResult] = []
         for placement in placements:
-            trial = MemberTrial(self._snapshot, self._nominator, states, lists)
-            found = self._try(framework, placement, trial, attempts, makes_room=makes_room, observe=observe)
+            found = None if equal is None else equal.on(placement)
+            if found is None:
+                trial = MemberTrial(self._snapshot, self._nominator, states, lists)
+                found = self._try(
+                    framework, placement, trial, attempts, makes_room=makes_room, observe=observe
+                )
             results.append(found)
-            if found.status.code is Code.ERROR:
+            if found.status.code is Code.ERROR and self._by_placements:
                 return GroupResult(found.status, results, taken=found)
-        return self._choice(framework, state, group, results)
+        if self._by_placements:
+            result = self._choice(framework, state, group, results)
+        else:
+            result = GroupResult(
+                results[0].status, results, taken=results[0], is_waiting=results[0].is_waiting
+            )
+        if equal is not None:
+            equal.end(result)
+        return result
 
     def _choice(
         self,
@@ -246,6 +218,18 @@ class GroupAlgorithm:
         handle = attempt.framework.handle
         begun = handle.clock.monotonic()
         observer = None if observe is None else observe.member(placement, attempt)
+        self._ask(placement, member, observer, makes_room=makes_room)
+        handle.metrics.scheduling_algorithm(handle.clock.monotonic() - begun)
+
+    def _ask(
+        self,
+        placement: GroupPlacement,
+        member: MemberResult,
+        observer: DecisionObserver | None,
+        *,
+        makes_room: bool,
+    ) -> None:
+        attempt = member.attempt
         try:
             member.result = self._algorithm.schedule_within(
                 attempt.framework, attempt.state, attempt.pod, placement.nodes, observer=observer
@@ -261,7 +245,25 @@ class GroupAlgorithm:
                 member.preempts = True
         except SchedulingError as error:
             member.status = error.status
-        handle.metrics.scheduling_algorithm(handle.clock.monotonic() - begun)
+
+    def _refuse(
+        self,
+        placement: GroupPlacement,
+        member: MemberResult,
+        before: Sequence[MemberResult],
+        trial: MemberTrial,
+        *,
+        makes_room: bool,
+    ) -> None:
+        """Find out why a member fits on no node once those before it have theirs."""
+        try:
+            for each in before:
+                trial.assume(each.attempt.info.pod_info, each.node_name)
+            with self._algorithm.trial():
+                self._ask(placement, member, None, makes_room=makes_room)
+        finally:
+            trial.undo()
+        assert member.result is None, f"{member.attempt.pod.key} fits on {member.node_name} after all"
 
     def _take_place(self, trial: MemberTrial, member: MemberResult) -> None:
         attempt, host = member.attempt, member.node_name

@@ -26,14 +26,9 @@ from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
-from kschedfw.scheduler.groups.algorithm import (
-    UNSCHEDULABLE,
-    GroupAlgorithm,
-    GroupObservation,
-    GroupResult,
-    MemberResult,
-)
+from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupObservation
 from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_preemption, start_eviction
+from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult
 from kschedfw.scheduler.groups.trial import AffinityLists
 from kschedfw.scheduler.queue import PodQueue
 from kschedfw.scheduler.queue.protocol import Place

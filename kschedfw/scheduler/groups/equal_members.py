@@ -1,0 +1,238 @@
+"""Trials of groups whose members are of a few kinds, without a search for each member.
+
+Where no plugin has to be asked about a member (`Framework.planned_member`), equal members that are tried one after the
+other differ in the amounts that those before them have taken. They are placed together (`runtime.turns`), with the
+same draws as one by one. What a trial says of its members is made only for the placement that is taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, overload
+
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupPlacement, MemberStates
+from kschedfw.framework.metrics import NO_METRICS
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.turns import PlannedPod, Turns, compiled_turns
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
+
+_FEWEST_TRIALS: Final = 2_000
+"""The least number of searches for which loading the compiled search pays, which takes a second."""
+_FEWEST_NODES: Final = 256
+"""From so many nodes on it is loaded for other pods as well (`runtime.one_pass`)."""
+_FEWEST_MEMBERS: Final = 16
+"""The least number of searches for which it is worth while to see whether members are equal."""
+_PREEMPTION: Final = "DefaultPreemption"
+
+
+class PlacesInTurn(Protocol):
+    """Finds nodes for equal pods: `GenericScheduler.place_in_turn`."""
+
+    def place_in_turn(
+        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
+    ) -> Sequence[Turns] | None: ...
+
+
+class Refuse(Protocol):
+    """Writes to the member why it fits on no node of the placement once the members before it have theirs."""
+
+    def __call__(
+        self, placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult], /
+    ) -> None: ...
+
+
+class EqualMembers:
+    """The trials of one run of a group's algorithm."""
+
+    def __init__(
+        self,
+        algorithm: PlacesInTurn,
+        framework: Framework,
+        states: MemberStates,
+        attempts: Sequence[Attempt],
+        pods: Sequence[PlannedPod],
+        refuse: Refuse,
+        *,
+        makes_room: bool,
+    ) -> None:
+        """Make the trials; `pods` are the members of `attempts` as planned."""
+        self._algorithm = algorithm
+        self._framework = framework
+        self._states = states
+        self._attempts = attempts
+        self._uids = [attempt.pod.uid for attempt in attempts]
+        self._pods = pods
+        self._runs = _runs(pods)
+        self._refuse = refuse
+        self._call = CallIn()
+        self._permits: dict[int, Status] = {}
+        points = framework.plugins_at(ExtensionPoint.POST_FILTER)
+        self._counts_refusals = makes_room and _PREEMPTION in points and attempts[0].may_preempt
+        self._refusals = 0
+        """How many members weren't refused by DefaultPreemption, which counts them, but would have been."""
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: PlacesInTurn,
+        framework: Framework,
+        states: MemberStates,
+        attempts: Sequence[Attempt],
+        placements: int,
+        refuse: Refuse,
+        *,
+        makes_room: bool,
+    ) -> EqualMembers | None:
+        """Return the trials on so many placements; None where each member has to be searched for by itself."""
+        trials = len(attempts) * placements
+        is_large = len(framework.handle.snapshot) >= _FEWEST_NODES or trials >= _FEWEST_TRIALS
+        if trials < _FEWEST_MEMBERS or not is_large or compiled_turns() is None:
+            return None
+        pods = []
+        for attempt in attempts:
+            planned = None
+            if not attempt.pod.status.nominated_node_name:
+                planned = framework.planned_member(attempt.pod, len(attempts))
+            if planned is None:
+                return None
+            pods.append(planned)
+        return cls(algorithm, framework, states, attempts, pods, refuse, makes_room=makes_room)
+
+    def on(self, placement: GroupPlacement) -> PlacementResult | None:
+        """Try the members on a placement. Return None where that takes searches one by one."""
+        handle, begun = self._framework.handle, self._framework.handle.clock.monotonic()
+        turns = self._algorithm.place_in_turn(self._framework, self._runs, placement.nodes)
+        if turns is None:
+            return None
+        names, first = placement.nodes.table.names, 0
+        places: dict[str, str] = {}
+        for (_, number), found in zip(self._runs, turns, strict=True):
+            uids = self._uids[first : first + len(found)]
+            places.update(zip(uids, map(names.__getitem__, found.rows), strict=True))
+            first += number
+        if self._counts_refusals:
+            self._refusals += len(self._attempts) - len(places)
+        does = bool(places) and (self._permit(1).is_success or self._permit(len(places)).is_success)
+        status = Status.success() if does else Status.unschedulable(UNSCHEDULABLE)
+        members = _Members(self, placement, turns)
+        if handle.metrics is not NO_METRICS:
+            seconds = (handle.clock.monotonic() - begun) / len(self._attempts)
+            for _ in self._attempts:
+                handle.metrics.scheduling_algorithm(seconds)
+        return PlacementResult(placement, status, members, node_names=places)
+
+    def end(self, result: GroupResult) -> None:
+        """Make the members of the placement that was taken, while the snapshot is that of the cycle."""
+        len(result.members)
+        for _ in range(self._refusals):
+            self._framework.handle.metrics.preemption_attempt()
+        self._refusals = 0
+
+    def _permit(self, scheduled: int) -> Status:
+        """What permit says once so many members have places. It doesn't matter which ones."""
+        known = self._permits.get(scheduled)
+        if known is None:
+            attempt, states = self._attempts[0], self._states.copy()
+            assumed = attempt.pod.bound_to(self._framework.handle.snapshot.node_infos[0].name)
+            states.assume(assumed)
+            states.number_scheduled = self._states.number_scheduled + scheduled
+            known = self._permits[scheduled] = self._framework.ask_permit_plugins(
+                self._state(attempt, states), assumed, assumed.node_name
+            )
+        return known
+
+    def _state(self, attempt: Attempt, states: MemberStates) -> CycleState:
+        state = CycleState()
+        state.record_plugin_metrics = attempt.state.record_plugin_metrics
+        state.write(MEMBER_STATES, states)
+        state.write(CALL_IN, self._call)
+        return state
+
+    def members(self, placement: GroupPlacement, turns: Sequence[Turns]) -> list[MemberResult]:
+        """Return how each member fared."""
+        names = placement.nodes.table.names
+        members: list[MemberResult] = []
+        placed: list[MemberResult] = []
+        for (_, number), found in zip(self._runs, turns, strict=True):
+            first = len(members)
+            run = [self._member(position) for position in range(first, first + number)]
+            members += run
+            columns = zip(run, found.rows, found.feasible, found.looked_at, strict=False)
+            for position, (member, row, feasible, looked_at) in enumerate(columns, start=first):
+                member.result = ScheduleResult(names[row], looked_at, feasible)
+                self._pods[position].write_to(member.attempt.state)
+                placed.append(member)
+            if left := run[len(found) :]:
+                self._refuse(placement, left[0], placed)
+                if self._counts_refusals:
+                    self._refusals -= 1  # it was asked for this one
+                for member in left[1:]:
+                    _refuse_like(member, left[0])
+        passing = bisect(range(1, len(placed) + 1), False, key=lambda number: self._permit(number).is_success)
+        for position, member in enumerate(placed):
+            member.permit = self._permit(1 if position < passing else len(placed))
+        return members
+
+    def _member(self, position: int) -> MemberResult:
+        attempt = self._attempts[position]
+        state = self._state(attempt, self._states)
+        own = Attempt(
+            attempt.info, attempt.framework, attempt.started, state, may_preempt=attempt.may_preempt
+        )
+        return MemberResult(own)
+
+
+class _Members(Sequence[MemberResult]):
+    """The members of a trial, made when first read."""
+
+    def __init__(self, trials: EqualMembers, placement: GroupPlacement, turns: Sequence[Turns]) -> None:
+        self._trials = trials
+        self._placement = placement
+        self._turns = turns
+        self._made: list[MemberResult] | None = None
+
+    def _all(self) -> list[MemberResult]:
+        if self._made is None:
+            self._made = self._trials.members(self._placement, self._turns)
+        return self._made
+
+    @overload
+    def __getitem__(self, index: int) -> MemberResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MemberResult]: ...
+    def __getitem__(self, index: int | slice) -> MemberResult | Sequence[MemberResult]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[MemberResult]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _runs(pods: Sequence[PlannedPod]) -> list[tuple[PlannedPod, int]]:
+    """Equal pods that follow one another: the first of them, and how many they are."""
+    runs: list[tuple[PlannedPod, int]] = []
+    for pod in pods:
+        if runs and runs[-1][0].is_like(pod):
+            runs[-1] = runs[-1][0], runs[-1][1] + 1
+        else:
+            runs.append((pod, 1))
+    return runs
+
+
+def _refuse_like(member: MemberResult, other: MemberResult) -> None:
+    """Refuse a member as an equal one was refused just before."""
+    status, error = other.status, other.status.error
+    if isinstance(error, FitError):
+        error = FitError(member.attempt.pod, error.number_of_nodes, error.diagnosis)
+    member.status = Status(status.code, status.reasons, error=error)
+    member.nomination = other.nomination

@@ -1,0 +1,134 @@
+"""Equal members of a group get the nodes, and the answers, that they get one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
+from kschedfw.api import PodGroup
+from kschedfw.framework.groups import GroupPlacement
+from kschedfw.framework.metrics import NoMetrics
+from kschedfw.scheduler.groups import PlacementResult, equal_members
+from kschedfw.scheduler.groups.equal_members import EqualMembers
+from kschedfw.scheduler.select import FirstByNameSelector, pick_of
+from kschedfw.testing.clock import FakeClock
+from tests.properties import examples
+
+_turns = pytest.importorskip("kschedfw.framework.runtime._turns", reason="needs the extra fast")
+np = pytest.importorskip("numpy")
+
+GATES = ["GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"]
+
+
+class Counts(NoMetrics):
+    """Counts what is told of members."""
+
+    def __init__(self) -> None:
+        self.told: Counter[str] = Counter()
+
+    def scheduling_algorithm(self, seconds: float) -> None:
+        self.told["algorithm"] += 1
+
+    def preemption_attempt(self) -> None:
+        self.told["preemption"] += 1
+
+
+def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
+    """Everything that shows of the cycles of a random cluster's groups."""
+    random = Random(seed)
+    cluster = InMemoryCluster()
+    for i in range(random.randrange(1, 9)):
+        node = make_node(f"n{i}").capacity(
+            cpu=random.randrange(1, 9), memory=f"{random.randrange(1, 17)}Gi", pods=random.choice([2, 110])
+        )
+        if random.random() < 0.9:
+            node = node.labels(rack=f"r{random.randrange(3)}")
+        if random.random() < 0.2:
+            node = node.taint("maintenance")
+        cluster.add(node.build())
+        for j in range(random.randrange(3)):
+            pod = make_pod(f"old-{i}-{j}").requests(cpu=random.choice(["500m", "1"])).node(f"n{i}")
+            cluster.add(pod.labels(app=random.choice("ab")).priority(random.randrange(3)).build())
+    for name in ("g", "h")[: random.randrange(1, 3)]:
+        group = make_pod_group(name).priority(random.randrange(3))
+        count = random.randrange(1, 12)
+        if random.random() < 0.8:
+            group = group.gang(min_count=random.randrange(1, count + 1))
+        if random.random() < 0.6:
+            group = group.topology("rack")
+        cluster.add(group.build())
+        kinds = [
+            {"cpu": random.choice(["100m", "1", "3"]), "memory": random.choice(["1", "2Gi"])}
+            for _ in range(random.randrange(1, 4))
+        ]
+        special = random.choice(["port", "affinity", *[""] * 6])
+        for i in range(count):
+            member = make_pod(f"{name}-{i}").group(name).labels(app=random.choice("ab"))
+            member = member.requests(random.choice(kinds))
+            if special == "port":
+                member = member.host_port(80)
+            elif special == "affinity":
+                member = member.pod_affinity("rack", {"app": "a"}, weight=50)
+            cluster.add(member.build())
+    metrics, clock, draws = Counts(), FakeClock(), Random(seed)
+    scheduler = Scheduler(
+        cluster,
+        feature_gates=FeatureGates.of(*gates),
+        clock=clock,
+        metrics=metrics,
+        random=draws,
+        percentage_of_nodes_to_score=percentage,
+        selector=FirstByNameSelector() if seed % 3 == 0 else None,
+    )
+    for _ in range(3):
+        scheduler.run_until_idle()
+        clock.advance(30)
+    pods = {
+        pod.name: (
+            pod.node_name,
+            pod.status.nominated_node_name,
+            [each.message for each in pod.status.conditions],
+        )
+        for pod in cluster.list(Pod)
+    }
+    groups = {group.name: group.status for group in cluster.list(PodGroup)}
+    return pods, groups, metrics.told, draws.random()
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([GATES, GATES[:3], GATES[:2], GATES[:1]]),
+    st.sampled_from([0, 100]),
+)
+def test_equal_members_fare_as_one_by_one(seed: int, gates: Sequence[str], percentage: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
+        patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
+        tried: list[GroupPlacement] = []
+        on = EqualMembers.on
+
+        def noted(trials: EqualMembers, placement: GroupPlacement) -> PlacementResult | None:
+            tried.append(placement)
+            return on(trials, placement)
+
+        patch.setattr(EqualMembers, "on", noted)
+        together = told_by(seed, gates, percentage)
+        patch.setattr(EqualMembers, "of", lambda *_, **__: None)
+        event(f"together: {bool(tried)}")
+        assert together == told_by(seed, gates, percentage)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_draws_are_those_of_pythons_generator(seed: int) -> None:
+    random, other = Random(seed), Random(seed)
+    words = np.array(other.getstate()[1], dtype=np.int64)
+    for count in range(1, 700):
+        assert _turns.pick(count, words) == pick_of(count, random)
+    assert tuple(words.tolist()) == random.getstate()[1]
