@@ -10,6 +10,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
 from figures import marked
+from signatures import readable
 
 project = "kschedfw"
 author = "the maintainers of kschedfw"
@@ -41,5 +42,19 @@ def mark_old_figures(_app: Sphinx, _page: str, source: list[str]) -> None:
     source[0] = marked(source[0])
 
 
+def shorten_defaults(
+    _app: Sphinx,
+    _what: str,
+    _name: str,
+    _object: object,
+    _options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Write default values so that they can be read; see docs/signatures.py."""
+    return signature and readable(signature), returned
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", mark_old_figures)
+    app.connect("autodoc-process-signature", shorten_defaults)

@@ -105,8 +105,8 @@ class CacheDebugger:
         Args:
             signum: SIGUSR2 if none is given; systems without that signal need another one.
             write: is called with each of the two texts, without a newline at the end; by default prints to standard
-            error. It is called on a thread of its own, which lives as long as the handler: a signal handler could
-            interrupt the scheduler while cache and queue are being changed.
+                error. It is called on a thread of its own, which lives as long as the handler: a signal handler could
+                interrupt the scheduler while cache and queue are being changed.
 
         Exceptions there are logged (`kschedfw.scheduler.debugger`). Only the main thread can install and uninstall
         handlers.

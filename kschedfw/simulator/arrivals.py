@@ -57,11 +57,11 @@ class Arrivals:
 
     Args:
         rate: pods without an arrival of their own arrive in order, as a Poisson process with this rate per second.
-        None: they are there from the start.
+            With None they are there from the start.
         mean_duration: durations of pods without one of their own are exponentially distributed with this mean, in
-        seconds. None: these pods stay for good.
+            seconds. With None these pods stay for good.
         own_times: False draws times for all pods: arrivals if there is a `rate`, durations if there is a
-        `mean_duration`. Otherwise pods keep the times that they have.
+            `mean_duration`. Otherwise pods keep the times that they have.
 
     Raises:
         ArrivalsError: a number isn't positive and finite, or `own_times` is False without a rate or a mean duration.

@@ -101,7 +101,7 @@ def assert_decision(
 
     Raises:
         AssertionError: a fact differs, or names an unknown node or plugin; lists all of these, and shows the
-        explanation.
+            explanation.
     """
     __tracebackhide__ = True  # pytest shows the test's line, not this function
     wrong: list[str] = []

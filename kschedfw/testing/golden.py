@@ -61,9 +61,9 @@ def record_decisions(
     so that one more pod doesn't move others; with a `seed`, a random one, as kube-scheduler does.
 
     Raises:
-        AssertionError: there was no pod to schedule, or a plugin, an extender or a binding failed. ValueError: there
-        are a configuration and profiles. ConfigurationError, ManifestError: the configuration or a manifest is
-        refused.
+        AssertionError: there was no pod to schedule, or a plugin, an extender or a binding failed.
+        ValueError: there are a configuration and profiles.
+        ConfigurationError, ManifestError: the configuration or a manifest is refused.
         TypeError: the cluster or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
@@ -93,7 +93,8 @@ def assert_golden(
         AssertionError: there is no file, or something has changed; says what.
             With `update` too: no pod was there to schedule, or a plugin, an extender or a binding failed.
         ExplanationFileError, GoldenFileError: the file can't be understood.
-        And the other errors of `record_decisions`.
+
+    The other errors of `record_decisions` are raised, too.
     """
     __tracebackhide__ = True
     report, decisions = _explained(cluster, configuration, profiles, registry, seed)
