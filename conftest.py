@@ -4,7 +4,8 @@
 * In `console` blocks the lines `$ kschedfw …` are run at the root of the repository. Where the block shows
   what they print, that must be so (`...` stands for anything, white space may differ); where it doesn't, they
   must succeed. Other commands are not run.
-* `<!-- directory: new -->` lets the commands after it run in a new directory instead.
+* `<!-- directory: new -->` lets the commands after it run in a new directory instead; with the path of a directory of
+  the repository, in a copy of that.
 * `<!-- skip: next -->` before a block leaves it out.
 """
 
@@ -44,15 +45,17 @@ class PyconParser(PythonCodeBlockParser):
 
 
 def change_directory(example: Example) -> None:
-    """Let the file's further commands run in a new directory."""
+    """Let the file's further commands run in a new directory, or in a copy of one of the repository."""
     directory = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    if example.parsed != "new":
+        shutil.copytree(REPOSITORY / example.parsed, directory, dirs_exist_ok=True)
     example.namespace["console directory"] = directory
 
 
 def directories(document: Document) -> Iterator[Region]:
-    for found in DirectiveInHTMLCommentLexer("directory", "new")(document):
-        yield Region(found.start, found.end, None, change_directory)
+    for found in DirectiveInHTMLCommentLexer("directory", r"\S+")(document):
+        yield Region(found.start, found.end, found.lexemes["arguments"], change_directory)
 
 
 def _run(command: str, cwd: Path) -> Ended:

@@ -260,3 +260,11 @@ def test_packing_moves_pods_that_the_default_spreads_and_says_which_plugin_does_
     assert (as_recorded.moved, packed.measures.bound) == (0, 6)
     assert packed.moved > 0
     assert any("NodeResources" in reason for reason in packed.why)
+
+
+def test_pod_that_moved_between_equal_nodes_moved_for_a_tie_however_the_explanation_draws() -> None:
+    coming = [Arrival(START + index, pod(f"p{index}", "500m"), duration=0.5) for index in range(20)]
+    records = RecordedCluster(nodes(3), REGISTRY).run(coming, START + 30)
+    (run,) = replayed(records, seed=5).runs
+    assert run.moved > 5
+    assert run.why == {"tie": run.moved}

@@ -56,6 +56,7 @@ _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 _REST: Final = 1.0
 """Seconds that a pod has to have left to come back: between a preemptor's arrival and the victim's end passes time."""
 _NEW: Final = PodStatus()
+_TIE: Final = "tie"
 _LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC")
 """The condition of pods whose node is gone."""
 
@@ -487,7 +488,11 @@ class Replay:
         if self._why.total() >= self._explained:
             return
         assert stay.fate.node is not None
-        difference = against(self._explainer.explain(framework, pod), stay.fate.node)
+        explanation = self._explainer.explain(framework, pod)
+        if explanation.node == stay.fate.node:  # the explanation draws among equal nodes anew
+            self._why[_TIE] += 1
+            return
+        difference = against(explanation, stay.fate.node)
         self._why[_reason(difference)] += 1
         is_tied = difference is not None and difference.ground is Ground.TIED
         if not is_tied and len(self._examples) < EXAMPLES:
@@ -562,7 +567,7 @@ def _reason(difference: Against | None) -> str:
         return "the node isn't there"
     match difference.ground:
         case Ground.TIED:
-            return "tie"
+            return _TIE
         case Ground.UNSEEN:
             return "not looked at"
         case Ground.REFUSED:
