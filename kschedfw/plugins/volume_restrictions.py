@@ -81,7 +81,7 @@ class VolumeRestrictions(StoragePlugin[Found]):
     name: ClassVar[str] = "VolumeRestrictions"
     reads: ClassVar[Reads | None] = Reads.PODS
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE
 
     @hookimpl

@@ -90,7 +90,7 @@ class VolumeZone(StoragePlugin[Topologies]):
     name: ClassVar[str] = "VolumeZone"
     reads: ClassVar[Reads | None] = Reads.NODE
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE
 
     @hookimpl

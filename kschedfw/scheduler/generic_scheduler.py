@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from kschedfw.framework.runtime.turns import PlannedPod, Search, Turns, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, pick_of
+from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, picks_row
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
@@ -123,6 +124,8 @@ class GenericScheduler:
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._exhaustive = exhaustive
+        self._left_to_hooks = 0
+        """How many pods must come before Numba is loaded for the pass."""
         self._next_start_node_index = 0
         self._scheduling = threading.Lock()
         self._observer: DecisionObserver | None = None
@@ -262,10 +265,15 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
 
+    def load_late(self, pods: int) -> None:
+        """Leave the next so many pods to the hooks, unless Numba is loaded already: that takes half a second."""
+        self._left_to_hooks = pods
+
     def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
         """Return the result of the compiled one-pass search for a pod of a known shape; None if it can't be used."""
+        selector = picks_row(self._selector)
         if (
-            not isinstance(self._selector, ReservoirSelector)
+            selector is None
             or self._observer is not None
             or self._exhaustive
             or pod.status.nominated_node_name
@@ -273,6 +281,9 @@ class GenericScheduler:
             or not framework.has_score_plugins
             or (self._batch is not None and self._batch.signature is not None)
         ):
+            return None
+        if self._left_to_hooks and "numba" not in sys.modules:
+            self._left_to_hooks -= 1
             return None
         infos = self._snapshot.node_infos
         count = len(infos)
@@ -283,7 +294,7 @@ class GenericScheduler:
         # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
         # fill the first nodes of the order and never look at the last ones.
         self._next_start_node_index = (self._next_start_node_index + best.looked_at) % count
-        row = best.rows[pick_of(len(best.rows), self._random)]
+        row = selector.pick_row(best.rows, self._snapshot.table)
         return ScheduleResult(infos[row].node.metadata.name, best.looked_at, best.feasible)
 
     def _find(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import attrs
+import numpy as np
 
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.totals import Totals
+
+Rows: TypeAlias = Sequence[int] | IntArray
 
 
 @attrs.frozen(eq=False)
@@ -71,6 +76,9 @@ class ReservoirSelector:
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
         return select_host(totals, self._random)
 
+    def pick_row(self, rows: Rows, table: NodeTable) -> int:  # noqa: ARG002  # see PicksRow
+        return int(rows[pick_of(len(rows), self._random)])
+
 
 class RoundRobinSelector:
     """A pick of the best nodes in turn, as in kube-scheduler until v1.15.
@@ -90,5 +98,38 @@ class RoundRobinSelector:
 class FirstByNameSelector:
     """A deterministic pick: the best node whose name comes first, by code points."""
 
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._ranks: IntArray = np.zeros(0, dtype=np.int64)
+
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        return Selection(min(totals.best.tolist(), key=lambda index: nodes[index].name), totals)
+        best = totals.best
+        return Selection(int(best[self._first(nodes.rows.take(best), nodes.table)]), totals)
+
+    def pick_row(self, rows: Rows, table: NodeTable) -> int:
+        return int(rows[self._first(rows, table)])
+
+    def _first(self, rows: Rows, table: NodeTable) -> int:
+        """Return the position of the row whose name comes first."""
+        if len(rows) == 1:
+            return 0
+        if table.names is not self._names:  # made anew when nodes come or go
+            order = sorted(range(len(table)), key=table.names.__getitem__)
+            self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
+            self._ranks[order] = table.all_rows
+        return int(self._ranks.take(rows).argmin())
+
+
+class PicksRow(Protocol):
+    """A selector that needs only the rows of the best nodes, not their totals."""
+
+    def pick_row(self, rows: Rows, table: NodeTable) -> int:
+        """Pick one of the table's rows, given in visiting order; the one that `select` would pick."""
+        ...
+
+
+def picks_row(selector: HostSelector) -> PicksRow | None:
+    """Return the selector if it is one of those here that pick rows; None for a subclass, whose `select` counts."""
+    if type(selector) is ReservoirSelector or type(selector) is FirstByNameSelector:
+        return selector
+    return None

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -33,6 +33,10 @@ from kschedfw.what_if.history import Ended, History
 from kschedfw.what_if.results import Feasibility, Outcome, Placed, Refused, Waiting
 
 _log = logging.getLogger(__name__)
+
+_PODS_BEFORE_LOADING: Final = 1_000
+"""How many pods are scheduled before Numba is loaded. On 1,000 nodes the hooks take 0.3 ms longer for a pod than the
+compiled pass; loading takes half a second. Most questions are about fewer pods."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of pods done, and of all pods."""
@@ -71,6 +75,7 @@ class Engine:
         self.one_thread = OneThread()
         self.history = History(cluster, scheduler)
         self._algorithm = scheduler.algorithm
+        self._algorithm.load_late(_PODS_BEFORE_LOADING)
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
         volumes = VolumeController(cluster, provision_observed=False)

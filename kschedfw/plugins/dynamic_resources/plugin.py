@@ -107,7 +107,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.resource_claims else ()  # NodeResourcesFit refuses to sign extended resources
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE
 
     def takes_members_alike(self, pod: Pod) -> bool:

@@ -80,7 +80,7 @@ class NodeVolumeLimits(Plugin):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return volumes_of(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE
 
     @hookimpl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from random import Random
 
@@ -36,12 +37,13 @@ from kschedfw import (
     make_node,
     make_pod,
 )
-from kschedfw.api import ObjectMeta, ResourceRequirements, Service, ServiceSpec
+from kschedfw.api import EmptyDirSource, ObjectMeta, ResourceRequirements, Service, ServiceSpec, Volume
 from kschedfw.config import default_profile
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime import one_pass
 from kschedfw.plugins.node_name import NodeName
+from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.scheduler.generic_scheduler import DecisionObserver
 from kschedfw.testing import strategies
 
@@ -104,6 +106,7 @@ class House:
         services: Sequence[Service] = (),
         percentage: int = 0,
         nominator: Nominator | None = None,
+        selector: HostSelector | None = None,
         in_one_pass: bool = True,
     ) -> None:
         self.cluster = InMemoryCluster((*nodes, *services))
@@ -122,7 +125,11 @@ class House:
         if not in_one_pass:
             self.framework._planner = None
         self.scheduler = GenericScheduler(
-            self.cache, self.snapshot, random=Random(7), percentage_of_nodes_to_score=percentage
+            self.cache,
+            self.snapshot,
+            random=Random(7),
+            percentage_of_nodes_to_score=percentage,
+            selector=selector,
         )
         self.placed = 0
         """How many pods were placed in one pass."""
@@ -215,8 +222,17 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
     event(f"{'some' if passes else 'no'} pods in one pass")
 
 
+def with_token(pod: Pod) -> Pod:
+    """The pod as admission leaves it: with a volume of its own that no plugin reads."""
+    volumes = (Volume(f"kube-api-access-{pod.name}"), Volume("scratch", empty_dir=EmptyDirSource()))
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, volumes=volumes))
+
+
+@pytest.mark.parametrize("selector", [None, FirstByNameSelector()], ids=["drawn", "first by name"])
 @pytest.mark.parametrize("percentage", [0, 100])
-def test_stream_of_pods_gets_the_same_nodes_draws_and_counts_as_by_hooks(percentage: int) -> None:
+def test_stream_of_pods_gets_the_same_nodes_draws_and_counts_as_by_hooks(
+    percentage: int, selector: HostSelector | None
+) -> None:
     random = Random(1)
     nodes = [
         make_node(f"n{number}")
@@ -229,7 +245,11 @@ def test_stream_of_pods_gets_the_same_nodes_draws_and_counts_as_by_hooks(percent
         sibling(template, number, random.choice([0, 250, 900, 3000]), random.choice([0, 2**30, 2**33]))
         for number in range(250)
     ]
-    one, other = (House(nodes, percentage=percentage, in_one_pass=planned) for planned in (True, False))
+    pods = [with_token(pod) if number % 2 else pod for number, pod in enumerate(pods)]
+    one, other = (
+        House(nodes, percentage=percentage, selector=selector, in_one_pass=planned)
+        for planned in (True, False)
+    )
     assert [one.schedule(pod) for pod in pods] == [other.schedule(pod) for pod in pods]
     assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
     assert (one.placed > 200, other.placed) == (True, 0)
@@ -436,3 +456,15 @@ def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(dif
     result = house.schedule(sibling(differing, 3, 100, 0))
     assert isinstance(result, ScheduleResult)
     assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
+
+
+def test_numba_is_not_loaded_for_the_first_pods_of_a_scheduler_that_loads_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "numba")
+    house = House(some_nodes(30), percentage=100)
+    house.scheduler.load_late(100)
+    template = make_pod("pod").build()
+    for number in range(150):
+        house.schedule(sibling(template, number, 100, 2**20))
+    assert house.placed == 49  # the next one is the first of its shape that the pass sees
