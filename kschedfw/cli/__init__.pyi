@@ -28,10 +28,6 @@ from .live import Progress as Progress
 from .live import Source as Source
 from .live import SourceCluster as SourceCluster
 from .live import SourceOption as SourceOption
-from .missing_output import EXPORT as EXPORT
-from .missing_output import NO_NODES as NO_NODES
-from .missing_output import lack_of_work as lack_of_work
-from .missing_output import missing_lines as missing_lines
 from .options import AttemptTimeOption as AttemptTimeOption
 from .options import ClusterArgument as ClusterArgument
 from .options import FormatOption as FormatOption
@@ -44,7 +40,11 @@ from .options import SeedOption as SeedOption
 from .options import SelectHost as SelectHost
 from .options import SelectHostOption as SelectHostOption
 from .options import StartTimeOption as StartTimeOption
+from .output import EXPORT as EXPORT
+from .output import NO_NODES as NO_NODES
 from .output import labelled_progress_bar as labelled_progress_bar
+from .output import lack_of_work as lack_of_work
+from .output import missing_lines as missing_lines
 from .output import progress_bar as progress_bar
 from .output import reading_bar as reading_bar
 from .reschedule import RescheduleOption as RescheduleOption

@@ -16,19 +16,19 @@ from kschedfw.api.pod_groups import group_key
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.explain_groups import (
+from kschedfw.cli.explain_output import (
+    Context,
     chosen_cycle,
     cycles_of,
     group_name,
     is_grouped,
     pending_members,
+    print_explanation,
     print_group,
 )
-from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
-from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
     AttemptTimeOption,
     FormatOption,
@@ -39,7 +39,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     StartTimeOption,
 )
-from kschedfw.cli.output import page_of, reading_bar
+from kschedfw.cli.output import missing_of, page_of, reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cluster import InMemoryCluster, missing_objects

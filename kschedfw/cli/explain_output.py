@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 from rich.console import RenderableType
@@ -10,12 +12,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kschedfw.cli.missing_output import missing_lines
+from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.cli.enabled import UsageError, check_name
+from kschedfw.cli.inputs import Input
+from kschedfw.cli.output import missing_lines
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
 from kschedfw.cluster import MissingObject
-from kschedfw.explain import Explanation
+from kschedfw.config import SchedulerConfiguration
+from kschedfw.explain import Explanation, GroupStep, Result
+from kschedfw.explain.as_json import group_as_json
+from kschedfw.explain.group_sections import group_headline, group_overview, obstructed
 from kschedfw.explain.section import Section
-from kschedfw.explain.sections import headline, node_section, overview, plugin_section
+from kschedfw.explain.sections import evidence_sections, headline, node_section, overview, plugin_section
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.simulator import Decision
 
 
@@ -93,3 +103,95 @@ def _table(section: Section) -> Table:
     for row in section.rows:
         table.add_row(*map(Text, row))
     return table
+
+
+_PREFIX: Final = "podgroup/"
+
+
+def group_name(argument: str) -> str | None:
+    """The NAME or NAMESPACE/NAME of the group that is meant; None if it's a pod that is."""
+    return argument.removeprefix(_PREFIX) if argument.startswith(_PREFIX) else None
+
+
+def is_grouped(configuration: SchedulerConfiguration, pod: Pod) -> bool:
+    """Whether the pod is scheduled together with others."""
+    return bool(group_key(pod)) and configuration.gates.enabled(GENERIC_WORKLOAD)
+
+
+def pending_members(loaded: Input, name: str, configuration: SchedulerConfiguration) -> Sequence[Pod]:
+    """The members without a node of the group of this name; in the namespace, if there is one and the name has none.
+
+    Raises:
+        UsageError: there is none, there are several, it has no such member, or groups aren't scheduled as such.
+    """
+    if not configuration.gates.enabled(GENERIC_WORKLOAD):
+        raise UsageError(
+            f"{_PREFIX}{name}: its members are scheduled one by one, without the feature gate {GENERIC_WORKLOAD}; "
+            f"with --feature-gates {GENERIC_WORKLOAD}=true,GangScheduling=true they are scheduled together"
+        )
+    namespace = None if "/" in name else loaded.namespace
+    pods = loaded.cluster.list(Pod, namespace)
+    keys = {group.key for group in loaded.cluster.list(PodGroup, namespace)} | {*map(group_key, pods)} - {""}
+    matching = sorted(key for key in keys if name in (key, key.partition("/")[2]))
+    if len(matching) > 1:
+        raise UsageError(
+            f"podgroup {name!r}: there are several: {', '.join(matching)}; say which as {_PREFIX}NAMESPACE/NAME"
+        )
+    if not matching:
+        check_name("podgroup", name, [key if "/" in name else key.partition("/")[2] for key in keys])
+    members = [pod for pod in pods if group_key(pod) == matching[0]]
+    pending = [pod for pod in members if not pod.node_name]
+    if not pending:
+        why = f"all {len(members)} members have a node already" if members else "no pod is a member of it"
+        raise UsageError(f"podgroup {matching[0]}: {why}, nothing is decided on it")
+    return pending
+
+
+def cycles_of(explanations: Sequence[Explanation]) -> Sequence[GroupStep]:
+    """The group's cycles, from the explanations of its members."""
+    steps = {id(each.group): each.group for each in explanations if each.group is not None}
+    cycles = [step for step in steps.values() if step.result is not Result.GATED]
+    return cycles or list(steps.values())[-1:]
+
+
+def chosen_cycle(cycles: Sequence[GroupStep], number: int | None) -> GroupStep:
+    """The cycle of this number; without one that which placed the group, or the last one.
+
+    Raises:
+        UsageError: there was no such cycle.
+    """
+    if number is None:
+        return next((step for step in cycles if step.result is Result.PLACED), cycles[-1])
+    for step in cycles:
+        if step.attempt == number:
+            return step
+    raise UsageError(f"--attempt {number}: the group has had {len(cycles)}")
+
+
+def print_group(step: GroupStep, cycles: Sequence[GroupStep], *, top: int, as_json: bool) -> None:
+    """Print one of the cycles to stdout."""
+    if as_json:
+        print(json.dumps(group_as_json(step), indent=2, ensure_ascii=False))
+    else:
+        print_parts(stdout_console(), _group_parts(step, cycles, top))
+
+
+def _group_parts(step: GroupStep, cycles: Sequence[GroupStep], top: int) -> Iterator[RenderableType]:
+    yield Text(group_headline(step), "bold")
+    alike: dict[tuple[Result, str], list[GroupStep]] = {}
+    for other in cycles:
+        if other is not step:
+            alike.setdefault((other.result, other.message), []).append(other)
+    for (result, message), others in alike.items():
+        numbers = ", ".join(str(other.attempt) for other in others)
+        said = (
+            "the same" if (result, message) == (step.result, step.message) else f"{result.value}: {message}"
+        )
+        yield Text(f"attempt{'' if len(others) == 1 else 's'} {numbers}: {said}", "dim")
+    for section in group_overview(step, top):
+        yield section_block(section)
+    member = obstructed(step)
+    if member is not None and member.decision is not None:
+        yield section_block(Section(lines=(f"Of {member.pod}, which has no node there:",)))
+        for section in evidence_sections(member.decision, top):
+            yield section_block(section)

@@ -19,7 +19,6 @@ from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_f
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
-from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ClusterArgument,
@@ -32,7 +31,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     StartTimeOption,
 )
-from kschedfw.cli.output import page_of, print_report, progress_bar, reading_bar
+from kschedfw.cli.output import lack_of_work, page_of, print_report, progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.tables import counted

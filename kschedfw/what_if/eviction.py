@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.api.selectors import as_selector
@@ -67,31 +68,22 @@ def _covering(budgets: Sequence[PodDisruptionBudget], pod: Pod) -> Sequence[PodD
 
 def template_node(template: Node, name: str) -> Node:
     """Return a new node like the template, of that name."""
-    metadata = attrs.evolve(
-        template.metadata,
-        name=name,
-        uid="",
-        resource_version="",
-        creation_timestamp=None,
-        deletion_timestamp=None,
-        labels=FrozenDict({**template.labels, "kubernetes.io/hostname": name}),
-    )
-    return attrs.evolve(template, metadata=metadata)
+    labels = FrozenDict({**template.labels, "kubernetes.io/hostname": name})
+    return attrs.evolve(template, metadata=attrs.evolve(_unstored(template.metadata, name), labels=labels))
 
 
 def template_pod(template: Pod, name: str) -> Pod:
     """Return a new pending pod like the template, of that name."""
-    metadata = attrs.evolve(
-        template.metadata,
-        name=name,
-        uid="",
-        resource_version="",
-        creation_timestamp=None,
-        deletion_timestamp=None,
-    )
     return attrs.evolve(
         template,
-        metadata=metadata,
+        metadata=_unstored(template.metadata, name),
         spec=attrs.evolve(template.spec, node_name=""),
         status=type(template.status)(),
+    )
+
+
+def _unstored(metadata: ObjectMeta, name: str) -> ObjectMeta:
+    """Return the metadata without what the API server has set, with that name."""
+    return attrs.evolve(
+        metadata, name=name, uid="", resource_version="", creation_timestamp=None, deletion_timestamp=None
     )

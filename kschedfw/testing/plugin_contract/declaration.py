@@ -17,9 +17,9 @@ from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
+from kschedfw.testing.plugin_contract.waking import ask_hints
 
 
 class DeclarationChecks(Subject):

@@ -11,9 +11,9 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import ContractViolation, Subject, violated
+from kschedfw.testing.plugin_contract.waking import ask_hints
 
 Texts: TypeAlias = FrozenDict[str, str]
 
