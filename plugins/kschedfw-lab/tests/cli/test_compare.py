@@ -109,7 +109,7 @@ class TestCommand:
         result = kschedfw(cluster_dir / "pods.yaml", *given)
         assert result.code == 1
         assert result.err.startswith(
-            "kschedfw: nothing to compare: the input has no nodes; `kubectl get nodes"
+            "kschedfw: nothing to compare: the input has no nodes; this exports what scheduling reads: kubectl get"
         )
 
     def test_interrupted(
