@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from weakref import ReferenceType, ref
@@ -311,6 +312,10 @@ def test_pre_filter_extensions_take_any_subset_too() -> None:
     assert seen == ["+other@n", "-other"]
 
 
+@pytest.mark.xfail(
+    (3, 12) <= sys.version_info < (3, 12, 4),
+    reason="inspect.getattr_static of these Pythons keeps the classes that it has looked at",
+)
 def test_a_class_that_nobody_has_any_more_is_forgotten() -> None:
     """Though its hook refers to it."""
 
