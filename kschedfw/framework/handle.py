@@ -193,6 +193,14 @@ class PluginsRunner(Protocol):
         """
         ...
 
+    def wanted_room(self, state: CycleState, pod: Pod, node_name: str) -> tuple[int, int, int, int] | None:
+        """Return the CPU, memory, ephemeral storage and number of pods that must be free, if nothing else decides.
+
+        That is so for a node that has passed without some of its pods, whose return changes nothing else that
+        the filters read. Return None where `run_filter_plugins_with_nominated_pods` must be called.
+        """
+        ...
+
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
     ) -> KeptT | None:

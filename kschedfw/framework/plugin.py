@@ -23,6 +23,17 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 PER_SIGNATURE = f"{PROJECT}_per_signature"
 """The attribute of a hook that is marked `per_signature`."""
 
+PLANNED_HOOKS = (
+    "pre_filter",
+    "filter",
+    "filter_batch",
+    "pre_score",
+    "score",
+    "score_batch",
+    "normalize_score",
+)
+"""The hooks whose answers a plugin promises by `Plugin.plan_part`."""
+
 ArgsT = TypeVar("ArgsT", default=None)
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
@@ -172,6 +183,15 @@ class Plugin(Generic[ArgsT]):
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
+
+
+def plans_own_hooks(plugin: AnyPlugin) -> bool:
+    """Whether the plugin's `plan_part` was written for its hooks: a subclass that overrides one must override it."""
+    kinds = type(plugin).__mro__
+    owner = next(index for index, kind in enumerate(kinds) if "plan_part" in vars(kind))
+    return kinds[owner] is not Plugin and not any(
+        hook in vars(kind) for kind in kinds[:owner] for hook in PLANNED_HOOKS
+    )
 
 
 AnyPlugin: TypeAlias = Plugin[Any]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
 import attrs
@@ -137,6 +138,30 @@ class NodeInfo:
                 self._discount(info)
                 return True
         return False
+
+    def remove_pods(self, infos: Collection[PodInfo]) -> None:
+        """Remove several pods of this node at once, in a fraction of the time that one after another takes."""
+        gone = {info.pod.metadata.uid for info in infos}
+
+        def staying(pods: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
+            return tuple([info for info in pods if info.pod.metadata.uid not in gone]) if pods else pods
+
+        self.pods = staying(self.pods)
+        self.pods_with_affinity = staying(self.pods_with_affinity)
+        self.pods_with_required_anti_affinity = staying(self.pods_with_required_anti_affinity)
+        self.pods_with_volumes = staying(self.pods_with_volumes)
+        non_zero = self.non_zero_requested
+        self.requested = self.requested.minus(
+            functools.reduce(Resource.plus, [info.requests.amounts for info in infos], Resource())
+        )
+        self.non_zero_requested = Resource(
+            int64(non_zero.milli_cpu - sum([info.requests.non_zero_milli_cpu for info in infos])),
+            int64(non_zero.memory - sum([info.requests.non_zero_memory for info in infos])),
+        )
+        for info in infos:
+            if ports := info.pod.host_ports:
+                self.used_ports = self.used_ports.minus(ports)
+        self.generation = next(_generations)
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
         """Replace a pod of this node by its new state."""

@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PreemptionPolicy
+from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle, PluginsRunner
@@ -57,17 +58,47 @@ class _Trial:
             self.state, self.pod, self.node_info, other_pods_only=other_pods_only
         )
 
-    def not_spared(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
-        """Reprieve pods one by one. Return the pods with which the preemptor no longer fits; they stay removed."""
-        evicted = []
-        for info in infos:
-            self.put_back(info)
-            # The node object passed in the first verdict and doesn't change, so only filters that read pods
-            # are asked.
-            if not self.verdict(other_pods_only=True).is_success:
-                self.remove(info)
-                evicted.append(info)
-        return evicted
+    def spares(self, info: PodInfo) -> bool:
+        """Put the pod back if the preemptor still passes. Return whether it does."""
+        self.put_back(info)
+        # The node object passed in the first verdict and doesn't change, so only filters that read pods are
+        # asked.
+        if self.verdict(other_pods_only=True).is_success:
+            return True
+        self.remove(info)
+        return False
+
+
+class _Room:
+    """The amounts that are free on a node, where they alone decide whether the preemptor fits.
+
+    Additions of integers take a tenth of the time that it takes to change a NodeInfo and to ask a filter.
+    """
+
+    def __init__(self, node_info: NodeInfo, wanted: tuple[int, int, int, int]) -> None:
+        there, taken = node_info.allocatable, node_info.requested
+        self._cpu = there.milli_cpu - taken.milli_cpu
+        self._memory = there.memory - taken.memory
+        self._storage = there.ephemeral_storage - taken.ephemeral_storage
+        self._pods = there.allowed_pod_number - len(node_info.pods)
+        self._wanted = wanted
+
+    def spares(self, info: PodInfo) -> bool:
+        """Take the pod's amounts if the preemptor still fits. Return whether it does."""
+        amounts = info.requests.amounts
+        cpu, memory = self._cpu - amounts.milli_cpu, self._memory - amounts.memory
+        storage, pods = self._storage - amounts.ephemeral_storage, self._pods - 1
+        wanted_cpu, wanted_memory, wanted_storage, wanted_pods = self._wanted
+        # `wrapped`: differences of int64 overflow silently in kube-scheduler.
+        if (
+            wrapped(cpu) < wanted_cpu
+            or wrapped(memory) < wanted_memory
+            or wrapped(storage) < wanted_storage
+            or pods < wanted_pods
+        ):
+            return False
+        self._cpu, self._memory, self._storage, self._pods = cpu, memory, storage, pods
+        return True
 
 
 def select_victims(
@@ -88,16 +119,21 @@ def select_victims(
     Semantics: kube-scheduler DefaultPreemption `SelectVictimsOnNode`.
     """
     trial = _Trial(framework, state, pod, node_info)
+    wanted = framework.wanted_room(state, pod, node_info.name)
     try:
-        for info in potential:
-            trial.remove(info)
+        if wanted is None:
+            for info in potential:
+                trial.remove(info)
+        else:
+            node_info.remove_pods(potential)
         verdict = trial.verdict()
         if not verdict.is_success:
             return verdict
         by_importance = _sorted(potential, more_important)
         violating, others = budgets.split(by_importance)
-        evicted_violating = trial.not_spared(violating)
-        evicted = {*evicted_violating, *trial.not_spared(others)}
+        spares = trial.spares if wanted is None else _Room(node_info, wanted).spares
+        evicted_violating = [info for info in violating if not spares(info)]
+        evicted = {*evicted_violating, *[info for info in others if not spares(info)]}
     except _TrialError as error:
         return error.status
     victims = tuple(info.pod for info in by_importance if info in evicted)

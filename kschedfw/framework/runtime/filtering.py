@@ -15,7 +15,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.plugin import AnyPlugin, PlanPart, plans_own_hooks
 from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
@@ -34,6 +34,11 @@ class FilterPlugin:
     hook: Hook
     batch: Hook | None
     counts: PluginMemo
+    plans_own_hooks: bool = attrs.field(init=False)
+
+    @plans_own_hooks.default
+    def _plans_own_hooks(self) -> bool:
+        return plans_own_hooks(self.plugin)
 
     def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """Return success, a refusal, or an ERROR; the last two name the plugin."""
@@ -112,6 +117,18 @@ class Filters:
             reading = tuple(each for each in self.active(state) if each.plugin.reads is not Reads.NODE)
             self._reading_pods[skipped] = reading
         return reading
+
+    def is_only_about_room(self, state: CycleState, pod: Pod, node_name: str) -> bool:
+        """Whether of everything that pods on a node change, only the free amounts matter to this pod."""
+        reading = self.reading_pods(state)
+        return (
+            len(reading) == 1
+            and reading[0].plans_own_hooks
+            and reading[0].plugin.plan_part(pod) is PlanPart.LEAST_ALLOCATED
+            and not pod.requests.demand.scalar_resources
+            and self.pod_followers <= state.skip_filter_plugins
+            and not self._nominated_pods(pod, node_name)
+        )
 
     def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """Return the first refusal or error in profile order, with its plugin; else success.

@@ -33,6 +33,7 @@ from kschedfw.framework.runtime.calls import checked, first_failure
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
+from kschedfw.framework.runtime.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.one_pass import BestNodes, Planner
@@ -308,6 +309,16 @@ class Framework:
         if self._meter is not None:
             self._meter.nodes_asked()
         return status
+
+    def wanted_room(self, state: CycleState, pod: Pod, node_name: str) -> tuple[int, int, int, int] | None:
+        """Return the CPU, memory, ephemeral storage and number of pods that must be free, if nothing else decides.
+
+        That is so for a node that has passed without some of its pods, whose return changes nothing else that
+        the filters read. Return None where the filters must be asked.
+        """
+        return (
+            wanted_amounts(pod.requests) if self._filters.is_only_about_room(state, pod, node_name) else None
+        )
 
     def filter_nodes(
         self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None

@@ -31,6 +31,13 @@ _ANY_AMOUNT: Final = -(1 << 63)
 _ANY_AMOUNTS: Final = (_ANY_AMOUNT,) * 4
 
 
+def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
+    """Return the CPU, memory, ephemeral storage and number of pods that must be free on a node for the pod to fit."""
+    demand = requests.demand
+    cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
+    return cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1
+
+
 class Pass(Protocol):
     """The compiled pass: the module `_one_pass`, which documents the arguments."""
 
@@ -92,11 +99,8 @@ class PassInput:
 
     @classmethod
     def of(cls, plan: ShapePlan, requests: PodRequests) -> PassInput:
-        demand, scored, amounts = requests.demand, requests.scored, requests.amounts
-        wanted = _ANY_AMOUNTS
-        if plan.fits:
-            cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
-            wanted = (cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1)
+        scored, amounts = requests.scored, requests.amounts
+        wanted = wanted_amounts(requests) if plan.fits else _ANY_AMOUNTS
         balanced = plan.balanced_allocation if amounts.milli_cpu or amounts.memory else 0
         return cls(
             plan,

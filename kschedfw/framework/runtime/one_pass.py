@@ -30,7 +30,7 @@ from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, Plugin
+from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
@@ -52,16 +52,6 @@ _MOST_PLANS: Final = 512
 """The number of kept plans: at most 4 KiB a node, as in the memo, and next to nothing for plans in which all nodes
 are equal."""
 _MOST_LATELY: Final = 1024
-
-_PLANNED_HOOKS: Final = (
-    "pre_filter",
-    "filter",
-    "filter_batch",
-    "pre_score",
-    "score",
-    "score_batch",
-    "normalize_score",
-)
 
 
 @attrs.frozen(eq=False)
@@ -110,7 +100,7 @@ class Planner:
         self._snapshot = snapshot
         largest_total = sum(each.weight for each in scores) * MAX_NODE_SCORE
         self.is_possible = largest_total <= LARGEST_TOTAL and all(
-            _promises(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
+            plans_own_hooks(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
             for name in names
         )
         """Whether all plugins that filter or score override `plan_part`."""
@@ -309,17 +299,8 @@ def _is_exact(requests: PodRequests, table: NodeTable, others: int = 0) -> bool:
     )
 
 
-def _promises(plugin: AnyPlugin) -> bool:
-    """Whether the plugin's `plan_part` was written for its hooks: a subclass that overrides one must override it."""
-    kinds = type(plugin).__mro__
-    owner = next(index for index, kind in enumerate(kinds) if "plan_part" in vars(kind))
-    return kinds[owner] is not Plugin and not any(
-        hook in vars(kind) for kind in kinds[:owner] for hook in _PLANNED_HOOKS
-    )
-
-
 def _planned_hooks(plugin: AnyPlugin) -> set[str]:
-    return {hook for hook in hooks_of(type(plugin)) if hook in _PLANNED_HOOKS}
+    return {hook for hook in hooks_of(type(plugin)) if hook in PLANNED_HOOKS}
 
 
 @cache

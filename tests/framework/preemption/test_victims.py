@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_node
 from kschedfw.api import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -16,6 +18,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import PreemptionPlan
+from kschedfw.framework.runtime.filtering import Filters
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts
@@ -23,6 +26,7 @@ from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread
 from tests.framework.preemption.scenes import Scene, budget, node, pod, scene, victims
 from tests.framework.support import plugin
+from tests.properties import examples
 
 HOST = "kubernetes.io/hostname"
 FOO = {"app": "foo"}
@@ -368,6 +372,48 @@ def test_a_dry_run_leaves_snapshot_and_state_as_they_were(cluster: Cluster) -> N
     assert before == [(info.pods, info.requested, len(info.used_ports), info.generation) for info in infos]
     assert state.read(COUNTER).changes == 0
     assert made.cluster.resource_version == version
+
+
+AMOUNTS = st.tuples(st.sampled_from([0, 100, 200]), st.integers(0, 2), st.integers(0, 1))
+"""Millicores, GiB of memory and of storage."""
+
+
+def sized(name: str, amounts: tuple[int, int, int], priority: int, on: str = "") -> Pod:
+    cpu, memory, storage = amounts
+    requests = {"memory": f"{memory}Gi", "ephemeral-storage": f"{storage}Gi"}
+    return pod(name, cpu, on=on, priority=priority, build=lambda builder: builder.requests(requests))
+
+
+@given(
+    st.lists(st.tuples(AMOUNTS, st.integers(0, 2)), min_size=3, max_size=4),
+    AMOUNTS,
+    st.integers(0, 2),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=examples(500, usual=150))
+def test_where_only_room_decides_the_amounts_give_the_same_victims_as_the_filters(
+    running: list[tuple[tuple[int, int, int], int]],
+    wanted: tuple[int, int, int],
+    allowed: int,
+    nominated: bool,
+) -> None:
+    storage = {"ephemeral-storage": "2Gi"}
+    small = make_node("n").capacity(storage, cpu="400m", memory="4Gi", pods=4).build()
+    pods = [sized(f"p{index}", amounts, priority, "n") for index, (amounts, priority) in enumerate(running)]
+    preemptor = sized("incoming", wanted, 2)
+
+    def planned() -> object:
+        made = scene([small], pods, budgets=[budget(allowed, {})])
+        if nominated:
+            made.nominator.add(PodInfo.of(sized("first", (100, 1, 0), 3)), "n")
+        return summary(made.plan(preemptor))
+
+    by_amounts = planned()
+    with patch.object(Filters, "is_only_about_room", return_value=False) as asked:
+        by_filters = planned()
+
+    assert by_amounts == by_filters
+    assert asked.called == any(each.priority < 2 for each in pods)
 
 
 def summary(plan: PreemptionPlan) -> object:
