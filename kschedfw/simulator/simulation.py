@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from random import Random
 from typing import Final
@@ -47,15 +45,13 @@ from kschedfw.simulator.arrivals import (
     OPENB_DELETION,
     OPENB_SCHEDULED,
     Arrivals,
-    ArrivalsError,
-    Stay,
 )
 from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
 from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
-from kschedfw.simulator.state import PendingPods, starting_clock
+from kschedfw.simulator.state import ComingsAndGoings, PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
 
 Progress = Callable[[int, int], None]
@@ -75,7 +71,6 @@ FRUITLESS_ATTEMPTS = 5
 """After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
 
 _QUEUED = Place.ACTIVE, Place.BACKOFF
-_LEAVES, _COMES = 0, 1
 
 
 class Simulation:
@@ -168,27 +163,21 @@ class Simulation:
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
-        self._stays: Mapping[str, Stay] = {}
-        self._timeline: list[tuple[float, int, int, Pod]] = []
-        self._order = itertools.count()
         self._hopeful = ""
         """A queued pod that isn't exhausted: the last one that was found, so that not all have to be checked every
         time.
         """
         self._time = starting_clock(cluster, self._found.pending, start_time)
+        self._comings = ComingsAndGoings(cluster, self._time)
         if arrivals is not None:
-            self._stays = arrivals.plan(self._found.pending, seed)
+            self._comings.plan(arrivals, self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))
-            self._hold_back_the_future()
-            for pod in cluster.list(Pod):
-                if pod.node_name and (seconds := arrivals.remaining(pod)) is not None:
-                    self._at(self._time.start + seconds, _LEAVES, pod)
         self._controllers: Sequence[VolumeController | ClaimController] = ()
         if isinstance(cluster, InMemoryCluster):
             self._controllers = VolumeController(cluster), ClaimController(cluster)
         chance = Random(seed)
         self._tally = PluginTally()
-        self.ledger = Ledger(cluster, self._time, self._on_bound)
+        self.ledger = Ledger(cluster, self._time, self._comings.note_bound)
         self.scheduler = Scheduler(
             cluster,
             self.profiles,
@@ -267,7 +256,7 @@ class Simulation:
         except KeyboardInterrupt:
             interrupted = True
         elapsed = self._clock() - start
-        maker = DecisionMaker(self.scheduler, self.ledger, self._stays, interrupted=interrupted)
+        maker = DecisionMaker(self.scheduler, self.ledger, self._comings.stays, interrupted=interrupted)
         self.decisions = maker.of_all(self._found.pending)
         self._explain_gated()
         if not interrupted:
@@ -332,7 +321,7 @@ class Simulation:
     def next_attempt(self) -> Attempt | None:
         """Advance the time to the next attempt, for `scheduler.make_attempt`; return None at the simulation's end."""
         while True:
-            self._let_come_and_go()
+            self._comings.let_happen()
             self.scheduler.tick()
             if not self._is_exhausted() and (attempt := self.scheduler.begin_attempt()) is not None:
                 return attempt
@@ -386,45 +375,14 @@ class Simulation:
         times = [
             deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
-        if self._timeline:
-            times.append(self._timeline[0][0])
+        if (coming := self._comings.next_time) is not None:
+            times.append(coming)
         queue = self.scheduler.queue
         if self._is_exhausted():
             times += [time for uid, time in queue.wake_times().items() if not self._is_given_up(uid)]
         elif (retry := queue.next_deadline()) is not None:
             times.append(retry)
         return min(times, default=None)
-
-    # --- arrivals and departures ---
-
-    def _hold_back_the_future(self) -> None:
-        """Delete the pods that arrive later, until their time has come."""
-        for pod in self._found.pending:
-            arrival = self._stays[pod.uid].arrival
-            if arrival > 0:
-                if not isinstance(self.cluster, InMemoryCluster):
-                    raise ArrivalsError("pods can come and go in an InMemoryCluster only")
-                self.cluster.delete(pod)
-                self._at(self._time.start + arrival, _COMES, pod)
-
-    def _at(self, time: float, what: int, pod: Pod) -> None:
-        heapq.heappush(self._timeline, (time, what, next(self._order), pod))
-
-    def _on_bound(self, pod: Pod) -> None:
-        stay = self._stays.get(pod.uid)
-        if stay is not None and stay.duration is not None:
-            self._at(self._time.now() + stay.duration, _LEAVES, pod)
-
-    def _let_come_and_go(self) -> None:
-        while self._timeline and self._timeline[0][0] <= self._time.now():
-            _, what, _, pod = heapq.heappop(self._timeline)
-            if what == _COMES:
-                assert isinstance(self.cluster, InMemoryCluster)
-                self.cluster.add(pod)
-            else:
-                present = self.cluster.get(Pod, pod.key)
-                if present is not None and present.uid == pod.uid:  # otherwise it was preempted before
-                    self.cluster.delete(present)
 
     # --- the report ---
 

@@ -1,17 +1,19 @@
-"""The start time of a simulation, and the pods of a cluster that are to be scheduled."""
+"""The start time of a simulation, the pods that are to be scheduled, and the times at which pods come and go."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import heapq
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import Cluster
+from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.framework.clock import VirtualClock
-from kschedfw.simulator.arrivals import own_arrival
+from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay, own_arrival
 
 
 def starting_clock(
@@ -61,3 +63,62 @@ class PendingPods:
             else:
                 found.pending.append(pod)
         return found
+
+
+_LEAVES, _COMES = 0, 1  # in this order at the same time
+
+
+class ComingsAndGoings:
+    """The pods that arrive later, and those that leave, in the order of their times."""
+
+    def __init__(self, cluster: Cluster, clock: VirtualClock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._due: list[tuple[float, int, int, Pod]] = []
+        self._order = itertools.count()
+        self.stays: Mapping[str, Stay] = {}
+        """The stays of the pending pods, by uid; empty if all are there from the start, and for good."""
+
+    def plan(self, arrivals: Arrivals, pending: Sequence[Pod], seed: int) -> None:
+        """Delete the pending pods that arrive later, until their time has come; note when bound ones leave.
+
+        Raises:
+            ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
+        """
+        self.stays = arrivals.plan(pending, seed)
+        for pod in pending:
+            arrival = self.stays[pod.uid].arrival
+            if arrival > 0:
+                if not isinstance(self._cluster, InMemoryCluster):
+                    raise ArrivalsError("pods can come and go in an InMemoryCluster only")
+                self._cluster.delete(pod)
+                self._at(self._clock.start + arrival, _COMES, pod)
+        for pod in self._cluster.list(Pod):
+            if pod.node_name and (seconds := arrivals.remaining(pod)) is not None:
+                self._at(self._clock.start + seconds, _LEAVES, pod)
+
+    @property
+    def next_time(self) -> float | None:
+        """The virtual time at which the next pod comes or goes; None if there is none."""
+        return self._due[0][0] if self._due else None
+
+    def note_bound(self, pod: Pod) -> None:
+        """Note when a pod leaves that was just bound, if its stay has an end."""
+        stay = self.stays.get(pod.uid)
+        if stay is not None and stay.duration is not None:
+            self._at(self._clock.now() + stay.duration, _LEAVES, pod)
+
+    def let_happen(self) -> None:
+        """Add and delete the pods whose time has come."""
+        while self._due and self._due[0][0] <= self._clock.now():
+            _, what, _, pod = heapq.heappop(self._due)
+            if what == _COMES:
+                assert isinstance(self._cluster, InMemoryCluster)
+                self._cluster.add(pod)
+            else:
+                present = self._cluster.get(Pod, pod.key)
+                if present is not None and present.uid == pod.uid:  # otherwise it was preempted before
+                    self._cluster.delete(present)
+
+    def _at(self, time: float, what: int, pod: Pod) -> None:
+        heapq.heappush(self._due, (time, what, next(self._order), pod))
