@@ -252,6 +252,7 @@ def _attempts(
             parallelism=1,
             feature_gates=configuration.gates,
             explaining=Explaining(take, is_wanted, beyond=True),
+            provision_observed=False,  # what its cluster says of the pod, not what a provisioner could make of it
         ).run(until=is_placed)
     if report.interrupted and not is_placed():
         raise typer.Exit(ExitCode.INTERRUPTED)  # there could have been another attempt

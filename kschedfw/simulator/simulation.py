@@ -105,6 +105,8 @@ class Simulation:
     often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
     records its event.
 
+    Without `provision_observed`, claims that a cluster's own provisioner has left pending stay so (`VolumeController`).
+
     An `algorithm` is made from the scheduler's own one, and decides in its place; not together with `explaining`.
     `next_attempt` and `ledger` are for callers that make the attempts one by one, instead of `run`, and then call
     `close`.
@@ -143,6 +145,7 @@ class Simulation:
         timeline: Timeline | None = None,
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
         feature_gates: FeatureGates = DEFAULT_GATES,
+        provision_observed: bool = True,
     ) -> None:
         _check_types(cluster, profiles, arrivals, seed)
         if explaining is not None and algorithm is not None:
@@ -174,7 +177,10 @@ class Simulation:
             self._notes += tuple(arrivals.notes(self._found.pending))
         self._controllers: Sequence[VolumeController | ClaimController] = ()
         if isinstance(cluster, InMemoryCluster):
-            self._controllers = VolumeController(cluster), ClaimController(cluster)
+            self._controllers = (
+                VolumeController(cluster, provision_observed=provision_observed),
+                ClaimController(cluster),
+            )
         chance = Random(seed)
         self._tally = PluginTally()
         self.ledger = Ledger(cluster, self._time, self._comings.note_bound)

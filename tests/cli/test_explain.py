@@ -325,3 +325,33 @@ class TestExplainGroup:
         result = kschedfw("explain", path, "podgroup/train", "--feature-gates", GATES)
         assert result.code == 2
         assert "no pod is a member of it" in result.err
+
+
+CLAIMED = """\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: csi.example
+volumeBindingMode: Immediate
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: shop}
+spec:
+  containers: [{name: main, image: app}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+"""
+
+
+def test_a_claim_that_the_cluster_has_left_pending_is_not_provisioned(
+    kschedfw: Kschedfw, cluster: Path
+) -> None:
+    cluster.write_text(f"{CLUSTER}---\n{CLAIMED}", encoding="utf-8")
+    result = kschedfw("explain", cluster, "db")
+    assert result.code == 1
+    assert "pod has unbound immediate PersistentVolumeClaims" in result.out

@@ -112,6 +112,32 @@ def test_preemption_under_way_is_told_with_its_victims_and_their_end() -> None:
     )
 
 
+def test_a_pod_whose_victims_still_take_its_room_needs_no_advice() -> None:
+    """A victim takes room until it has ended, and another pod, which isn't one, must not be deleted for it."""
+    whole = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
+    ending = pod(
+        "victim",
+        metadata={"deletionTimestamp": "2026-01-01T10:00:30Z"},
+        nodeName="n1",
+        containers=whole,
+    )
+    there = pod("other", nodeName="n1", containers=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
+    (why,) = pending(NODE, ending, there, pod(nominated="n1", containers=whole, priority=9)).whys
+    (kind,) = why.kinds
+    assert (why.reasons, kind.fits, kind.remedies) == (("preemption is under way",), True, ())
+    assert kind.notes == (
+        "it is nominated to n1, and waits for pods that end there by 10:00:30: default/victim",
+    )
+
+
+def test_a_nominated_pod_that_does_not_fit_without_the_pods_that_end_gets_advice() -> None:
+    ending = pod("victim", metadata={"deletionTimestamp": "2026-01-01T10:00:30Z"}, nodeName="n1")
+    large = [{"name": "c", "resources": {"requests": {"cpu": "64"}}}]
+    (why,) = pending(NODE, ending, pod(nominated="n1", containers=large)).whys
+    assert why.reasons == ("Insufficient cpu",)
+    assert [kind.fits for kind in why.kinds] == [False]
+
+
 def test_a_pod_that_was_never_tried_has_no_recorded_message() -> None:
     (untried,) = parse_manifests(json.dumps({**pod(), "status": {}})).pods
     assert recorded_message(untried) == ""

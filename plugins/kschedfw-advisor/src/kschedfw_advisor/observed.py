@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Pod
+from kschedfw import Pod, WhatIf
 from kschedfw.api import PersistentVolumeClaim, StorageClass, VolumeBindingMode, class_of_claim
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explanation
@@ -41,13 +41,40 @@ def recorded_message(pod: Pod) -> str:
 
 def disagreements_of(placed: Iterable[Placed], cluster: Cluster) -> Iterator[Disagreement]:
     """The pods that have a place now although their conditions say that they are unschedulable."""
+    ending = _ending(cluster)
+    for each in placed:
+        if recorded := recorded_message(each.pod):
+            yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster, ending))
+
+
+def awaiting_victims(what_if: WhatIf, refused: Iterable[Pod]) -> Mapping[str, str]:
+    """What pods wait for that preemption has nominated to a node, by their keys: they fit once others have ended there.
+
+    That was tried in a transaction: for all these pods together, without the pods that end.
+    """
+    ending = _ending(what_if.cluster)
+    nominated = [pod for pod in refused if pod.status.nominated_node_name in ending]
+    if not nominated:
+        return {}
+    with what_if.transaction() as trial:
+        for node in {pod.status.nominated_node_name for pod in nominated}:
+            trial.delete(*ending[node])
+        placed = {each.pod.key: each.node_name for each in trial.schedule(nominated).placed}
+    nodes = {pod.key: pod.status.nominated_node_name for pod in nominated}
+    return {
+        key: _preemption_under_way(node, ending[node])
+        for key, node in nodes.items()
+        if placed.get(key) == node
+    }
+
+
+def _ending(cluster: Cluster) -> Mapping[str, Sequence[Pod]]:
+    """The pods that are being deleted, by their node."""
     ending: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in cluster.list(Pod):
         if pod.node_name and pod.is_terminating:
             ending[pod.node_name].append(pod)
-    for each in placed:
-        if recorded := recorded_message(each.pod):
-            yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster, ending))
+    return ending
 
 
 def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,13 @@ from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
 from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
-from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims, volume_obstacles
+from kschedfw_advisor.observed import (
+    Disagreement,
+    awaiting_victims,
+    disagreements_of,
+    unbound_claims,
+    volume_obstacles,
+)
 from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, settle
@@ -29,6 +35,9 @@ MOST_SHAPES: Final = 25
 """How many kinds of nodes of the cluster are tried as new nodes: those of which there are the most."""
 
 
+_PREEMPTING: Final = ("preemption is under way",)
+
+
 @attrs.frozen
 class PodKind:
     """Pending pods of one workload that are alike (`likeness`).
@@ -36,8 +45,8 @@ class PodKind:
     `message` is why the first of them has no place, in kube-scheduler's words; `remedies` are the smallest changes that
     help, the smallest first. `tried` is how many changes were tried, and `untried` how many more there would have been.
     A kind that wasn't looked at has tried none, and one that `fits` needs none: it waits for pods of other kinds, such
-    as the rest of its gang. `notes` tell of what no change to pods and nodes helps against. `workload` is None for pods
-    without a controller.
+    as the rest of its gang, or for the victims of its preemption to end. `notes` tell of what no change to pods and
+    nodes helps against. `workload` is None for pods without a controller.
     """
 
     pods: tuple[Pod, ...]
@@ -109,9 +118,17 @@ def explain_pending(
         settled = settle(what_if, trial, wanted, preempt=True, progress=scheduling)
         trial.commit()
     cluster = what_if.cluster
+    preempting = awaiting_victims(what_if, [each.pod for each in settled.refused])
     misspelt = [pod for pod in elsewhere if close_to(pod.spec.scheduler_name, what_if.scheduler_names)]
     kinds = [
-        *_kinds(settled.refused, cluster, grouping=what_if.feature_gates.enabled(GENERIC_WORKLOAD)),
+        *_kinds(
+            [each for each in settled.refused if each.pod.key not in preempting],
+            cluster,
+            grouping=what_if.feature_gates.enabled(GENERIC_WORKLOAD),
+        ),
+        *_preempting(
+            [each.pod for each in settled.refused if each.pod.key in preempting], cluster, preempting
+        ),
         *_unscheduled(gated, cluster, _gates_text),
         *_unscheduled(misspelt, cluster, _scheduler_text),
     ]
@@ -180,15 +197,24 @@ def _unscheduled(
     pods: Sequence[Pod], cluster: Cluster, message_of: Callable[[Pod], str]
 ) -> list[tuple[tuple[str, ...], PodKind]]:
     """The kinds of pods that no scheduler tries, each with the message that says why."""
-    found: dict[tuple[Workload | None, Hashable], list[Pod]] = {}
+    found: dict[tuple[Workload | None, Hashable, str], list[Pod]] = {}
     for pod in pods:
-        found.setdefault((workload_of(pod, cluster), likeness(pod)), []).append(pod)
+        found.setdefault((workload_of(pod, cluster), likeness(pod), message_of(pod)), []).append(pod)
     kinds: list[tuple[tuple[str, ...], PodKind]] = []
-    for (workload, _), alike in found.items():
-        message = message_of(alike[0])
+    for (workload, _, message), alike in found.items():
         notes = tuple(unbound_claims(alike[0], cluster))
         kinds.append(((message,), PodKind(tuple(alike), message, workload=workload, notes=notes)))
     return kinds
+
+
+def _preempting(
+    pods: Sequence[Pod], cluster: Cluster, messages: Mapping[str, str]
+) -> list[tuple[tuple[str, ...], PodKind]]:
+    """The kinds of pods that fit once the victims of preemption have ended: they need no other help."""
+    return [
+        (_PREEMPTING, attrs.evolve(kind, notes=(kind.message, *kind.notes), fits=True))
+        for _, kind in _unscheduled(pods, cluster, lambda pod: messages[pod.key])
+    ]
 
 
 def _gates_text(pod: Pod) -> str:

@@ -97,7 +97,8 @@ def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
     yield Padding(Text(f"{number}. {'; '.join(why.reasons)}", "bold"), (1, 0, 0, 0))
     for kind in (kind for kind in why.kinds if kind.fits):
         yield Padding(_kind_text(kind), (0, 0, 0, 3))
-        yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
+        if kind.message not in kind.notes:
+            yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
     for kind in (kind for kind in why.kinds if kind.tried):
         yield Padding(_kind_text(kind), (0, 0, 0, 3))
         yield Padding(_helps(kind, top), (0, 0, 0, 3))
