@@ -138,7 +138,7 @@ def _named(value: str, option: str) -> NamedConfiguration:
 
 
 def _candidate(label: str, named: NamedConfiguration, option: str) -> Setup:
-    configuration = selected_configuration(named.file, named.provider)
+    configuration = selected_configuration(named.file, named.provider, kube_version=named.version)
     try:
         return Setup.of(label, configuration, named.profile)
     except UnknownProfileError as error:

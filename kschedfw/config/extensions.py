@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from kschedfw.api.extensions import Extensions
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.document import ConfigurationDocument
+from kschedfw.framework.gate_table import VERSIONS
 from kschedfw.framework.gates import FeatureGates
 
 
@@ -60,6 +62,7 @@ PRESETS: Final = Extensions(
 DEFAULT: Final = "default"
 _OTHERS = ("a configuration file, FILE#PROFILE", DEFAULT, *PRESETS.names())
 WHAT_THERE_IS: Final = f"{', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
+_VERSIONED: Final = re.compile(r"(.+)@(1\.\d+)")
 
 
 class UnknownConfigurationError(KschedfwError, ValueError):
@@ -68,23 +71,36 @@ class UnknownConfigurationError(KschedfwError, ValueError):
 
 @attrs.frozen
 class NamedConfiguration:
-    """A configuration file and perhaps a profile in it, or the name of a built-in configuration."""
+    """A configuration file and perhaps a profile in it, or the name of a built-in configuration.
+
+    `version` is that of Kubernetes whose feature gates are the defaults; None for v1.36.
+    """
 
     text: str
     file: Path | None = None
     profile: str | None = None
+    version: str | None = None
 
     @classmethod
     def of(cls, text: str, folder: Path = Path()) -> NamedConfiguration:
         """Return the configuration of this name; files are looked for in the folder.
 
         Raises:
-            UnknownConfigurationError: there is no such file.
+            UnknownConfigurationError: there is no such file, or no such version.
         """
         if text == DEFAULT or text in PRESETS.names():
             return cls(text)
         if (folder / text).is_file():  # `#` may be a part of its name
             return cls(text, folder / text)
+        if (versioned := _VERSIONED.fullmatch(text)) is not None:
+            if (version := versioned[2]) not in VERSIONS:
+                known = ", ".join(VERSIONS)
+                raise UnknownConfigurationError(f"there are no defaults of version {version}; known: {known}")
+            if (named := cls.of(versioned[1], folder)).provider is not None:
+                raise UnknownConfigurationError(
+                    f"{named.text} is of v1.20; a version goes with default and files"
+                )
+            return attrs.evolve(named, text=text, version=version)
         file, separator, profile = text.rpartition("#")
         if separator and profile and (folder / file).is_file():
             return cls(text, folder / file, profile)
@@ -100,8 +116,12 @@ class NamedConfiguration:
         """Possible labels, from the shortest one to a unique one."""
         if self.file is None:
             return (self.text, self.text, self.text)
-        suffix = "" if self.profile is None else f"#{self.profile}"
-        return (self.profile or self.file.stem, f"{self.file.name}{suffix}", self.text)
+        suffix = ("" if self.profile is None else f"#{self.profile}") + self._version
+        return (f"{self.profile or self.file.stem}{self._version}", f"{self.file.name}{suffix}", self.text)
+
+    @property
+    def _version(self) -> str:
+        return "" if self.version is None else f"@{self.version}"
 
 
 def short_labels(named: Sequence[NamedConfiguration]) -> list[str]:

@@ -205,6 +205,47 @@ class TestLabels:
         assert self.labels("default", f"{path}#packing") == ["default", "packing"]
 
 
+UPGRADE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: rooted}
+spec: {hostNetwork: true, hostUsers: false, containers: [{name: main, image: main}]}
+"""
+"""Since v1.35 such a pod needs a node that declares the feature UserNamespacesHostNetworkSupport."""
+
+
+class TestVersions:
+    def test_what_an_upgrade_changes_is_seen(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        cluster = tmp_path / "cluster.yaml"
+        cluster.write_text(UPGRADE)
+        result = kschedfw(cluster, *profiles("default@1.34", "default"), "--json")
+        document: dict[str, Any] = json.loads(result.out)
+        assert [run["label"] for run in document["runs"]] == ["default@1.34", "default"]
+        (move,) = document["moves"][0]["moves"]
+        assert (move["pod"], move["change"]) == ("default/rooted", "no longer placed")
+
+    def test_files_and_their_profiles_have_versions_too(self, conf: Path) -> None:
+        candidates = candidates_of(["default", f"{conf}#packing", f"{conf}#packing@1.35", f"{conf}@1.35"])
+        assert [each.label for each in candidates] == ["default", "packing", "packing@1.35", "conf@1.35"]
+        assert [each.feature_gates.version for each in candidates] == ["1.36", "1.36", "1.35", "1.35"]
+
+    def test_a_name_of_a_file_may_look_like_one(self, tmp_path: Path) -> None:
+        path = tmp_path / "a@1.35"
+        path.write_text(CONFIGURATION)
+        _, candidate = candidates_of(["default", str(path)])
+        assert candidate.feature_gates.version == "1.36"
+
+    def test_a_version_that_is_not_known(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles("default@1.20", "default"))
+        assert result.code == 2
+        assert "--profile default@1.20: there are no defaults of version 1.20; known: 1.34, " in result.err
+
+
 LONG = "a-configuration-whose-name-nobody-could-call-short"
 
 

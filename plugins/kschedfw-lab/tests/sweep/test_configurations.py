@@ -116,9 +116,22 @@ def test_the_plugins_distributions_are_told_with_versions() -> None:
     assert own.startswith("kschedfw ")
 
 
+def test_a_version_of_kubernetes_is_a_part_of_what_a_configuration_is(folder: Path) -> None:
+    names = ("conf.yaml", "conf.yaml@1.35", "default", "default@1.35")
+    given = [read_given(name, folder) for name in names]
+    assert [each.label for each in given] == list(names)
+    versions = [runnable(each).candidate.feature_gates.version for each in given]
+    assert versions == ["1.36", "1.35", "1.36", "1.35"]
+    assert given[0].to_json() | {"version": "1.35"} == given[1].to_json() != given[0].to_json()
+    changed = given[1].changed([PluginChange("ImageLocality", 0)])
+    assert runnable(changed).candidate.feature_gates.version == "1.35"
+
+
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
+        ("DefaultProvider@1.35", "DefaultProvider is of v1.20; a version goes with default and files"),
+        ("default@1.20", "default@1.20: there are no defaults of version 1.20; known: 1.34, 1.35"),
         ("nosuch.yaml", "nosuch.yaml: no such file; give a configuration file, FILE#PROFILE, default"),
         ("conf.yaml#nosuch", "no profile 'nosuch'; there are default-scheduler, packing"),
         (3, "expected a name or a file, found 3"),

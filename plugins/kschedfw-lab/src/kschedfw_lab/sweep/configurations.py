@@ -14,6 +14,8 @@ from kschedfw import ConfigurationError, KschedfwError, Registry, SchedulerConfi
 from kschedfw.api.reading import shown
 from kschedfw.config import (
     DEFAULT,
+    DEFAULT_GATES,
+    FeatureGates,
     NamedConfiguration,
     UnknownConfigurationError,
     document_of,
@@ -35,7 +37,7 @@ _KEPT: Final = 64
 class Configuration:
     """A configuration: its document as JSON (empty for an algorithm provider), and the only profile to run, if any.
 
-    `source` is what errors call it.
+    `version` is that of Kubernetes whose feature gates are the defaults, and `source` what errors call it.
     """
 
     label: str
@@ -43,6 +45,7 @@ class Configuration:
     profile: str | None = None
     provider: str | None = None
     source: str = ""
+    version: str | None = None
 
     def changed(self, changes: Iterable[Change]) -> Configuration:
         """The configuration with these changes.
@@ -65,7 +68,8 @@ class Configuration:
 
     def to_json(self) -> dict[str, object]:
         """What it is, without where: the same content has the same."""
-        return {"document": self.document, "profile": self.profile, "provider": self.provider}
+        versioned = {} if self.version is None else {"version": self.version}
+        return {"document": self.document, "profile": self.profile, "provider": self.provider, **versioned}
 
 
 @attrs.frozen
@@ -164,13 +168,17 @@ def read_given(given: object, folder: Path) -> Configuration:
         named = NamedConfiguration.of(text, folder)
         if named.file is None:
             document = "" if named.provider else _canonical(_EMPTY)
-            return Configuration(text, document, provider=named.provider, source=_source(text))
+            return Configuration(
+                text, document, provider=named.provider, source=_source(text), version=named.version
+            )
         read = read_document(named.file)
     except UnknownConfigurationError as error:
         raise SweepError(f"{text}: {error}") from None
     except (ConfigurationError, OSError) as error:
         raise SweepError(one_line(error)) from None
-    return Configuration(text, _canonical(read.content), named.profile, source=_source(text))
+    return Configuration(
+        text, _canonical(read.content), named.profile, source=_source(text), version=named.version
+    )
 
 
 DEFAULT_CONFIGURATION: Final = Configuration(
@@ -227,11 +235,14 @@ def runnable(configuration: Configuration) -> Runnable:
         SweepError: it is refused.
     """
     try:
+        gates = (
+            DEFAULT_GATES if configuration.version is None else FeatureGates(version=configuration.version)
+        )
         if configuration.provider is not None:
-            parsed = preset_configuration(configuration.provider, registry=registry())
+            parsed = preset_configuration(configuration.provider, gates, registry())
         else:
             content = json.loads(configuration.document)
-            parsed = parse_configuration(content, configuration.source, registry())
+            parsed = parse_configuration(content, configuration.source, registry(), gates=gates)
         candidate = Setup.of(configuration.label, parsed, configuration.profile)
     except KschedfwError as error:
         raise SweepError(one_line(error)) from None
