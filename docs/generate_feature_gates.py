@@ -28,7 +28,8 @@ the command line counts more than the same one in the file. `kschedfw config sho
 and the metric `kubernetes_feature_enabled` has all of them.
 
 The defaults are those of v1.36. `--kube-version 1.37` takes another version's defaults; where only v1.36's behaviour
-is here, a warning says so. Gates that need another one, are locked, or are unknown are refused in
+is here, a warning says so. `kschedfw compare --profile default@1.34 --profile default` shows [what an upgrade
+changes](compare.md#configurations). Gates that need another one, are locked, or are unknown are refused in
 kube-scheduler's words. A gate that isn't modelled can't be set away from its default.
 
 A Policy has [gates of its own](policy.md#feature-gates).
