@@ -107,12 +107,14 @@ class TransientCounter:
         self._nodes = nodes
         self._domains_of = domains_of
         self._parts: list[PodCounter] = []
-        self._places: list[tuple[int, int]] = []
+        self._rows: list[int] = []
+        self._pods: list[int] = []
         self._by_key: dict[str, DomainSums] = {}
 
-    def add(self, row: int, pods: int) -> None:
-        """Add pods on a node. Must be called before the first question."""
-        self._places.append((row, pods))
+    def add_places(self, rows: Iterable[int], pods: Iterable[int]) -> None:
+        """Add pods on nodes, which may come several times. Must be called before the first question."""
+        self._rows.extend(rows)
+        self._pods.extend(pods)
 
     def add_counter(self, other: PodCounter) -> None:
         """Add the counts of another counter. Must be called before the first question."""
@@ -124,8 +126,7 @@ class TransientCounter:
         counts: IntArray = np.zeros(self._nodes, dtype=np.int64)
         for part in self._parts:
             counts += part.per_node
-        for row, pods in self._places:
-            counts[row] += pods
+        np.add.at(counts, np.array(self._rows, dtype=np.int64), np.array(self._pods, dtype=np.int64))
         return counts
 
     def by_domain(self, key: str) -> IntArray:
@@ -139,8 +140,11 @@ class TransientCounter:
             sums = self._by_key[key] = DomainSums(self._domains_of(key))
             for part in self._parts:
                 sums.add_sums(part.in_domains(key))
-            for row, pods in self._places:
-                sums.add(row, pods)
+            if len(self._rows) > _MOST_ADDED_SINGLY:
+                sums.add_each(np.array(self._rows, dtype=np.int64), np.array(self._pods, dtype=np.int64))
+            else:
+                for row, pods in zip(self._rows, self._pods, strict=True):
+                    sums.add(row, pods)
         return sums
 
 
@@ -265,7 +269,10 @@ class PodCounters:
         self._uses += 1
         counter.last_use = self._uses
         for label_class in matching:
-            self._add_class(counter, label_class, rows)
+            if len(label_class.by_node) > _MOST_ADDED_SINGLY:
+                counter.add_counter(self._own_counter(label_class, rows))
+            else:
+                counter.add_each(*as_columns(label_class.by_node, rows))
             label_class.counters.append(counter)
         self._counters[query] = counter
         self._queries_by_selector.add(query.selector, query)
@@ -277,17 +284,12 @@ class PodCounters:
             return self._own_counter(classes[0], rows)
         counter = TransientCounter(len(rows), self._domains_of)
         for label_class in classes:
-            self._add_class(counter, label_class, rows)
+            by_node = label_class.by_node
+            if len(by_node) > _MOST_ADDED_SINGLY:
+                counter.add_counter(self._own_counter(label_class, rows))
+            else:
+                counter.add_places(map(rows.__getitem__, by_node), by_node.values())
         return counter
-
-    def _add_class(
-        self, counter: PodCounter | TransientCounter, label_class: LabelClass, rows: Mapping[str, int]
-    ) -> None:
-        if len(label_class.by_node) > _MOST_ADDED_SINGLY:
-            counter.add_counter(self._own_counter(label_class, rows))
-            return
-        for name, pods in label_class.by_node.items():
-            counter.add(rows[name], pods)
 
     def _own_counter(self, label_class: LabelClass, rows: Mapping[str, int]) -> PodCounter:
         if label_class.own is None:
