@@ -65,7 +65,7 @@ class TestEachSortOfChange:
 
     def test_a_node_that_is_well_again(self) -> None:
         found = remedies(node("n1").taint("node.kubernetes.io/not-ready"), pod=make_pod("p"))
-        assert found[0] == "remove the taint node.kubernetes.io/not-ready:NoSchedule from node n1"
+        assert found[0] == "repair node n1, so that its taint node.kubernetes.io/not-ready:NoSchedule goes"
         assert not any("tolerate" in each for each in found)
 
     def test_no_cordon(self) -> None:

@@ -166,13 +166,14 @@ class Uncordon(NodeChange):
 
 @attrs.frozen
 class RemoveTaint(NodeChange):
-    """A node without one of its taints, such as that of a condition that has passed."""
+    """A node without the taint of a condition, as when it has been repaired."""
 
     usual_effort = Effort.NODE_STATE
     taint: Taint
 
     def __str__(self) -> str:
-        return f"remove the taint {taint_text(self.taint)} from node {self.node}"
+        # Taken away by hand, the taint of a condition comes back.
+        return f"repair node {self.node}, so that its taint {taint_text(self.taint)} goes"
 
     @override
     def altered(self, node: Node) -> Node:
