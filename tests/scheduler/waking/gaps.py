@@ -51,6 +51,12 @@ _ALWAYS: Final = (
     ),
     Gap(
         "NodeVolumeLimits",
+        EventResource.ASSIGNED_POD,
+        ActionType.ADD,
+        "it registers deletions of pods; a pod that comes with the claim has its volume attached to the node for both",
+    ),
+    Gap(
+        "NodeVolumeLimits",
         EventResource.VOLUME_ATTACHMENT,
         ActionType.DELETE,
         "it looks for volumes that name a claim, and passes over those that are ephemeral",
