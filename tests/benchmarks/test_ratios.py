@@ -15,7 +15,7 @@ from sweep.scenes import runs, tiny
 
 from kschedfw import Evaluation, Registry
 
-pytestmark = [pytest.mark.benchmark, pytest.mark.slow]
+pytestmark = [pytest.mark.benchmark, pytest.mark.nightly]
 
 INSTALLED = Registry()
 BASIC = Case("basic", nodes=1_000, initial_pods=100, pods=50)

@@ -24,6 +24,9 @@ NAMES = sorted(
     ]["kschedfw"]
 )
 
+REGISTRY = Registry()
+"""One for all tests, since each registry looks for what is installed."""
+
 
 @pytest.fixture(scope="module")
 def page() -> str:
@@ -48,7 +51,7 @@ def test_the_first_table_is_the_default_profile_and_the_second_has_all_others(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_plugin_has_a_row_with_its_extension_points(rows: dict[str, list[str]], name: str) -> None:
-    points = [point.value for point in ExtensionPoint if point in points_of(Registry().load(name))]
+    points = [point.value for point in ExtensionPoint if point in points_of(REGISTRY.load(name))]
     assert rows[name][1] == ", ".join(points)
 
 
@@ -57,6 +60,6 @@ def test_every_argument_is_described(page: str, name: str) -> None:
     section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert section is not None
     described = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
-    args_type = Registry().load(name).args_type
+    args_type = REGISTRY.load(name).args_type
     fields = attrs.fields(args_type) if args_type is not None and attrs.has(args_type) else ()
     assert described == [json_name(field) for field in fields]

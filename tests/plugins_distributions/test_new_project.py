@@ -63,7 +63,8 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize(
     "kinds",
     [
-        pytest.param(["usual", "with a command"], id="usual names"),
+        pytest.param(["with a command"], id="usual names"),
+        pytest.param(["usual"], id="without a command", marks=pytest.mark.nightly),
         pytest.param(["short", "capitals and digits", "long"], id="other names", marks=pytest.mark.nightly),
     ],
 )

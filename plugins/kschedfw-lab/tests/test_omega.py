@@ -151,7 +151,7 @@ class TestOpenb:
 
 
 class TestTables:
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_the_command(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--out", str(tmp_path), "--seeds", "2", "--scale", "0.002"]) == 0
         with (tmp_path / "figures.csv").open(encoding="utf-8") as lines:

@@ -69,8 +69,7 @@ STATES: tuple[Callable[[Watched], None], ...] = (
     ("width", "dark"),
     [
         pytest.param(390, True, id="390-dark"),
-        pytest.param(1440, False, id="1440-light"),
-        # Colours and widths don't depend on one another: both of each are in the two above.
+        pytest.param(1440, False, id="1440-light", marks=pytest.mark.nightly),
         pytest.param(390, False, id="390-light", marks=pytest.mark.nightly),
         pytest.param(1440, True, id="1440-dark", marks=pytest.mark.nightly),
     ],

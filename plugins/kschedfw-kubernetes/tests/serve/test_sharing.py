@@ -33,7 +33,13 @@ class TestShare:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shares", [("0/2", "1/2"), ("0/1", "0/1")], ids=["by hash", "whoever comes first"])
+@pytest.mark.parametrize(
+    "shares",
+    [
+        pytest.param(("0/2", "1/2"), id="by hash", marks=pytest.mark.nightly),
+        pytest.param(("0/1", "0/1"), id="whoever comes first"),
+    ],
+)
 def test_two_schedulers_nearly_fill_a_cluster(tmp_path: Path, shares: tuple[str, str]) -> None:
     with ApiServer() as server:
         for number in range(4):

@@ -47,7 +47,9 @@ def measured(workload: str, part: Part, **changes: Any) -> Measurement:
 
 
 @each_part
-@pytest.mark.parametrize("name", [*WORKLOADS, *DISTINCT_WORKLOADS])
+@pytest.mark.parametrize(
+    "name", [*WORKLOADS, *(pytest.param(each, marks=pytest.mark.nightly) for each in DISTINCT_WORKLOADS)]
+)
 def test_deals_with_every_pod(name: str, part: Part) -> None:
     found = measured(name, part)
     assert found.finished == found.wanted == 5

@@ -10,7 +10,7 @@ from cell.shared_world import SharedWorld
 from kschedfw.cluster import CommitMode, Detection
 
 
-@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("detection", Detection)
 def test_every_interleaving_of_two_schedulers_two_nodes_and_three_pods(
     detection: Detection, slots: int

@@ -180,6 +180,7 @@ class TestDask:
             pass
         assert str(caught.value).startswith(f"--dask {address}: {why}")
 
+    @pytest.mark.nightly
     def test_a_worker_in_another_environment_fails_its_run_alone(
         self, tmp_path: Path, scheduler: str
     ) -> None:

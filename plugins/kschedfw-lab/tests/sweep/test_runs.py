@@ -203,6 +203,7 @@ class TestErrors:
 
 
 class TestCosts:
+    @pytest.mark.nightly
     def test_runs_leave_nothing_behind(self) -> None:
         def objects_after(seeds: range) -> int:
             for run in runs(tiny({"arrivalRate": 10, "meanDuration": 5, "seed": seeds})):
