@@ -46,7 +46,7 @@ def tasks(random: Random) -> list[tuple[Pod, float, float, float]]:
     return found
 
 
-def main() -> None:
+def main(directory: Path = Path(__file__).parent) -> None:
     found = tasks(Random(1))
     nodes = [
         make_node(f"machine-{number}").capacity(cpu=CPUS, memory=f"{MEMORY_GIB}Gi", pods=1000).build()
@@ -67,7 +67,6 @@ def main() -> None:
         for type_, at, where in events:
             time = round((BEGIN + at) * 1_000_000)
             rows.append([time, "", job, index, where, type_, "user", 0, 0, share, share, 0, 0])
-    directory = Path(__file__).parent
     # What ends at a time makes the room for what begins then.
     rows.sort(key=lambda row: (row[0], row[5] != FINISH))
     with (directory / "task_events.csv").open("w", newline="") as file:
