@@ -75,7 +75,8 @@ class Policy:
         inward, outward = self.parameters
         logits = np.tanh(seen @ inward) @ outward
         weights: Floats = np.exp(logits - logits.max())
-        return weights / weights.sum()
+        probabilities: Floats = weights / weights.sum()
+        return probabilities
 
     def learn(self, episodes: Iterable[tuple[Steps, float]], rate: float = 0.03) -> None:
         """REINFORCE: raise the probability of what was taken by how much better than expected the day went."""

@@ -71,8 +71,8 @@ TestSchedulerMachine.settings = settings(
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(SEEDS[start::8], id=f"from-{SEEDS[start]}", marks=[pytest.mark.nightly] if start else ())
-        for start in range(8)
+        pytest.param(SEEDS[start::4], id=f"from-{SEEDS[start]}", marks=[pytest.mark.nightly] if start else ())
+        for start in range(4)
     ],
 )
 def test_many_steps(seeds: tuple[int, ...]) -> None:
