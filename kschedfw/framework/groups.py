@@ -90,6 +90,16 @@ class GroupStates:
             state = self._groups.get(key)
             return None if state is None else state.copy()
 
+    def count(self, key: str) -> int:
+        """The number of the group's members. A copy of its state for each member would take quadratic time."""
+        with self._lock:
+            return len(self._groups.get(key) or ())
+
+    def number_scheduled(self, key: str) -> int:
+        """How many members of the group are on a node."""
+        with self._lock:
+            return 0 if (state := self._groups.get(key)) is None else state.number_scheduled
+
     def put(self, pod: Pod) -> None:
         """Add a member, or take its new state; pods without a group are ignored. An assumed member stays assumed."""
         if not (key := group_key(pod)):
