@@ -12,6 +12,7 @@ from random import Random
 import attrs
 
 from kschedfw import FeatureGates, hookimpl, make_pod_group
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodSchedulingGroup
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.config import default_profile
@@ -93,6 +94,14 @@ class _WatchedCluster(FlakyCluster):
         except Exception:
             self._disturb(pod)
             raise
+
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        # A member may be preempted when its gang has been permitted and the others are bound: it isn't deleted.
+        if reason == "Preempted" and isinstance(regarding, Pod):
+            self._disturb(regarding)
+        super().record_event(regarding, type, reason, message, related)
 
     def delete_gracefully(self, obj: object) -> None:
         if isinstance(obj, Pod):
