@@ -98,8 +98,9 @@ class _WatchedCluster(FlakyCluster):
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        # A member may be preempted when its gang has been permitted and the others are bound: it isn't deleted.
-        if reason == "Preempted" and isinstance(regarding, Pod):
+        # When its gang has been permitted and the others are bound, a member may still be preempted, which doesn't
+        # delete it, or wait for the doorkeeper in vain.
+        if isinstance(regarding, Pod) and (reason == "Preempted" or "plugin Doorkeeper" in message):
             self._disturb(regarding)
         super().record_event(regarding, type, reason, message, related)
 
