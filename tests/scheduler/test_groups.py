@@ -11,7 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
+from kschedfw import (
+    EnabledPlugin,
+    InMemoryCluster,
+    Plugin,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    Status,
+    default_profile,
+    hookimpl,
+    make_node,
+    make_pod,
+    make_pod_group,
+)
 from kschedfw.api import DisruptionMode, PodGroup
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.framework.gate_table import (
@@ -170,6 +184,37 @@ def test_no_gang_is_bound_in_part_no_node_is_overcommitted_and_nothing_stays_ass
             shrunk.add(int(gone.name[1 : gone.name.index("-")]))
             room.delete(gone)
             settled()
+
+
+class Slow(Plugin):
+    """Has the pod `b` wait at permit."""
+
+    name = "Slow"
+
+    @hookimpl
+    def permit(self, pod: Pod) -> Status | None:
+        return Status.wait(60) if pod.name == "b" else None
+
+
+def test_a_member_whose_victims_still_take_its_room_is_not_bound_with_its_group() -> None:
+    """The group was scheduled with `a`. That it waits for preemption shows at permit, where `b` only waits."""
+    room = InMemoryCluster([make_node("n").capacity(cpu=2, memory="8Gi").build()])
+    room.add(make_pod("victim").requests(cpu=1).priority(0).node("n").build())
+    room.add(make_pod_group("g").build())
+    room.add(make_pod("a").requests(cpu=1).priority(10).group("g").build())
+    room.add(make_pod("b").requests(cpu=1).priority(9).group("g").build())
+    registry = Registry()
+    registry.register(Slow)
+    enabled = (*default_profile(feature_gates=GATES).multi_point, EnabledPlugin("Slow"))
+    scheduler = Scheduler(room, [Profile(enabled)], registry=registry, feature_gates=GATES)
+
+    assert scheduler.schedule_one()
+
+    assert {pod.name for pod in room.list(Pod) if pod.node_name} <= {"victim", "a"}
+    assert {pod.name for pod in scheduler.cache.dump().pods} <= {"victim", "a"}
+    waiting = room.get(Pod, "default/b")
+    assert waiting is not None
+    assert waiting.status.nominated_node_name == "n"
 
 
 def test_metrics_tell_of_groups_and_of_each_member() -> None:

@@ -65,7 +65,7 @@ class GroupDecision:
         found = {pod.uid: MemberRefusal(self.status) for pod in self.group.pods}
         for member in tried:
             uid = member.attempt.pod.uid
-            if self.status.is_success and member.node_name:
+            if _gets_its_node(member, self.status):
                 del found[uid]
             else:
                 failure = _failure(member, self.status, is_waiting=self.is_waiting)
@@ -255,7 +255,7 @@ class GroupCycle:
         call = CallIn()
         for attempt in attempts:
             member = members.get(attempt.pod.uid)
-            if member is not None and status.is_success and member.node_name:
+            if member is not None and _gets_its_node(member, status):
                 self._take_place(member, call, start)
                 continue
             call.is_done = False  # back in the queue it goes, and the next one that waits calls it in again
@@ -336,13 +336,22 @@ def _mixed_schedulers(group: QueuedGroup) -> Status | None:
     )
 
 
+def _gets_its_node(member: MemberResult, status: Status) -> bool:
+    """Whether the member is bound now that its group has this status.
+
+    A member whose victims still take its room never is, though its group may be scheduled without it: where another
+    permit plugin than GangScheduling has it wait, the group doesn't.
+    """
+    return status.is_success and bool(member.node_name) and not member.preempts
+
+
 def _failure(member: MemberResult, status: Status, *, is_waiting: bool) -> Status:
     """The status with which a member that isn't bound goes back to the queue."""
     if status.code is Code.ERROR:
         return member.status if member.status.code is Code.ERROR else status
     if not member.node_name:
         return member.status
-    if is_waiting:
+    if is_waiting or status.is_success:
         return member.status if member.preempts else status
     reasons = member.permit.reasons if member.permit is not None and member.permit.is_wait else ()
     return Status.unschedulable(UNSCHEDULABLE, *reasons)
@@ -352,7 +361,8 @@ def _nomination(member: MemberResult, status: Status, *, is_waiting: bool) -> Po
     if status.code is Code.ERROR:
         return CLEAR_NOMINATION
     if member.node_name:
-        return PostFilterResult.nominate(member.node_name) if is_waiting else CLEAR_NOMINATION
+        stays = is_waiting or status.is_success
+        return PostFilterResult.nominate(member.node_name) if stays else CLEAR_NOMINATION
     return member.nomination
 
 
