@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class AsyncCluster(Protocol):
-    """Where objects live, with methods that are awaited. `ClusterBridge` makes a `Cluster` of it.
+    """A store of cluster objects with methods that are awaited. `ClusterBridge` makes a `Cluster` of it.
 
     It has neither `get` nor `list`: a scheduler reads a copy in memory, which `watch` keeps up to date. All methods are
     called on one event loop, several at a time. The writes raise what those of `Cluster` raise.
@@ -108,7 +108,7 @@ class ClusterBridge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = 0
         self._writes: set[Callable[[], bool]] = set()
-        """What cancels each write that is waited for."""
+        """A function for each pending write that cancels it."""
         self._tasks: Sequence[asyncio.Task[None]] = ()
         self._delivery: ThreadPoolExecutor | None = None
         self.lost_events = 0

@@ -106,7 +106,7 @@ class ObjectStore:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        """Whoever holds it is alone with the objects. Who takes it must not wait for others."""
+        """The lock of all objects. A thread that holds it must not wait for another thread."""
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._subscriptions: list[Subscription | Journal] = []
 

@@ -44,7 +44,7 @@ _GATED_PLUGINS = (
         (EnabledPlugin("TopologyPlacementGenerator"), EnabledPlugin("PodGroupPodsCount", weight=1)),
     ),
 )
-"""What gates append to the multiPoint list."""
+"""The plugins that feature gates append to the multiPoint list."""
 
 
 def default_plugins(gates: FeatureGates = DEFAULT_GATES) -> tuple[EnabledPlugin, ...]:

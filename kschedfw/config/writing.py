@@ -1,4 +1,4 @@
-"""What is made of an effective configuration: a document that states all of it, or one with other settings."""
+"""Writes effective configurations: as a document that states every setting, or with some settings changed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WHY: Final = {
     GroupStage.PLACEMENT_SCORE: "several placements would do, and scoring them failed",
 }
 _ANYWHERE: Final = "all nodes"
-"""What the placement without a name is called."""
+"""The name of the one placement of a group without a topology constraint."""
 
 
 def group_headline(step: GroupStep) -> str:

@@ -98,7 +98,7 @@ class PlacementStep:
 
 @attrs.frozen(eq=False)
 class GroupPreemptionStep:
-    """What came of looking for room for the group.
+    """The result of the group's preemption.
 
     With success, the pods in `victims` are being evicted, each entry being pods that go together. `considered` is the
     number of such units of a lower priority than the group's.

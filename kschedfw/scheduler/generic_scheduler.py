@@ -24,7 +24,7 @@ from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
-from kschedfw.framework.runtime.turns import PlannedPod, Search, Turns, in_turn
+from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod, Search, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
@@ -59,7 +59,7 @@ class DecisionObserver(Protocol):
         ...
 
     def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
-        """These nodes were filtered until `wanted` had passed. First called for a nominated or hinted node alone."""
+        """Called when nodes were filtered until `wanted` had passed; first for a nominated or hinted node alone."""
         ...
 
     def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
@@ -178,7 +178,7 @@ class GenericScheduler:
 
     def place_in_turn(
         self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[Turns] | None:
+    ) -> Sequence[EqualPlaces] | None:
         """Return the places of so many pods of each kind, each as by `schedule_within` with those before it in place.
 
         Return None, with nothing drawn, where this can't be told without calling hooks.

@@ -80,6 +80,10 @@ def measured(members: int, placements: int, nodes: int = NODES) -> tuple[float, 
 
 
 def main(arguments: Sequence[str]) -> None:
+    if arguments and not (arguments[0].isdecimal() and int(arguments[0]) >= max(PLACEMENTS)):
+        sys.exit(
+            f"{arguments[0]}: give a number of nodes, {max(PLACEMENTS)} or more: there are as many placements"
+        )
     nodes = int(arguments[0]) if arguments else NODES
     print(f"{nodes:,} nodes: milliseconds of the algorithm, and of the cycle\n")
     print("| members | " + " | ".join(f"{count} placement{'s' * (count > 1)}" for count in PLACEMENTS) + " |")

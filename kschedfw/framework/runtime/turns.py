@@ -35,7 +35,7 @@ class PlannedPod:
     plan: ShapePlan
     requests: PodRequests
     written: CycleState
-    """What pre_filter and pre_score wrote that were asked about this pod, and passed it over."""
+    """The state written by plugins that are asked about every pod, all of which skip this one."""
     skipped_filters: frozenset[str]
     skipped_scores: frozenset[str]
 
@@ -67,9 +67,11 @@ class Search:
 
 
 @attrs.frozen(eq=False)
-class Turns:
-    """What was found for equal pods: of each one that got a node, the row, and the numbers of feasible nodes and of
-    nodes looked at. The other pods, which come last, fit on no node.
+class EqualPlaces:
+    """The nodes of equal pods, placed one after the other.
+
+    Each sequence has an entry per pod that got a node: its row, the number of feasible nodes, and the number of nodes
+    looked at. The other pods, which come last, fit on no node.
     """
 
     rows: Sequence[int]
@@ -105,7 +107,9 @@ class TurnsPass(Protocol):
     ) -> tuple[int, int]: ...
 
 
-def in_turn(runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection, search: Search) -> Sequence[Turns]:
+def in_turn(
+    runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection, search: Search
+) -> Sequence[EqualPlaces]:
     """Place so many pods of each kind, one after the other, on these nodes. Return what was found for each kind."""
     compiled, table, rows = compiled_turns(), nodes.table, nodes.rows
     assert compiled is not None
@@ -149,7 +153,7 @@ def in_turn(runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection, search
         )
         if search.moves and placed < number:  # each of the others looks at all nodes in vain
             search.start = (search.start + (number - placed - 1) * len(rows)) % len(table)
-        turns.append(Turns(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
+        turns.append(EqualPlaces(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
     if search.ranks is None:
         search.random.setstate((version, tuple(words.tolist()), gauss))
     return turns

@@ -31,7 +31,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
-from kschedfw.framework.runtime.turns import PlannedPod, Turns
+from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
@@ -60,7 +60,7 @@ class PlacementAlgorithm(Protocol):
 
     def place_in_turn(
         self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[Turns] | None: ...
+    ) -> Sequence[EqualPlaces] | None: ...
 
     def trial(self) -> AbstractContextManager[None]: ...
 

@@ -18,7 +18,7 @@ from kschedfw.framework.metrics import NO_METRICS
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.turns import PlannedPod, Turns, compiled_turns
+from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod, compiled_turns
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
@@ -38,7 +38,7 @@ class PlacesInTurn(Protocol):
 
     def place_in_turn(
         self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[Turns] | None: ...
+    ) -> Sequence[EqualPlaces] | None: ...
 
 
 class Refuse(Protocol):
@@ -137,7 +137,7 @@ class EqualMembers:
         self._refusals = 0
 
     def _permit(self, scheduled: int) -> Status:
-        """What permit says once so many members have places. It doesn't matter which ones."""
+        """Return permit's answer when `scheduled` members have places; it is the same for equal members."""
         known = self._permits.get(scheduled)
         if known is None:
             attempt, states = self._attempts[0], self._states.copy()
@@ -156,7 +156,7 @@ class EqualMembers:
         state.write(CALL_IN, self._call)
         return state
 
-    def members(self, placement: GroupPlacement, turns: Sequence[Turns]) -> list[MemberResult]:
+    def members(self, placement: GroupPlacement, turns: Sequence[EqualPlaces]) -> list[MemberResult]:
         """Return how each member fared."""
         names = placement.nodes.table.names
         members: list[MemberResult] = []
@@ -193,7 +193,7 @@ class EqualMembers:
 class _Members(Sequence[MemberResult]):
     """The members of a trial, made when first read."""
 
-    def __init__(self, trials: EqualMembers, placement: GroupPlacement, turns: Sequence[Turns]) -> None:
+    def __init__(self, trials: EqualMembers, placement: GroupPlacement, turns: Sequence[EqualPlaces]) -> None:
         self._trials = trials
         self._placement = placement
         self._turns = turns

@@ -1,4 +1,4 @@
-"""What the algorithm for groups finds: for a member, for a placement, and for the group."""
+"""The results of the algorithm for groups: for a member, for a placement, and for the group."""
 
 from __future__ import annotations
 

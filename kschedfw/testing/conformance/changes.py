@@ -20,7 +20,7 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.scheduler import Scheduler
 
 _MOST_MEMBERS: Final = 3
-"""So many members of a group are asked about, besides the one that is popped."""
+"""The largest number of members of a group that are asked about, besides the one that is popped."""
 
 Undo = Callable[[], None]
 
