@@ -18,7 +18,11 @@ MULTI_POINT = "multiPoint"
 ALL = "*"
 """As the name of a disabled plugin: all plugins except those that the point itself enables."""
 
-PLACEMENT_POINTS: Final = (ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE)
+PLACEMENT_POINTS: Final = (
+    ExtensionPoint.PLACEMENT_GENERATE,
+    ExtensionPoint.PLACEMENT_FEASIBLE,
+    ExtensionPoint.PLACEMENT_SCORE,
+)
 """The extension points that v1 of the API has no list for: their plugins are enabled at multiPoint."""
 
 POINTS: Final = tuple(point for point in ExtensionPoint if point not in PLACEMENT_POINTS)

@@ -270,6 +270,29 @@ def placement_generate(
     """
 
 
+@hookspec(
+    ExtensionPoint.PLACEMENT_FEASIBLE,
+    measured=MeasuredPoint.PLACEMENT_FEASIBLE,
+    codes=(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+)
+def placement_feasible(
+    state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
+) -> Status | None:
+    """Say whether the group can still be scheduled on the placement that is being tried.
+
+    Called with the feature gates of v1.37 or later, on each placement before the first member is tried and after each
+    one. `placed.node_names` has the members that found a node there so far, `left` is how many haven't been tried.
+    `state` is that of the group's cycle: `state.read(MEMBER_STATES)` has the members that were scheduled before it. A
+    refusal ends the trial of this placement: it is out of the question, with the refusal's message, and its other
+    members aren't tried. Any other status but success is an ERROR, which ends the group's cycle. With such a plugin
+    members are tried one by one.
+
+    Semantics: v1.37's PlacementFeasible as its release note and reviews tell of it, a way to stop once minCount is out
+    of reach. How v1.37 words the outcome, and what its own GangScheduling answers, hasn't been recorded; the
+    GangScheduling here doesn't have the hook.
+    """
+
+
 @hookspec(ExtensionPoint.PLACEMENT_SCORE, measured=MeasuredPoint.PLACEMENT_SCORE)
 def placement_score(state: CycleState, group: QueuedGroup, placed: PlacedGroup) -> int | Status:
     """Rate a placement on which the group can be scheduled; higher is better.

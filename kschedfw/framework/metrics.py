@@ -48,6 +48,7 @@ class MeasuredPoint(StrEnum):
     BIND = "Bind"
     POST_BIND = "PostBind"
     PLACEMENT_GENERATE = "PlacementGenerate"
+    PLACEMENT_FEASIBLE = "PlacementFeasible"
     PLACEMENT_SCORE = "PlacementScore"
 
 

@@ -28,6 +28,7 @@ class ExtensionPoint(StrEnum):
     BIND = "bind"
     POST_BIND = "postBind"
     PLACEMENT_GENERATE = "placementGenerate"
+    PLACEMENT_FEASIBLE = "placementFeasible"
     PLACEMENT_SCORE = "placementScore"
 
 

@@ -139,6 +139,12 @@ class Bench:
                 GROUP,
                 [PlacedGroup(GroupPlacement("", selection), {POD.uid: "a"})],
             ),
+            "run_placement_feasible_plugins": (
+                self.state,
+                GROUP,
+                PlacedGroup(GroupPlacement("", selection), {}),
+                1,
+            ),
             "run_pre_filter_plugins": (self.state, POD),
             "run_post_filter_plugins": (self.state, POD, NodeToStatus()),
             "run_pre_score_plugins": (self.state, POD, everything),
@@ -164,6 +170,7 @@ POINT_METHODS: Final = frozenset(
         "run_bind_plugins",
         "run_post_bind_plugins",
         "run_placement_generate_plugins",
+        "run_placement_feasible_plugins",
         "run_placement_score_plugins",
     }
 )
@@ -371,6 +378,7 @@ class TestExtensionPoints:
             "Bind",
             "PostBind",
             "PlacementGenerate",
+            "PlacementFeasible",
             "PlacementScore",
         ]
 

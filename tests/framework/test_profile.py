@@ -39,6 +39,7 @@ def test_extension_points_have_the_configurations_names() -> None:
         "bind",
         "postBind",
         "placementGenerate",
+        "placementFeasible",
         "placementScore",
     ]
     assert Profile(points={"score": ["A"]}).points == {ExtensionPoint.SCORE: (EnabledPlugin("A"),)}  # type: ignore[dict-item]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import ClassVar
 from unittest.mock import Mock
 
 import attrs
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from kschedfw import (
     EnabledPlugin,
     InMemoryCluster,
+    PlacedGroup,
     Plugin,
     Pod,
     Profile,
+    QueuedGroup,
     Registry,
     Scheduler,
     Status,
@@ -197,7 +200,10 @@ class Slow(Plugin):
 
 
 def test_a_member_whose_victims_still_take_its_room_is_not_bound_with_its_group() -> None:
-    """The group was scheduled with `a`. That it waits for preemption shows at permit, where `b` only waits."""
+    """The group was scheduled with `a`. That it waits for preemption shows at permit, where `b` only waits.
+
+    Condition and nomination are those observed of kube-scheduler v1.36.2 with such a plugin.
+    """
     room = InMemoryCluster([make_node("n").capacity(cpu=2, memory="8Gi").build()])
     room.add(make_pod("victim").requests(cpu=1).priority(0).node("n").build())
     room.add(make_pod_group("g").build())
@@ -214,7 +220,12 @@ def test_a_member_whose_victims_still_take_its_room_is_not_bound_with_its_group(
     assert {pod.name for pod in scheduler.cache.dump().pods} <= {"victim", "a"}
     waiting = room.get(Pod, "default/b")
     assert waiting is not None
-    assert waiting.status.nominated_node_name == "n"
+    assert waiting.status.nominated_node_name == ""
+    assert [each.message for each in waiting.status.conditions if each.type == "PodScheduled"] == [
+        "pod group is unschedulable, one or more plugins asked to wait and no plugin rejected pod"
+    ]
+    victim = room.get(Pod, "default/victim")
+    assert victim is None or victim.is_terminating
 
 
 def test_metrics_tell_of_groups_and_of_each_member() -> None:
@@ -273,3 +284,66 @@ class TestPlacingOutOfTurn:
             Scheduler(room, feature_gates=GATES).place_group([make_pod("single").build()])
         with pytest.raises(ValueError, match="feature gate GenericWorkload"):
             Scheduler(room).place_group(room.list(Pod))
+
+
+class Asked(Plugin[None]):
+    """Stops where more than one member found no node; notes how many had one, and how many were left."""
+
+    name = "Asked"
+    notes: ClassVar[list[tuple[int, int]]] = []
+    answer: ClassVar[Status] = Status.unschedulable("too many are without a node")
+
+    @hookimpl
+    def placement_feasible(self, group: QueuedGroup, placed: PlacedGroup, left: int) -> Status | None:
+        self.notes.append((len(placed.node_names), left))
+        return self.answer if len(group.pods) - left - len(placed.node_names) > 1 else None
+
+
+class TestPlacementFeasible:
+    """A third party's plugin ends the trial of a placement, as v1.37's extension point does."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Asked, "notes", [])
+
+    def scheduled(self, cpu: int, version: str = "1.37") -> InMemoryCluster:
+        room = InMemoryCluster([make_node("n").capacity(cpu=cpu, memory="8Gi").build()])
+        room.add(make_pod_group("g").gang(min_count=2).build())
+        for i in range(6):
+            room.add(make_pod(f"m{i}").requests(cpu=1).group("g").build())
+        gates = FeatureGates(dict.fromkeys([GENERIC_WORKLOAD], True), version)
+        registry = Registry()
+        registry.register(Asked)
+        enabled = (*default_profile(feature_gates=gates).multi_point, EnabledPlugin("Asked"))
+        assert Scheduler(
+            room, [Profile(enabled)], registry=registry, feature_gates=gates, clock=FakeClock()
+        ).schedule_one()
+        return room
+
+    def messages(self, room: InMemoryCluster) -> set[str]:
+        return {each.message for pod in room.list(Pod) for each in pod.status.conditions}
+
+    def test_it_is_asked_before_the_first_member_and_after_each(self) -> None:
+        room = self.scheduled(cpu=6)
+        assert Asked.notes == [(placed, 6 - placed) for placed in range(7)]
+        assert all(pod.node_name for pod in room.list(Pod))
+
+    def test_a_refusal_ends_the_trial_and_says_why(self) -> None:
+        room = self.scheduled(cpu=2)
+        assert Asked.notes == [(0, 6), (1, 5), (2, 4), (2, 3), (2, 2)]
+        assert not any(pod.node_name for pod in room.list(Pod))
+        (group,) = room.list(PodGroup)
+        assert "too many are without a node" in group.status.conditions[0].message
+
+    def test_an_error_ends_the_cycle_and_names_the_plugin(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Asked, "answer", Status.wait(5))
+        room = self.scheduled(cpu=2)
+        assert not any(pod.node_name for pod in room.list(Pod))
+        (group,) = room.list(PodGroup)
+        assert group.status.conditions[0].reason == "SchedulerError"
+        assert "Asked" in group.status.conditions[0].message
+
+    def test_it_is_not_asked_with_the_gates_of_an_earlier_version(self) -> None:
+        room = self.scheduled(cpu=2, version="1.36")
+        assert not Asked.notes
+        assert any(pod.node_name for pod in room.list(Pod))

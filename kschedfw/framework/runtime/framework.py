@@ -449,6 +449,18 @@ class Framework:
         """Return the placements to try; the given one without such a plugin, none unless the status is success."""
         return self._placing.generate(state, group, placement)
 
+    @property
+    def can_stop_trials(self) -> bool:
+        """Whether a plugin has placement_feasible, and so is asked before and after each member of a trial."""
+        return self._placing.can_stop
+
+    @measured(MeasuredPoint.PLACEMENT_FEASIBLE)
+    def run_placement_feasible_plugins(
+        self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
+    ) -> Status:
+        """Return success if the group, of which so many members haven't been tried, may still get this placement."""
+        return self._placing.feasible(state, group, placed, left)
+
     @measured(MeasuredPoint.PLACEMENT_SCORE)
     def run_placement_score_plugins(
         self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]

@@ -1,6 +1,7 @@
 """Runs the hooks that find and rate placements of a group.
 
-Semantics: kube-scheduler v1.36 `RunPlacementGeneratePlugins`, `RunPlacementScorePlugins`.
+Semantics: kube-scheduler v1.36 `RunPlacementGeneratePlugins`, `RunPlacementScorePlugins`; `placement_feasible` is of
+v1.37.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import attrs
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
-from kschedfw.framework.runtime.calls import named
+from kschedfw.framework.runtime.calls import call, named
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()
+_FEASIBLE_CODES = HOOKS["placement_feasible"].codes or frozenset()
 
 
 @attrs.frozen
@@ -38,6 +41,7 @@ class PlacementHooks:
 
     def __init__(self, hooks: HookTable, profile: Profile) -> None:
         self._generate = hooks["placement_generate"]
+        self._feasible = hooks["placement_feasible"]
         self._scores = hooks["placement_score"]
         self._normalize = dict(hooks["normalize_placement_score"])
         self._weights = {
@@ -58,6 +62,22 @@ class PlacementHooks:
                 return (), status.with_plugin(name)
             return tuple(answer), _SUCCESS
         return (placement,), _SUCCESS
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether a plugin may end the trial of a placement (`feasible`)."""
+        return bool(self._feasible)
+
+    def feasible(self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int) -> Status:
+        """Return the first refusal or error, else success. `left` members haven't been tried."""
+        for plugin, hook in self._feasible:
+            status = call("placement_feasible", plugin, hook, state, group, placed, left)
+            if not status.is_success:
+                is_allowed = status.code in _FEASIBLE_CODES
+                return (
+                    status.with_plugin(plugin) if is_allowed else named(status, "placement_feasible", plugin)
+                )
+        return _SUCCESS
 
     def scores(
         self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]

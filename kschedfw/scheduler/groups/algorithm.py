@@ -6,16 +6,17 @@ Nothing of that lasts: what is found is submitted afterwards, by `GroupCycle`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
+from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, VERSIONS
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import (
     CALL_IN,
@@ -42,6 +43,10 @@ from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, Member
 from kschedfw.scheduler.groups.trial import AffinityLists, MemberTrial
 from kschedfw.scheduler.scheduling_cycle import make_room
 
+Stops: TypeAlias = Callable[[PlacedGroup, int], Status]
+"""Says whether a placement may still do, given the members that have a node and how many haven't been tried."""
+
+_PLACEMENT_FEASIBLE_SINCE: Final = "1.37"
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
 
@@ -80,6 +85,9 @@ class GroupAlgorithm:
     ) -> None:
         self._algorithm = algorithm
         self._by_placements = gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING)
+        self._asks_whether_feasible = VERSIONS.index(gates.version) >= VERSIONS.index(
+            _PLACEMENT_FEASIBLE_SINCE
+        )
         self._snapshot = snapshot
         self._nominator = nominator
 
@@ -107,8 +115,11 @@ class GroupAlgorithm:
                 return GroupResult(status)
             if not placements:
                 return GroupResult(Status.unschedulable("no feasible placements found"))
+        stops: Stops | None = None
+        if self._asks_whether_feasible and framework.can_stop_trials:
+            stops = partial(framework.run_placement_feasible_plugins, state, group)
         equal = None
-        if observe is None:
+        if observe is None and stops is None:
 
             def refuse(
                 placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult]
@@ -125,7 +136,7 @@ class GroupAlgorithm:
             if found is None:
                 trial = MemberTrial(self._snapshot, self._nominator, states, lists)
                 found = self._try(
-                    framework, placement, trial, attempts, makes_room=makes_room, observe=observe
+                    framework, placement, trial, attempts, makes_room=makes_room, observe=observe, stops=stops
                 )
             results.append(found)
             if found.status.code is Code.ERROR and self._by_placements:
@@ -175,12 +186,17 @@ class GroupAlgorithm:
         *,
         makes_room: bool,
         observe: GroupObservation | None,
+        stops: Stops | None,
     ) -> PlacementResult:
         members: list[MemberResult] = []
         status, is_waiting, preempts = Status.unschedulable(UNSCHEDULABLE), False, False
         call = CallIn()
         try:
             for attempt in attempts:
+                if stops is not None:
+                    stopped = _stopped(stops, placement, members, len(attempts))
+                    if not stopped.is_success:
+                        return PlacementResult(placement, stopped, members)
                 state = CycleState()
                 state.record_plugin_metrics = attempt.state.record_plugin_metrics
                 state.write(MEMBER_STATES, trial.states)
@@ -197,6 +213,10 @@ class GroupAlgorithm:
                 if member.permit is not None and member.permit.is_success:
                     is_waiting = preempts
                     status = Status.unschedulable(UNSCHEDULABLE, _WAITING) if preempts else Status.success()
+            if stops is not None:
+                stopped = _stopped(stops, placement, members, len(attempts))
+                if not stopped.is_success:
+                    return PlacementResult(placement, stopped, members)
             return PlacementResult(placement, status, members, is_waiting)
         finally:
             for member in reversed(members):
@@ -280,6 +300,12 @@ class GroupAlgorithm:
         member.assumed = member.result = None
         member.preempts = False
         member.status = as_fit_error(attempt, host, status) if status.is_rejected else status
+
+
+def _stopped(stops: Stops, placement: GroupPlacement, members: Sequence[MemberResult], number: int) -> Status:
+    """Ask whether a placement may still do, on which these of the group's members were tried."""
+    node_names = {each.attempt.pod.uid: each.node_name for each in members if each.node_name}
+    return stops(PlacedGroup(placement, node_names), number - len(members))
 
 
 class GroupObservation(Protocol):

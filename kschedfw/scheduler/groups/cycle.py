@@ -340,7 +340,8 @@ def _gets_its_node(member: MemberResult, status: Status) -> bool:
     """Whether the member is bound now that its group has this status.
 
     A member whose victims still take its room never is, though its group may be scheduled without it: where another
-    permit plugin than GangScheduling has it wait, the group doesn't.
+    permit plugin than GangScheduling has it wait, the group doesn't. As in kube-scheduler it goes back like a member
+    of an unschedulable group then: without its nomination, though its victims go.
     """
     return status.is_success and bool(member.node_name) and not member.preempts
 
@@ -351,7 +352,7 @@ def _failure(member: MemberResult, status: Status, *, is_waiting: bool) -> Statu
         return member.status if member.status.code is Code.ERROR else status
     if not member.node_name:
         return member.status
-    if is_waiting or status.is_success:
+    if is_waiting:
         return member.status if member.preempts else status
     reasons = member.permit.reasons if member.permit is not None and member.permit.is_wait else ()
     return Status.unschedulable(UNSCHEDULABLE, *reasons)
@@ -361,8 +362,7 @@ def _nomination(member: MemberResult, status: Status, *, is_waiting: bool) -> Po
     if status.code is Code.ERROR:
         return CLEAR_NOMINATION
     if member.node_name:
-        stays = is_waiting or status.is_success
-        return PostFilterResult.nominate(member.node_name) if stays else CLEAR_NOMINATION
+        return PostFilterResult.nominate(member.node_name) if is_waiting else CLEAR_NOMINATION
     return member.nomination
 
 
