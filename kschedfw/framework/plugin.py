@@ -149,6 +149,10 @@ class Plugin(Generic[ArgsT]):
         * permit answers by the number of scheduled members alone: WAIT below some number, success from it on,
         * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
 
+        A plugin that is LEAST_ALLOCATED by its `plan_part` is asked about pods that request extended resources. Its
+        promise is that such a resource counts as CPU does: a node must have the requested amount free, and the
+        score doesn't depend on it.
+
         A subclass that overrides one of these hooks must override this, too.
         """
         return False

@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.groups [NODES]       by default 5,000 nodes
 
-A gang of pods that request 1 CPU and 2 GiB is scheduled on nodes of which every third has a pod. They are divided into
-racks, which are its placements; with one placement it has no constraint. Times are the processor's: the least of three
-groups, one after the other, after a first one for which columns and plans are made. The algorithm is everything until
-it is decided where the members go; the cycle is that, and taking members from the queue, binding them and writing the
-group's condition.
+A gang of pods that request 1 CPU and 2 GiB, or a GPU as well, is scheduled on nodes of which every third has a pod.
+They are divided into racks, which are its placements; with one placement it has no constraint. Times are the
+processor's: the least of three groups, one after the other, after a first one for which columns and plans are made.
+The algorithm is everything until it is decided where the members go; the cycle is that, and taking members from the
+queue, binding them and writing the group's condition.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, make_node, m
 
 NODES: Final = 5_000
 MEMBERS: Final = (8, 64, 256, 1_000, 2_000)
+MEMBERS_WITH_GPU: Final = 64
 PLACEMENTS: Final = (1, 10, 50, 200)
 TIMES: Final = 3
+GPU: Final = "nvidia.com/gpu"
 GATES: Final = FeatureGates.of(
     "GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
 )
@@ -31,12 +33,12 @@ GATES: Final = FeatureGates.of(
 class Timed:
     """A scheduler of gangs with so many members, on nodes in so many racks, that times the algorithm and cycles."""
 
-    def __init__(self, members: int, placements: int, nodes: int) -> None:
+    def __init__(self, members: int, placements: int, nodes: int, gpus: int = 0) -> None:
         self.members = members
         self.cluster = InMemoryCluster(
             make_node(f"node-{number}")
             .labels(rack=f"rack-{number % placements}")
-            .capacity(cpu=256, memory="1Ti", pods=1_000)
+            .capacity({"cpu": 256, "memory": "1Ti", "pods": 1_000, GPU: 8})
             .build()
             for number in range(nodes)
         )
@@ -48,6 +50,8 @@ class Timed:
             self.cluster.add((group.topology("rack") if placements > 1 else group).build())
             for number in range(members):
                 member = make_pod(f"gang-{gang}-{number}").requests(cpu=1, memory="2Gi")
+                if gpus:
+                    member = member.requests({GPU: gpus})
                 self.cluster.add(member.group(f"gang-{gang}").build())
         self.scheduler = Scheduler(self.cluster, feature_gates=GATES)
         assert self.scheduler.group_cycle is not None
@@ -70,9 +74,9 @@ class Timed:
         return self._algorithm, time.process_time() - begun
 
 
-def measured(members: int, placements: int, nodes: int = NODES) -> tuple[float, float]:
-    """Return the least seconds of the algorithm, and of the cycle."""
-    timed = Timed(members, placements, nodes)
+def measured(members: int, placements: int, nodes: int = NODES, gpus: int = 0) -> tuple[float, float]:
+    """Return the least seconds of the algorithm, and of the cycle, for members that request so many GPUs."""
+    timed = Timed(members, placements, nodes, gpus)
     times = [timed.schedule() for _ in range(1 + TIMES)][1:]
     placed = [pod for pod in timed.cluster.list(Pod) if pod.name.startswith("gang-") and pod.node_name]
     assert len(placed) == members * (1 + TIMES)
@@ -88,10 +92,10 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{nodes:,} nodes: milliseconds of the algorithm, and of the cycle\n")
     print("| members | " + " | ".join(f"{count} placement{'s' * (count > 1)}" for count in PLACEMENTS) + " |")
     print("| ---: |" + " ---: |" * len(PLACEMENTS))
-    for members in MEMBERS:
-        found = [measured(members, placements, nodes) for placements in PLACEMENTS]
+    for members, gpus in (*((members, 0) for members in MEMBERS), (MEMBERS_WITH_GPU, 1)):
+        found = [measured(members, placements, nodes, gpus) for placements in PLACEMENTS]
         cells = [f"{algorithm * 1000:,.0f}, {cycle * 1000:,.0f}" for algorithm, cycle in found]
-        print(f"| {members:,} | " + " | ".join(cells) + " |", flush=True)
+        print(f"| {members:,}{' with a GPU' * gpus} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+import attrs
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
-from kschedfw.api import PodGroup
+from kschedfw.api import DeviceClass, ObjectMeta, PodGroup
+from kschedfw.api.builders import PodBuilder
+from kschedfw.api.containers import ResourceRequirements
+from kschedfw.api.devices import DeviceClassSpec
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.quantity import Quantity
+from kschedfw.config import default_profile
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.scheduler.groups import PlacementResult, equal_members
+from kschedfw.scheduler.groups.algorithm import GroupAlgorithm
 from kschedfw.scheduler.groups.equal_members import EqualMembers
 from kschedfw.scheduler.select import FirstByNameSelector, pick_of
 from kschedfw.testing.clock import FakeClock
@@ -24,6 +32,8 @@ _turns = pytest.importorskip("kschedfw.framework.runtime._turns", reason="needs 
 np = pytest.importorskip("numpy")
 
 GATES = ["GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"]
+GPU = "nvidia.com/gpu"
+IGNORING = {"ignoredResources": [GPU]}
 
 
 class Counts(NoMetrics):
@@ -39,6 +49,13 @@ class Counts(NoMetrics):
         self.told["preemption"] += 1
 
 
+def with_pod_level_requests(builder: PodBuilder, **requests: str) -> Pod:
+    pod = builder.build()
+    amounts = {name: Quantity.parse(amount) for name, amount in requests.items()}
+    resources = ResourceRequirements(requests=FrozenDict(amounts))
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, resources=resources))
+
+
 def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
     """Everything that shows of the cycles of a random cluster's groups."""
     random = Random(seed)
@@ -47,6 +64,8 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
         node = make_node(f"n{i}").capacity(
             cpu=random.randrange(1, 9), memory=f"{random.randrange(1, 17)}Gi", pods=random.choice([2, 110])
         )
+        if random.random() < 0.7:
+            node = node.capacity({GPU: random.choice([1, 8]), "hugepages-2Mi": "8Mi"})
         if random.random() < 0.9:
             node = node.labels(rack=f"r{random.randrange(3)}")
         if random.random() < 0.2:
@@ -54,7 +73,12 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
         cluster.add(node.build())
         for j in range(random.randrange(3)):
             pod = make_pod(f"old-{i}-{j}").requests(cpu=random.choice(["500m", "1"])).node(f"n{i}")
+            if random.random() < 0.2:
+                pod = pod.requests({GPU: 1})
             cluster.add(pod.labels(app=random.choice("ab")).priority(random.randrange(3)).build())
+    if random.random() < 0.1:
+        spec = DeviceClassSpec(extended_resource_name=GPU)
+        cluster.add(DeviceClass(ObjectMeta(name="gpus"), spec))
     for name in ("g", "h")[: random.randrange(1, 3)]:
         group = make_pod_group(name).priority(random.randrange(3))
         count = random.randrange(1, 12)
@@ -67,7 +91,10 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
             {"cpu": random.choice(["100m", "1", "3"]), "memory": random.choice(["1", "2Gi"])}
             for _ in range(random.randrange(1, 4))
         ]
-        special = random.choice(["port", "affinity", *[""] * 6])
+        if random.random() < 0.6:
+            for kind in random.sample(kinds, random.randrange(1, len(kinds) + 1)):
+                kind |= random.choice([{GPU: "1"}, {GPU: "2"}, {GPU: "8", "hugepages-2Mi": "2Mi"}])
+        special = random.choice(["port", "affinity", "pod level", *[""] * 6])
         for i in range(count):
             member = make_pod(f"{name}-{i}").group(name).labels(app=random.choice("ab"))
             member = member.requests(random.choice(kinds))
@@ -75,10 +102,17 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
                 member = member.host_port(80)
             elif special == "affinity":
                 member = member.pod_affinity("rack", {"app": "a"}, weight=50)
+            elif special == "pod level":
+                cluster.add(with_pod_level_requests(member, cpu="3500m", memory="2Gi"))
+                continue
             cluster.add(member.build())
     metrics, clock, draws = Counts(), FakeClock(), Random(seed)
+    profile = default_profile(feature_gates=FeatureGates.of(*gates))
+    if seed % 7 == 0:
+        profile = attrs.evolve(profile, args={**profile.args, "NodeResourcesFit": IGNORING})
     scheduler = Scheduler(
         cluster,
+        [profile],
         feature_gates=FeatureGates.of(*gates),
         clock=clock,
         metrics=metrics,
@@ -123,6 +157,27 @@ def test_equal_members_fare_as_one_by_one(seed: int, gates: Sequence[str], perce
         patch.setattr(EqualMembers, "of", lambda *_, **__: None)
         event(f"together: {bool(tried)}")
         assert together == told_by(seed, gates, percentage)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "huge pages", "pod level"])
+def test_members_that_request_more_than_cpu_and_memory_are_tried_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = {"gpu": {GPU: "8"}, "huge pages": {"hugepages-2Mi": "4Mi"}, "pod level": {}}[kind]
+    gates = FeatureGates.of(*GATES)
+    cluster = InMemoryCluster(
+        make_node(f"n{i}").capacity({"cpu": 64, "memory": "1Ti", GPU: 8, "hugepages-2Mi": "4Mi"}).build()
+        for i in range(300)
+    )
+    cluster.add(make_pod_group("g").gang(min_count=40).build())
+    for i in range(40):
+        member = make_pod(f"g-{i}").requests({"cpu": 1, "memory": "1Gi", **asks}).group("g")
+        cluster.add(with_pod_level_requests(member, cpu="33") if kind == "pod level" else member.build())
+    monkeypatch.setattr(GroupAlgorithm, "_try", lambda *_, **__: pytest.fail("tried one by one"))
+
+    assert Scheduler(cluster, feature_gates=gates).schedule_one()
+
+    assert len({pod.node_name for pod in cluster.list(Pod) if pod.node_name}) == 40
 
 
 @pytest.mark.parametrize("seed", range(3))

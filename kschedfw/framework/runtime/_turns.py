@@ -64,13 +64,13 @@ def _total(
     scores: FloatArray,
     free: IntArray,
     floats: FloatArray,
-    wanted: tuple[int, int, int, int],
+    wanted: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
     weights: tuple[int, int],
 ) -> float:
     """Return the total of a node for one more pod, computed as by `_one_pass.totals_at`."""
-    for resource in range(4):
+    for resource in range(len(wanted)):
         if free[resource, k] < wanted[resource]:
             return -1.0
     total = scores[k] + float(weights[0]) * least_allocated(
@@ -89,11 +89,12 @@ def place_in_turn(
     scores: FloatArray,
     free: IntArray,
     floats: FloatArray,
-    wanted: tuple[int, int, int, int],
+    wanted: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
     weights: tuple[int, int],
     taken: IntArray,
+    added: IntArray,
     start: int,
     all_nodes: int,
     moves: bool,
@@ -104,10 +105,11 @@ def place_in_turn(
 ) -> tuple[int, int]:
     """Find nodes for `number` equal pods, each of which sees those before it. Return how many got one, and the start.
 
-    Nodes are those of a placement: `scores` (n,) as in a plan, `free` (4, n), and `floats` (6, n) with the
-    allocatable, requested, and non-zero requested CPU and memory. Both are changed: a pod takes its `taken` amounts
-    of CPU, memory, storage and pods, then its parts of the two sums of CPU and memory, (8,). A search begins at node
-    `start % n` and ends before the node that would be one more than `most` that pass. Then the start `moves` on by
+    Nodes are those of a placement: `scores` (n,) as in a plan, `free` (r, n) with CPU, memory, storage, pods and
+    whatever else the pods request, and `floats` (6, n) with the allocatable, requested, and non-zero requested CPU and
+    memory. A node is feasible if it has the `wanted` amounts (r,) free. Both arrays are changed: a pod's `taken`
+    amounts (r,) are no longer free, and its `added` ones (4,) go to the two sums of CPU and memory. A search begins at
+    node `start % n` and ends before the node that would be one more than `most` that pass. Then the start `moves` on by
     the nodes looked at, modulo `all_nodes`. Of the best nodes the one with the lowest of `ranks` is taken, or a
     random one if they are empty.
 
@@ -149,9 +151,9 @@ def place_in_turn(
         else:
             k = tied[pick(ties, words)]
         found[0, placed], found[1, placed], found[2, placed] = k, feasible, looked_at
-        for resource in range(4):
+        for resource in range(len(taken)):
             free[resource, k] -= taken[resource]
         for resource in range(4):
-            floats[2 + resource, k] += taken[4 + resource]
+            floats[2 + resource, k] += added[resource]
         totals[k] = _total(k, scores, free, floats, wanted, scored, amounts, weights)
     return number, start

@@ -26,16 +26,16 @@ _MOST_KEPT: Final = 8
 _MOST_CHANGED: Final = 64
 """If more nodes have changed, a pass over all nodes is about as fast."""
 
-_ANY_AMOUNT: Final = -(1 << 63)
+ANY_AMOUNT: Final = -(1 << 63)
 """The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
-_ANY_AMOUNTS: Final = (_ANY_AMOUNT,) * 4
+_ANY_AMOUNTS: Final = (ANY_AMOUNT,) * 4
 
 
 def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
     """Return the CPU, memory, ephemeral storage and number of pods that must be free on a node for the pod to fit."""
     demand = requests.demand
     cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
-    return cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1
+    return cpu or ANY_AMOUNT, memory or ANY_AMOUNT, storage or ANY_AMOUNT, 1
 
 
 class Pass(Protocol):

@@ -30,7 +30,7 @@ from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
+from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, PlanPart, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
@@ -124,8 +124,7 @@ class Planner:
         count = len(table)
         if (
             count < self.fewest_nodes
-            or requests.amounts.scalar_resources
-            or requests.demand.scalar_resources
+            or _has_scalars(requests)
             or pod.shape is None
             or (compiled := _compiled_pass()) is None
         ):
@@ -146,17 +145,14 @@ class Planner:
         The answer holds while up to `others` such pods take places, too.
         """
         requests, table = pod.requests, self._snapshot.table
-        if (
-            requests.amounts.scalar_resources
-            or requests.demand.scalar_resources
-            or pod.shape is None
-            or not _is_exact(requests, table, others)
-        ):
+        if pod.shape is None or not _is_exact(requests, table, others):
             return None
         own = CycleState()
         skipped_filters: set[str] = set()
         skipped_scores: set[str] = set()
         try:
+            if _has_scalars(requests) and not self._counts_scalars(pod):
+                return None
             plan = self._plan(pod, table, is_one_of_many=True)
             if plan is None or not plan.fits:
                 return None
@@ -176,6 +172,17 @@ class Planner:
             return None
         return PlannedPod(
             plan, requests, own, plan.skipped_filters | skipped_filters, plan.skipped_scores | skipped_scores
+        )
+
+    def _counts_scalars(self, pod: Pod) -> bool:
+        """Whether the pod's extended resources count as its CPU does: a node must have them free."""
+        counting = [
+            each.plugin
+            for each in self._plugins
+            if each.filtering is not None and each.plugin.plan_part(pod) is PlanPart.LEAST_ALLOCATED
+        ]
+        return bool(counting) and all(
+            may_take_members_alike(plugin) and plugin.takes_members_alike(pod) for plugin in counting
         )
 
     def _run(
@@ -280,6 +287,10 @@ class Planner:
         comes_again = self._lately.get(key) == version
         self._lately[key] = version
         return comes_again
+
+
+def _has_scalars(requests: PodRequests) -> bool:
+    return bool(requests.amounts.scalar_resources or requests.demand.scalar_resources)
 
 
 def _is_exact(requests: PodRequests, table: NodeTable, others: int = 0) -> bool:

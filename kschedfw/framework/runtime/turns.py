@@ -18,8 +18,9 @@ from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, Plugin
-from kschedfw.framework.runtime.kept_totals import Amounts, PassInput
+from kschedfw.framework.runtime.kept_totals import ANY_AMOUNT, Amounts, PassInput
 from kschedfw.framework.runtime.plan import ShapePlan
 
 TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
@@ -91,11 +92,12 @@ class TurnsPass(Protocol):
         scores: FloatArray,
         free: IntArray,
         floats: FloatArray,
-        wanted: tuple[int, int, int, int],
+        wanted: IntArray,
         scored: Amounts,
         amounts: Amounts,
         weights: Amounts,
         taken: IntArray,
+        added: IntArray,
         start: int,
         all_nodes: int,
         moves: bool,
@@ -113,7 +115,10 @@ def in_turn(
     """Place so many pods of each kind, one after the other, on these nodes. Return what was found for each kind."""
     compiled, table, rows = compiled_turns(), nodes.table, nodes.rows
     assert compiled is not None
+    scalars = _scalar_resources(runs)
     free = table.free.T[:4].take(rows, axis=1)
+    if scalars:
+        free = np.concatenate((free, *[_free(table, name).take(rows)[np.newaxis] for name in scalars]))
     columns = table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T
     floats = np.concatenate([each.take(rows, axis=1) for each in columns])
     ranks = _NO_RANKS if search.ranks is None else search.ranks
@@ -124,25 +129,21 @@ def in_turn(
         asked, requests = PassInput.of(pod.plan, pod.requests), pod.requests
         amounts = requests.amounts
         both = amounts.milli_cpu, amounts.memory
-        taken = (
-            *both,
-            amounts.ephemeral_storage,
-            1,
-            *both,
-            requests.non_zero_milli_cpu,
-            requests.non_zero_memory,
-        )
+        wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
+        taken = [*both, amounts.ephemeral_storage, 1, *map(amounts.get, scalars)]
+        added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
         found: IntArray = np.empty((3, number), dtype=np.int64)
         placed, search.start = compiled.place_in_turn(
             number,
             pod.plan.scores.take(rows),
             free,
             floats,
-            asked.wanted,
+            np.array(wanted, dtype=np.int64),
             asked.scored,
             asked.amounts,
             asked.weights,
             np.array(taken, dtype=np.int64),
+            np.array(added, dtype=np.int64),
             search.start,
             len(table),
             search.moves,
@@ -157,6 +158,20 @@ def in_turn(
     if search.ranks is None:
         search.random.setstate((version, tuple(words.tolist()), gauss))
     return turns
+
+
+def _scalar_resources(runs: Sequence[tuple[PlannedPod, int]]) -> Sequence[str]:
+    """Return the names of the resources that pods of these kinds request beside CPU, memory and storage, sorted."""
+    names: set[str] = set()
+    for pod, _ in runs:
+        names.update(pod.requests.demand.scalar_resources, pod.requests.amounts.scalar_resources)
+    return sorted(names)
+
+
+def _free(table: NodeTable, resource: str) -> IntArray:
+    """Return the free amounts by row, shape (n,); 0 where no node has the resource."""
+    column = table.columns.get(resource)
+    return np.zeros(len(table), dtype=np.int64) if column is None else table.free[:, column]
 
 
 def may_take_members_alike(plugin: AnyPlugin) -> bool:

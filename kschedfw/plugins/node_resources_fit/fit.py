@@ -83,6 +83,12 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         is_of_both = self._is_plain_least_allocated and self._resources.are_cpu_and_memory
         return PlanPart.LEAST_ALLOCATED if is_of_both else None
 
+    def takes_members_alike(self, pod: Pod) -> bool:
+        requests = pod.requests
+        if any(self._ignored) and without_ignored(requests.demand, *self._ignored) is not requests.demand:
+            return False
+        return not self._devices.resources_of(pod)
+
     @hookimpl
     @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
