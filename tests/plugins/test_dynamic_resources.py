@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -408,12 +409,16 @@ def test_the_default_profile_has_it_where_kube_scheduler_has_it() -> None:
 
 class TestHints:
     def hint(
-        self, cluster: InMemoryCluster, old: ResourceClaim | None, new: ResourceClaim | None
+        self,
+        cluster: InMemoryCluster,
+        old: ResourceClaim | None,
+        new: ResourceClaim | None,
+        claims: Sequence[str] = ("c",),
     ) -> QueueingHint:
         events = {str(each.resource): each for each in claim_events(ResourceClaims(cluster))}
         hint = events["resource.k8s.io/ResourceClaim"].hint
         assert hint is not None
-        return hint(pod("p", "c"), old, new)
+        return hint(pod("p", *claims), old, new)
 
     def cluster(self) -> InMemoryCluster:
         return InMemoryCluster([claim("c"), claim("other")])
@@ -434,6 +439,12 @@ class TestHints:
         allocated = attrs.evolve(other, status=claim_with_device().status)
         assert self.hint(cluster, other, allocated) is QueueingHint.SKIP
         assert self.hint(cluster, allocated, other) is QueueingHint.QUEUE
+
+    def test_its_own_claim_does_not_matter_while_another_one_is_missing(self) -> None:
+        cluster = self.cluster()
+        own = cluster.get(ResourceClaim, "default/c")
+        for names in (("c", "missing"), ("missing", "c")):
+            assert self.hint(cluster, None, own, names) is QueueingHint.SKIP
 
     def test_nothing_matters_while_a_claim_is_missing(self) -> None:
         cluster = InMemoryCluster([claim("other")])

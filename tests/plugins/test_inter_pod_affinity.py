@@ -435,10 +435,12 @@ def hint(
     return ask(pod, old, new).value
 
 
+_BLUE = {"matchLabels": {"team": "blue"}}
+_WITHOUT_TEAM = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+
+
 class TestPodHints:
-    pod = incoming(
-        {**near(term(DB), term({"tier": "back"})), **far(term(WEB), term({"app": "loud"}, "host"))}, WEB
-    )
+    pod = incoming({**near(term(DB), term({"tier": "back"})), **far(term({"app": "loud"}, "host"))}, WEB)
     company = make_pod("company", {**DB, "tier": "back"}, on="a1")
     half = make_pod("company", DB, on="a1")
     loud = make_pod("loud", {"app": "loud"}, on="a1")
@@ -470,11 +472,35 @@ class TestPodHints:
     ) -> None:
         assert hint(EventResource.POD, self.pod, old, new) == expected
 
-    def test_namespace_labels_count_for_terms_of_the_deleted_pod(self) -> None:
-        about_blue = term(WEB, namespaceSelector={"matchLabels": {"team": "blue"}})
-        shy = make_pod("shy", on="a1", affinity=far(about_blue))
-        assert hint(EventResource.POD, make_pod(labels=WEB, namespace="blue"), shy, None) == "queue"
-        assert hint(EventResource.POD, make_pod(labels=WEB), shy, None) == "skip"
+    def test_labels_of_namespaces_count_in_complete_hints_alone(self) -> None:
+        """kube-scheduler doesn't look them up for a hint: "has no label" selects all namespaces, "has one" none."""
+        blue, other = make_pod("web", WEB, on="a1", namespace="blue"), make_pod("web", WEB, on="a1")
+        for selector, come, expected in (
+            (_BLUE, blue, "skip"),
+            (_WITHOUT_TEAM, blue, "queue"),
+            (_WITHOUT_TEAM, other, "queue"),
+        ):
+            pod = incoming(near(term(WEB, namespaceSelector=selector)))
+            assert hint(EventResource.POD, pod, None, come) == expected
+        shy = make_pod("shy", on="a1", affinity=far(term(WEB, namespaceSelector=_BLUE)))
+        assert hint(EventResource.POD, make_pod(labels=WEB, namespace="blue"), shy, None) == "skip"
+        assert (
+            hint(EventResource.POD, make_pod(labels=WEB, namespace="blue"), shy, None, complete=True)
+            == "queue"
+        )
+        assert hint(EventResource.POD, make_pod(labels=WEB), shy, None, complete=True) == "skip"
+
+    def test_a_pod_that_goes_must_match_all_terms_of_an_anti_affinity(self) -> None:
+        """As in kube-scheduler, though one of them suffices to refuse a pod; complete hints know."""
+        pod = incoming(far(term(WEB), term({"app": "loud"}, "host")))
+        shy = make_pod("shy", on="a1", affinity=far(term(WEB), term({"app": "loud"}, "host")))
+        for other, old, new in (
+            (pod, self.loud, None),
+            (pod, self.loud, self.quiet),
+            (incoming({}, WEB), shy, None),
+        ):
+            assert hint(EventResource.POD, other, old, new) == "skip"
+            assert hint(EventResource.POD, other, old, new, complete=True) == "queue"
 
     def test_the_pods_own_labels_count(self) -> None:
         """They decide about terms of existing pods, and whether it may be the first of a group."""

@@ -300,7 +300,7 @@ def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
             return QueueingHint.SKIP
         before = old if isinstance(old, ResourceClaim) else None
         try:
-            own = any(claim.uid == new.uid for claim in claims.of(pod))
+            own = new.uid in [claim.uid for claim in claims.of(pod)]  # of all claims: each may be a problem
         except ResourceClaimProblem:
             return QueueingHint.SKIP  # it has to wait for another one in any case
         if before is not None and before.status.allocation is not None and new.status.allocation is None:

@@ -34,8 +34,9 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
+from kschedfw.api import EMPTY
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.pod_info import required_terms
+from kschedfw.framework.nodes.pod_info import AffinityTerm, required_terms
 from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
 from kschedfw.plugins._hints import queue_if, takes_a_place
@@ -230,8 +231,9 @@ class AffinityHints:
     """The events that the plugin subscribes to, with its hints.
 
     kube-scheduler leaves some pods to its flush after five minutes although an event would help them: pods that
-    an existing pod's anti-affinity refused, when nodes come, go or change labels, and pods that may be the
-    first of their group, when its last pod goes. `complete` wakes these, too.
+    an existing pod's anti-affinity refused, when nodes come, go or change labels; pods that may be the first of
+    their group, when its last pod goes; pods with several anti-affinity terms, when a pod goes that matches some of
+    them; and those whose terms select namespaces by labels. `complete` wakes these, too.
     """
 
     reader: TermReader
@@ -260,22 +262,37 @@ class AffinityHints:
             return queue_if(before.labels != after.labels)
         if any(state is not None and not takes_a_place(state) for state in (before, after)):
             return QueueingHint.SKIP
+        if self.complete:
+            return queue_if(self._helps(pod, before, after))
+        affinity = pod.spec.affinity
+        wanted = required_terms(affinity.pod_affinity, pod)
+        avoided = required_terms(affinity.pod_anti_affinity, pod)
+        if before is None:
+            return queue_if(_match_all(wanted, after))
+        if after is None:
+            others = required_terms(before.spec.affinity.pod_anti_affinity, before)
+            return queue_if(_match_all(avoided, before) or _match_all(others, pod))
+        return queue_if(
+            (_match_all(wanted, after) and not _match_all(wanted, before))
+            or (_match_all(avoided, before) and not _match_all(avoided, after))
+        )
+
+    def _helps(self, pod: Pod, before: Pod | None, after: Pod | None) -> bool:
+        """Whether another pod on a node that came, changed or went may let the pod in."""
         terms = self.reader.of(pod)
         if before is None:
-            return queue_if(after is not None and _is_company(terms, after))
+            return after is not None and _is_company(terms, after)
         if after is None:
             avoided = any(term.query.matches(before) for term in terms.anti_affinity)
-            return queue_if(
-                avoided or self._minds(before, pod) or self._may_be_first_after(before, pod, terms)
-            )
+            return avoided or self._minds(before, pod) or _may_be_first_after(before, pod, terms)
         became_company = _is_company(terms, after) and not _is_company(terms, before)
         ceased_to_be = _is_company(terms, before) and not _is_company(terms, after)
-        return queue_if(
+        return (
             became_company
             or any(
                 term.query.matches(before) and not term.query.matches(after) for term in terms.anti_affinity
             )
-            or (ceased_to_be and self._may_be_first_after(before, pod, terms))
+            or (ceased_to_be and _may_be_first_after(before, pod, terms))
         )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -300,12 +317,22 @@ class AffinityHints:
         labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in terms)
 
-    def _may_be_first_after(self, gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
-        """Whether the removed pod may have been the last that the pod's affinity terms select.
 
-        If so, the pod may go anywhere.
-        """
-        return self.complete and _is_company(terms, gone) and _is_company(terms, pod)
+def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:
+    """Whether the pod matches all of the terms, and there are any.
+
+    kube-scheduler asks this of anti-affinity, too, where one term suffices to refuse a pod; and it doesn't look up
+    the labels of namespaces.
+    """
+    return bool(terms) and pod is not None and all(term.matches(pod, EMPTY) for term in terms)
+
+
+def _may_be_first_after(gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
+    """Whether the removed pod may have been the last that the pod's affinity terms select.
+
+    If so, the pod may go anywhere.
+    """
+    return _is_company(terms, gone) and _is_company(terms, pod)
 
 
 def _is_company(terms: OwnTerms, existing: Pod) -> bool:

@@ -269,9 +269,7 @@ def volume_events() -> tuple[ClusterEvent, ...]:
         ClusterEvent(EventResource.CSI_NODE, add_or_update, _after_csi_node_change),
         ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE, _after_driver_change),
         ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, add_or_update, _after_capacity_change),
-        # What is reserved for a pod is free again when the pod goes or isn't bound after all. kube-scheduler has no
-        # such subscription, and leaves the refused pod to the timeout.
-        ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deletion),
+        # Not deletions of pods, as in kube-scheduler: a pod for which volumes were reserved in vain wakes nobody.
     )
 
 
@@ -313,10 +311,3 @@ def _after_capacity_change(_pod: Pod, old: object | None, new: object | None) ->
         return QueueingHint.QUEUE
     before, now = largest_volume(old), largest_volume(new)
     return queue_if(now is not None and (before is None or now.value() > before.value()))
-
-
-def _after_pod_deletion(_pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
-    """Queue when volumes may have been reserved for the pod that went."""
-    return queue_if(
-        isinstance(old, Pod) and any(claim_name(old, volume) is not None for volume in old.spec.volumes)
-    )

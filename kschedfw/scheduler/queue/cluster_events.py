@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.requests import total_requests
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 
 ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
@@ -49,6 +50,14 @@ def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
     return [event for event, happened in changes if happened(old, new)] or [otherwise]
 
 
+def pod_update_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
+    """Return the events of an update; none if nothing has changed, as after a new listing of all objects."""
+    version = new.metadata.resource_version
+    if old is new or (version and version == old.metadata.resource_version):
+        return ()
+    return pod_change_events(old, new)
+
+
 def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
     """Return the events of a node's update; none if no plugin depends on it (`NodeSchedulingPropertiesChange`)."""
     return [event for event, happened in _NODE_CHANGES if happened(old, new)]
@@ -59,8 +68,14 @@ def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    before, after = old.requests.amounts, new.requests.amounts
-    return any(amount > after.get(name) for name, amount in before.items())
+    """Whether the pod requests less of a resource, or no longer names one, be it one of which it requested 0."""
+    if old.spec is new.spec and not (old.status.tells_of_resources or new.status.tells_of_resources):
+        return False  # a change of the status alone, as most are
+    before, after = total_requests(old), total_requests(new)
+    return any(
+        name not in after or amount.milli_value() > after[name].milli_value()
+        for name, amount in before.items()
+    )
 
 
 def _gates_eliminated(old: Pod, new: Pod) -> bool:

@@ -25,7 +25,7 @@ from kschedfw.scheduler.queue.cluster_events import (
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
-    pod_change_events,
+    pod_update_events,
 )
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
@@ -151,7 +151,7 @@ class SchedulingQueue(BlockingQueue):
                 # If the pod comes back, the scheduler reads its newest state.
                 flight.deleted = False
                 old = old or flight.pod
-                for event in _changes(old, new):
+                for event in pod_update_events(old, new):
                     self._in_flight.record(event, old, new)
             elif info is not None:
                 self._update(info, old or info.pod, new)
@@ -358,17 +358,7 @@ class SchedulingQueue(BlockingQueue):
     def pods_in(self, place: Place) -> Sequence[Pod]:
         """Return the pods in a place: active ones in the order of popping, others in the order of arrival."""
         with self._lock:
-            match place:
-                case Place.IN_FLIGHT:
-                    return self._in_flight.pods
-                case Place.ACTIVE:
-                    infos: Sequence[QueuedPodInfo] = self._sub_queues.active.ordered()
-                case Place.BACKOFF:
-                    infos = self._sub_queues.backoff.ordered()
-                case _:
-                    waiting = self._sub_queues.unschedulable.ordered()
-                    infos = [info for info in waiting if info.gated is (place is Place.GATED)]
-            return [info.pod for info in infos]
+            return self._in_flight.pods if place is Place.IN_FLIGHT else self._sub_queues.pods_in(place)
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
         """Return the pods in the queue, without those in flight, and kube-scheduler's summary of numbers by place."""
@@ -404,7 +394,7 @@ class SchedulingQueue(BlockingQueue):
         info.update(new)
         self._sub_queues.rearrange(info)
         self.nominator.update(old, info.pod_info)
-        for event in _changes(old, new):
+        for event in pod_update_events(old, new):
             # An earlier event of this update has moved the pod already.
             if new.uid not in self._sub_queues.unschedulable:
                 return
@@ -455,11 +445,3 @@ class SchedulingQueue(BlockingQueue):
 
     def _counts(self) -> dict[Place, int]:
         return self._sub_queues.counts()
-
-
-def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """Return the events of an update; none if nothing has changed, as after a new listing of all objects."""
-    version = new.metadata.resource_version
-    if old is new or (version and version == old.metadata.resource_version):
-        return ()
-    return pod_change_events(old, new)

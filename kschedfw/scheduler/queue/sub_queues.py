@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -57,6 +58,18 @@ class SubQueues:
         if info is None:
             return None
         return Place.GATED if info.gated else Place.UNSCHEDULABLE
+
+    def pods_in(self, place: Place) -> Sequence[Pod]:
+        """Return the pods in a place: active ones in the order of popping, others in the order of arrival."""
+        match place:
+            case Place.ACTIVE:
+                infos: Sequence[QueuedPodInfo] = self.active.ordered()
+            case Place.BACKOFF:
+                infos = self.backoff.ordered()
+            case _:
+                waiting = self.unschedulable.ordered()
+                infos = [info for info in waiting if info.gated is (place is Place.GATED)]
+        return [info.pod for info in infos]
 
     def counts(self) -> dict[Place, int]:
         gated = self.unschedulable.gated_count

@@ -6,6 +6,8 @@ import attrs
 import pytest
 
 from kschedfw import make_node, make_pod
+from kschedfw.api import FrozenDict, Quantity
+from kschedfw.api.containers import ContainerStatus, ResourceRequirements
 from kschedfw.api.node import Node, NodeCondition
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus, PodStatus
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
@@ -185,6 +187,20 @@ def test_less_of_any_resource_is_a_scale_down_and_more_is_not(resource: str) -> 
     much, little = (make_pod().requests({resource: amount}).build() for amount in (2, 1))
     assert pod_actions(little, much) == [ActionType.UPDATE_POD_SCALE_DOWN]
     assert pod_actions(much, little) == [ActionType.UPDATE_OTHER]
+
+
+def test_a_resource_that_is_no_longer_named_is_a_scale_down_even_if_it_was_zero() -> None:
+    with_none, without = make_pod().requests(cpu=1, memory=0).build(), make_pod().requests(cpu=1).build()
+    assert pod_actions(without, with_none) == [ActionType.UPDATE_POD_SCALE_DOWN]
+    assert pod_actions(with_none, without) == [ActionType.UPDATE_OTHER]
+
+
+def test_a_resize_that_is_over_is_a_scale_down_although_the_spec_stays() -> None:
+    done = make_pod().requests(cpu=1).build()
+    more = ResourceRequirements(requests=FrozenDict(cpu=Quantity.parse(2)))
+    running = ContainerStatus(done.spec.containers[0].name, resources=more)
+    under_way = done.with_status(attrs.evolve(done.status, container_statuses=(running,)))
+    assert pod_actions(done, under_way) == [ActionType.UPDATE_POD_SCALE_DOWN]
 
 
 def with_condition(node: Node, condition: NodeCondition) -> Node:

@@ -19,7 +19,14 @@ _INCOMPLETE: Final = (
         "InterPodAffinity",
         EventResource.POD,
         ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
-        "it doesn't see that a pod may be the first of its group once the last one is gone",
+        "it doesn't see that a pod may be the first of its group once the last one is gone, wants a pod that goes to "
+        "match all terms of an anti-affinity, and doesn't look up the labels of namespaces",
+    ),
+    Gap(
+        "InterPodAffinity",
+        EventResource.POD,
+        ActionType.ADD,
+        "it doesn't look up the labels of namespaces, by which the pod's terms may select them",
     ),
     Gap(
         "PodTopologySpread",
@@ -72,6 +79,12 @@ _ALWAYS: Final = (
         EventResource.PERSISTENT_VOLUME,
         ActionType.DELETE,
         "it registers the deletion of the volume's VolumeAttachment, which doesn't count without the volume",
+    ),
+    Gap(
+        "VolumeBinding",
+        EventResource.ASSIGNED_POD,
+        ActionType.DELETE,
+        "it registers no events of pods; volumes that were reserved for a pod in vain are free without one",
     ),
     Gap(
         "VolumeBinding",
