@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -86,6 +87,7 @@ class FeatureGate:
         return self.states[max(self.states, key=_number)]
 
 
+@lru_cache(maxsize=256)  # there are some 40 versions, and a FeatureGates looks at a thousand
 def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 

@@ -10,7 +10,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Union, get_args, get_origin
 
 import attrs
@@ -24,6 +24,9 @@ from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 
 _UNKNOWN = object()
 """An unknown type, which is compatible with all others."""
+
+_MARKER = f"{PROJECT}_impl"
+"""The attribute in which pluggy's marker leaves its options."""
 
 _ALIKE = 0.5  # difflib rates `node` and `node_info` at 0.62
 
@@ -57,8 +60,8 @@ class _Implementation:
     def hooks_of(cls, members: Mapping[str, object]) -> Iterator[_Implementation]:
         for name in sorted(members):
             function, has_self = _function_of(members[name])
-            options = getattr(function, f"{PROJECT}_impl", None)
-            if inspect.isfunction(function) and isinstance(options, dict):
+            options = getattr(function, _MARKER, None)
+            if isinstance(options, dict) and inspect.isfunction(function):
                 yield cls(options.get("specname") or name, function, has_self, options)
 
 
@@ -202,9 +205,14 @@ def _evaluated(annotation: object, impl: _Implementation, plugin: type[AnyPlugin
         return annotation
     function = inspect.unwrap(impl.function)
     try:
-        return eval(annotation, getattr(function, "__globals__", {}), dict(vars(plugin)))
+        return eval(_compiled(annotation), getattr(function, "__globals__", {}), vars(plugin))
     except Exception:  # whatever evaluating may raise: an import for the type checker alone, a local class …
         return _UNKNOWN
+
+
+@lru_cache(maxsize=256)  # plugins write the same few, and compiling takes most of an evaluation's time
+def _compiled(annotation: str) -> types.CodeType:
+    return compile(annotation, "<annotation>", "eval")
 
 
 def _covers(wide: object, narrow: object) -> bool:
