@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -30,24 +30,28 @@ class ExitCode(IntEnum):
 
 def complain(message: str, code: ExitCode) -> ExitCode:
     """Print the message to stderr, and return the exit code."""
-    print(f"kschedfw: {_line(message)}", file=sys.stderr)
+    _write([f"kschedfw: {_line(message)}"])
     return code
 
 
 def tell(problems: Sequence[str]) -> None:
     """Print the problems to stderr, a line for each; of very many only the first."""
-    for problem in first_of([_line(problem) for problem in problems], "problems"):
-        print(problem, file=sys.stderr)
+    _write(first_of([_line(problem) for problem in problems], "problems"))
 
 
 def tell_failures(failures: Failures) -> None:
     """Print each distinct failure of a plugin on stderr, with its traceback and its count."""
-    for line in failures.lines():
-        print(line, file=sys.stderr)
+    _write(failures.lines())
 
 
 def failure_summary(failures: Failures) -> str:
     return f"{counted(failures.count, 'failure')} of plugins"
+
+
+def _write(lines: Iterable[str]) -> None:
+    sys.stdout.flush()  # else `2>&1` into a pipe has the verdict before the table that it is about
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def _line(message: str) -> str:

@@ -124,11 +124,6 @@ def pending_members(loaded: Input, name: str, configuration: SchedulerConfigurat
     Raises:
         UsageError: there is none, there are several, it has no such member, or groups aren't scheduled as such.
     """
-    if not configuration.gates.enabled(GENERIC_WORKLOAD):
-        raise UsageError(
-            f"{_PREFIX}{name}: its members are scheduled one by one, without the feature gate {GENERIC_WORKLOAD}; "
-            f"with --feature-gates {GENERIC_WORKLOAD}=true,GangScheduling=true they are scheduled together"
-        )
     namespace = None if "/" in name else loaded.namespace
     pods = loaded.cluster.list(Pod, namespace)
     keys = {group.key for group in loaded.cluster.list(PodGroup, namespace)} | {*map(group_key, pods)} - {""}
@@ -139,6 +134,11 @@ def pending_members(loaded: Input, name: str, configuration: SchedulerConfigurat
         )
     if not matching:
         check_name("podgroup", name, [key if "/" in name else key.partition("/")[2] for key in keys])
+    if not configuration.gates.enabled(GENERIC_WORKLOAD):
+        raise UsageError(
+            f"{_PREFIX}{name}: its members are scheduled one by one, without the feature gate {GENERIC_WORKLOAD}; "
+            f"with --feature-gates {GENERIC_WORKLOAD}=true,GangScheduling=true they are scheduled together"
+        )
     members = [pod for pod in pods if group_key(pod) == matching[0]]
     pending = [pod for pod in members if not pod.node_name]
     if not pending:

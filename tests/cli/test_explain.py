@@ -304,13 +304,14 @@ class TestExplainGroup:
         [
             (["podgroup/train"], "without the feature gate GenericWorkload"),
             (["podgroup/trian", "--feature-gates", GATES], "did you mean train?"),
+            (["podgroup/trian"], "did you mean train?"),
             (["podgroup/train", "--feature-gates", GATES, "--now"], "--now: is for a pod"),
             (
                 ["podgroup/train", "--feature-gates", GATES, "--attempt", "99"],
                 "--attempt 99: the group has had",
             ),
         ],
-        ids=["no-gate", "misspelt", "now", "attempt"],
+        ids=["no-gate", "misspelt", "misspelt-without-gate", "now", "attempt"],
     )
     def test_what_can_not_be_explained_is_refused_with_a_reason(
         self, kschedfw: Kschedfw, groups: Path, arguments: list[str], said: str

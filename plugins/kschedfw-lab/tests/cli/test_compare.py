@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -414,6 +416,21 @@ class TestFailOn:
         assert result.code == 3
         assert "2 pods on 2 nodes under 2 configurations" in result.out
         assert result.err == ("kschedfw: --fail-on moved: ClusterAutoscalerProvider: moved is 1 of 2 pods\n")
+
+    @pytest.mark.slow
+    def test_in_a_pipe_the_verdict_comes_after_the_table(self, cluster_dir: Path) -> None:
+        command = [sys.executable, "-m", "kschedfw", "compare", str(cluster_dir), *profiles(*self.GIVEN)]
+        done = subprocess.run(
+            [*command, "--fail-on", "moved"],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        lines = done.stdout.splitlines()
+        assert lines[0].startswith("2 pods on 2 nodes under 2 configurations")
+        assert lines[-1].startswith("kschedfw: --fail-on moved: ")
 
     def test_one_that_does_not_hold_is_exit_code_0(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         given = [*profiles(*self.GIVEN), "--fail-on", "placed < baseline.placed", "--fail-on", "moved > 50%"]
