@@ -18,7 +18,8 @@ from kschedfw.simulator.openb import (
     read_openb_pods,
 )
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
-from kschedfw.simulator.simulation import ANNOTATIONS, LONGEST_ATTEMPT, Simulation
+from kschedfw.simulator.simulation import LONGEST_ATTEMPT, Simulation
+from kschedfw.simulator.state import ANNOTATIONS
 from kschedfw.simulator.timeline import Timeline
 
 __all__ = [

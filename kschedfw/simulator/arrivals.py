@@ -16,6 +16,9 @@ from kschedfw.simulator.openb import EPOCH
 DURATION = "kschedfw/duration-seconds"
 """The annotation with the time that a pod stays once it is bound, in seconds."""
 
+LIFETIME = "kschedfw/lifetime-seconds"
+"""The annotation with the time from a pod's arrival to its end, whether or not it is bound then, in seconds."""
+
 OPENB_CREATION = "openb.trace/creation-time"
 OPENB_SCHEDULED = "openb.trace/scheduled-time"
 OPENB_DELETION = "openb.trace/deletion-time"
@@ -34,13 +37,15 @@ class ArrivalsError(KschedfwError, ValueError):
 
 @attrs.frozen
 class Stay:
-    """The stay of a pod: `arrival` in seconds after the first pod's; `duration` in seconds from its binding.
+    """The stay of a pod: `arrival` in seconds after the first pod's; `duration` in seconds from its binding; `lifetime`
+    in seconds from its arrival.
 
-    A `duration` of None means that the pod stays for good.
+    A pod leaves when the first of the two is over, one that waits only by its lifetime. With neither it stays for good.
     """
 
     arrival: float = 0.0
     duration: float | None = None
+    lifetime: float | None = None
 
 
 @attrs.frozen
@@ -49,7 +54,8 @@ class Arrivals:
 
     A pod's own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp.
     Its own duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if
-    that never happened, created) to being deleted in the OpenB trace.
+    that never happened, created) to being deleted in the OpenB trace. Its own lifetime is the annotation
+    `kschedfw/lifetime-seconds`: so long after its arrival the pod is deleted, even if it still waits.
 
     A pod that is bound from the start leaves as many seconds later as that annotation says, or else never.
 
@@ -58,8 +64,8 @@ class Arrivals:
     Args:
         rate: pods without an arrival of their own arrive in order, as a Poisson process with this rate per second.
             With None they are there from the start.
-        mean_duration: durations of pods without one of their own are exponentially distributed with this mean, in
-            seconds. With None these pods stay for good.
+        mean_duration: durations of pods without a duration or lifetime of their own are exponentially distributed
+            with this mean, in seconds. With None these pods stay for good.
         own_times: False draws times for all pods: arrivals if there is a `rate`, durations if there is a
             `mean_duration`. Otherwise pods keep the times that they have.
 
@@ -107,10 +113,10 @@ class Arrivals:
             else:
                 clock += 0.0 if self.rate is None else comings.expovariate(self.rate)
                 arrival = clock
-            duration = self._duration(pod)
-            if duration is None and self.mean_duration is not None:
+            duration, lifetime = self._duration(pod), self._lifetime(pod)
+            if duration is None and lifetime is None and self.mean_duration is not None:
                 duration = stays.expovariate(1 / self.mean_duration)
-            plan[pod.uid] = Stay(arrival, duration)
+            plan[pod.uid] = Stay(arrival, duration, lifetime)
         return plan
 
     def remaining(self, pod: Pod) -> float | None:
@@ -128,7 +134,9 @@ class Arrivals:
         idle = []
         if self.rate is not None and all(self._arrival(pod) is not None for pod in pods):
             idle.append("--arrival-rate")
-        if self.mean_duration is not None and all(self._duration(pod) is not None for pod in pods):
+        if self.mean_duration is not None and all(
+            self._duration(pod) is not None or self._lifetime(pod) is not None for pod in pods
+        ):
             idle.append("--mean-duration")
         if not pods or not idle:
             return []
@@ -142,6 +150,9 @@ class Arrivals:
 
     def _duration(self, pod: Pod) -> float | None:
         return _own_duration(pod) if self.own_times or self.mean_duration is None else None
+
+    def _lifetime(self, pod: Pod) -> float | None:
+        return _seconds(pod, LIFETIME) if self.own_times or self.mean_duration is None else None
 
 
 def own_arrival(pod: Pod) -> float | None:

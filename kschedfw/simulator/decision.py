@@ -18,7 +18,7 @@ from kschedfw.simulator.ledger import Entry, Ledger
 
 
 class Outcome(StrEnum):
-    """The outcomes for a pod. A pod that was placed and has left at the end of its stay is PLACED."""
+    """The outcomes for a pod. A pod that has left at the end of its stay keeps the outcome that it had then."""
 
     PLACED = "placed"
     PREEMPTED = "preempted"
@@ -138,11 +138,21 @@ class DecisionMaker:
             reasons=FrozenDict(dict.fromkeys(status.reasons, 0)),
         )
 
+    def _ended_while_it_waited(self, pod: Pod, entry: Entry, base: Decision) -> Decision:
+        if entry.attempts and entry.last is not None and (last := _refused(entry.last, entry, base)):
+            return last
+        if (gated := self._gated(pod, base)).message:
+            return gated
+        text = "its lifetime was over before it was bound"
+        return attrs.evolve(base, outcome=Outcome.UNSCHEDULABLE, message=text, reasons=FrozenDict({text: 0}))
+
     def _lost(self, pod: Pod, entry: Entry, base: Decision) -> Decision | None:
         """Return the decision on a pod that the scheduler doesn't have any more and hasn't seen bound."""
         if entry.gone:
             if entry.preempted:
                 return attrs.evolve(base, outcome=Outcome.PREEMPTED)
+            if self._stays.get(pod.uid, _HERE_FROM_THE_START).lifetime is not None:
+                return self._ended_while_it_waited(pod, entry, base)
             text = "deleted before it was bound"
             return attrs.evolve(base, outcome=Outcome.FAILED, message=text, reasons=FrozenDict({text: 0}))
         assumed = self._scheduler.cache.get_pod(pod)

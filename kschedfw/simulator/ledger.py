@@ -32,7 +32,7 @@ class Entry:
     """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
     `error` is the error of the last attempt's scheduling cycle, if it found no node. `failure` is the last
-    error of any attempt, except that the pod fits nowhere.
+    error of any attempt, except that the pod fits nowhere. `last` is the pod as it was when it left without a place.
     """
 
     attempts: int = 0
@@ -44,6 +44,7 @@ class Entry:
     bound: float | None = None
     gone: bool = False
     preempted: bool = False
+    last: Pod | None = None
 
     @property
     def nodes(self) -> tuple[int, int]:
@@ -167,6 +168,7 @@ class Ledger:
             entry.preempted = True
             self.victims += 1
         if not _holds(pod):
+            entry.last = pod
             return
         self.last_change = self._clock.elapsed
         if self._cluster.get(Node, pod.node_name) is not None:

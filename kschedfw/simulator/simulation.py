@@ -6,22 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from random import Random
-from typing import Final
 
 from kschedfw.api.admission import RefusedPod
-from kschedfw.api.node import PRICE, Node
+from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
-from kschedfw.api.volume_matching import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    CLASS_ANNOTATION,
-    SELECTED_NODE,
-)
 from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
-from kschedfw.cluster.claim_controller import POD_CLAIM
-from kschedfw.cluster.freeing import MIRROR_ANNOTATION
-from kschedfw.cluster.volume_controller import DEFAULT_CLASS
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
@@ -39,17 +28,10 @@ from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.simulator.arrivals import (
-    DURATION,
-    OPENB_CREATION,
-    OPENB_DELETION,
-    OPENB_SCHEDULED,
-    Arrivals,
-)
+from kschedfw.simulator.arrivals import Arrivals
 from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
-from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import ComingsAndGoings, PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
@@ -57,14 +39,6 @@ from kschedfw.simulator.timeline import Timeline
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
-ANNOTATIONS: Final = frozenset(
-    {
-        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, DEFAULT_CLASS),
-        *(MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION, PRICE),
-        *(DURATION, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION, GPU_COUNT, GPU_MILLI, GPU_MODEL),
-    }
-)
-"""Keys of the annotations that a simulation and its reports read; what plugins read comes on top."""
 LONGEST_ATTEMPT = 3600.0
 """Seconds that an attempt may take at most."""
 FRUITLESS_ATTEMPTS = 5

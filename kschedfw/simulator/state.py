@@ -1,4 +1,4 @@
-"""The start time of a simulation, the pods that are to be scheduled, and the times at which pods come and go."""
+"""What a simulation reads of a cluster: start time, pods to be scheduled, their comings and goings, annotations."""
 
 from __future__ import annotations
 
@@ -6,14 +6,41 @@ import heapq
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 import attrs
 
-from kschedfw.api.node import Node
+from kschedfw.api.node import PRICE, Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
 from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.cluster.claim_controller import POD_CLAIM
+from kschedfw.cluster.freeing import MIRROR_ANNOTATION
+from kschedfw.cluster.volume_controller import DEFAULT_CLASS
 from kschedfw.framework.clock import VirtualClock
-from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay, own_arrival
+from kschedfw.simulator.arrivals import (
+    DURATION,
+    LIFETIME,
+    OPENB_CREATION,
+    OPENB_DELETION,
+    OPENB_SCHEDULED,
+    Arrivals,
+    ArrivalsError,
+    Stay,
+    own_arrival,
+)
+from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+
+ANNOTATIONS: Final = frozenset(
+    {
+        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, DEFAULT_CLASS),
+        *(MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION, PRICE),
+        *(DURATION, LIFETIME, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION),
+        *(GPU_COUNT, GPU_MILLI, GPU_MODEL),
+    }
+)
+"""Keys of the annotations that a simulation and its reports read; what plugins read comes on top."""
 
 
 def starting_clock(
@@ -66,6 +93,10 @@ class PendingPods:
 
 
 _LEAVES, _COMES = 0, 1  # in this order at the same time
+_SHORTEST = 1e-6
+"""Seconds. A pod that has come is tried before its lifetime is over; today's times, in seconds since 1970, have no
+steps smaller than this.
+"""
 
 
 class ComingsAndGoings:
@@ -93,6 +124,8 @@ class ComingsAndGoings:
                     raise ArrivalsError("pods can come and go in an InMemoryCluster only")
                 self._cluster.delete(pod)
                 self._at(self._clock.start + arrival, _COMES, pod)
+            else:
+                self._note_arrived(pod)
         for pod in self._cluster.list(Pod):
             if pod.node_name and (seconds := arrivals.remaining(pod)) is not None:
                 self._at(self._clock.start + seconds, _LEAVES, pod)
@@ -115,10 +148,17 @@ class ComingsAndGoings:
             if what == _COMES:
                 assert isinstance(self._cluster, InMemoryCluster)
                 self._cluster.add(pod)
+                self._note_arrived(pod)
             else:
                 present = self._cluster.get(Pod, pod.key)
                 if present is not None and present.uid == pod.uid:  # otherwise it was preempted before
                     self._cluster.delete(present)
+
+    def _note_arrived(self, pod: Pod) -> None:
+        """Note when a pod leaves that has just come, if its lifetime has an end."""
+        stay = self.stays[pod.uid]
+        if stay.lifetime is not None:
+            self._at(self._clock.start + stay.arrival + max(stay.lifetime, _SHORTEST), _LEAVES, pod)
 
     def _at(self, time: float, what: int, pod: Pod) -> None:
         heapq.heappush(self._due, (time, what, next(self._order), pod))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PodSchedulingGate
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import Arrivals, ArrivalsError, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.arrivals import Stay
@@ -24,9 +24,16 @@ from tests.simulator.objects import node, pod
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def timed(name: str, arrival: float | None, duration: float | None = None, priority: int = 0) -> Pod:
+def timed(
+    name: str,
+    arrival: float | None,
+    duration: float | None = None,
+    priority: int = 0,
+    lifetime: float | None = None,
+) -> Pod:
     """A pod of 1 CPU that arrives and leaves by itself."""
-    annotations = {} if duration is None else {"kschedfw/duration-seconds": f"{duration}"}
+    times = {"kschedfw/duration-seconds": duration, "kschedfw/lifetime-seconds": lifetime}
+    annotations = {key: str(seconds) for key, seconds in times.items() if seconds is not None}
     created = None if arrival is None else START + timedelta(seconds=arrival)
     meta = {"creation_timestamp": created, "annotations": FrozenDict(annotations)}
     return pod(name, {"priority": priority}, meta, cpu="1")
@@ -68,6 +75,37 @@ class TestOwnTimes:
         report = replay(node("n1", cpu="1", pods="9"), timed("a", 0), timed("b", 1))
         assert (report.placed, report.unschedulable) == (1, 1)
         assert report.utilisation[0].share == 1.0
+
+    def test_pod_leaves_at_the_end_of_its_lifetime_whether_or_not_it_is_bound(self) -> None:
+        late, waits = timed("late", 8, lifetime=4), timed("waits", 1, lifetime=5)
+        report = replay(node("n1", cpu="1", pods="9"), timed("a", 0, lifetime=10), waits, late)
+        found = by_name(report)
+        assert (found["a"].outcome, found["a"].bound) == (Outcome.PLACED, 0.0)
+        assert (found["late"].outcome, found["late"].bound) == (Outcome.PLACED, 10.0)
+        assert (found["waits"].outcome, found["waits"].bound) == (Outcome.UNSCHEDULABLE, None)
+        assert found["waits"].reasons == {"Insufficient cpu": 1}
+        assert report.replay is not None
+        assert (report.replay.departed, report.replay.makespan) == (2, 12.0)
+
+    def test_duration_ends_a_stay_before_the_lifetime_does(self) -> None:
+        report = replay(
+            node("n1", cpu="1", pods="9"), timed("a", 0, 3, lifetime=10), timed("b", 1, 99, lifetime=6)
+        )
+        assert [each.bound for each in report.decisions] == [0.0, 3.0]
+        assert report.replay is not None
+        assert report.replay.makespan == 7.0
+
+    def test_gated_pod_is_told_as_gated_when_its_lifetime_is_over(self) -> None:
+        lifetime = FrozenDict({"kschedfw/lifetime-seconds": "4"})
+        gated = pod(
+            "gated", {"scheduling_gates": (PodSchedulingGate("wait"),)}, {"annotations": lifetime}, cpu="1"
+        )
+        report = replay(node("n1", cpu="1", pods="9"), gated, timed("a", 0, 10))
+        assert (report.gated, report.placed) == (1, 1)
+
+    def test_pod_that_comes_for_no_time_is_tried(self) -> None:
+        report = replay(node("n1", cpu="1", pods="9"), timed("a", 0, lifetime=0), timed("b", 1, lifetime=0))
+        assert [each.bound for each in report.decisions] == [0.0, 1.0]
 
     def test_a_victim_does_not_leave_a_second_time(self) -> None:
         report = replay(node("n1", cpu="1", pods="9"), timed("low", 0, 60), timed("high", 5, 100, priority=1))
@@ -126,6 +164,11 @@ class TestPlan:
         pods = [timed("own", 50, 9), timed("none", None)]
         plan = Arrivals(rate=1, mean_duration=1).plan(pods, 1)
         assert plan["uid-own"] == Stay(0.0, 9.0)
+        assert Arrivals(mean_duration=1).plan([timed("own", 0, lifetime=5)], 1) == {
+            "uid-own": Stay(0.0, None, 5.0)
+        }
+        ignoring = Arrivals(mean_duration=1, own_times=False).plan([timed("own", 0, lifetime=5)], 1)
+        assert ignoring["uid-own"].lifetime is None
         assert plan["uid-none"].arrival > 0
 
     def test_times_come_from_the_seed(self) -> None:

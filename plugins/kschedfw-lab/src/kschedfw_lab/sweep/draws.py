@@ -17,7 +17,10 @@ from kschedfw_lab.sweep.errors import SweepError
 
 _ARRIVAL: Final = "openb.trace/creation-time"
 _DURATION: Final = "kschedfw/duration-seconds"
-_TIMES: Final = frozenset({_ARRIVAL, _DURATION, "openb.trace/scheduled-time", "openb.trace/deletion-time"})
+_LIFETIME: Final = "kschedfw/lifetime-seconds"
+_TIMES: Final = frozenset(
+    {_ARRIVAL, _DURATION, _LIFETIME, "openb.trace/scheduled-time", "openb.trace/deletion-time"}
+)
 """The annotations with pods' times."""
 _DAY: Final = 86_400.0
 
@@ -39,7 +42,9 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
     """The objects, with the pending pods drawn anew; the same for the same seed.
 
     A pod keeps all that it is but its name, if another has that already, and its arrival, which is that of its place,
-    or the same time of another day.
+    or the same time of another day. It keeps its duration. A lifetime moves with it, but ends no later than the last
+    one of the trace, which is the end of a recording, or than the last day: so no pod is there for longer than in the
+    trace, and none runs on alone when the others have left.
 
     Raises:
         ArrivalsError: a pod's times aren't numbers.
@@ -57,12 +62,17 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
     else:
         chosen = random.choices(pending, k=len(pending)) if pending else []
     stays = Arrivals().plan(pending, 0)
+    end = max((stay.arrival + (stay.lifetime or 0.0) for stay in stays.values()), default=0.0)
     places = iter(zip(pending, chosen, strict=True))
     found: list[Named] = []
     for obj in objects:
         if isinstance(obj, Pod) and is_pending(obj):
             place, pod = next(places)
-            found.append(_at_place(place, pod, stays[pod.uid].duration, _free_name(pod, taken)))
+            times = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
+            times |= _ends(stays[pod.uid].duration, stays[pod.uid].lifetime, end - stays[place.uid].arrival)
+            moved = _named(pod, _free_name(pod, taken), times)
+            metadata = attrs.evolve(moved.metadata, creation_timestamp=place.metadata.creation_timestamp)
+            found.append(attrs.evolve(moved, metadata=metadata))
         else:
             found.append(obj)
     return found
@@ -85,16 +95,22 @@ def _of_days(pending: Sequence[Pod], random: Random, taken: set[tuple[str, str]]
         raise SweepError(
             "the pods arrive within one day, so there are no days to draw; draw pods with resample"
         )
+    end = max(count * _DAY, *(stay.arrival + (stay.lifetime or 0.0) for stay in stays.values()))
     found = []
     for day in range(count):
         chosen = random.randrange(count)
         for pod in by_day.get(chosen, ()):
             stay = stays[pod.uid]
-            times = {_ARRIVAL: repr(stay.arrival + (day - chosen) * _DAY)}
-            if stay.duration is not None:
-                times[_DURATION] = str(stay.duration)
+            arrival = stay.arrival + (day - chosen) * _DAY
+            times = {_ARRIVAL: repr(arrival), **_ends(stay.duration, stay.lifetime, end - arrival)}
             found.append(_named(pod, _free_name(pod, taken), times))
     return found
+
+
+def _ends(duration: float | None, lifetime: float | None, left: float) -> dict[str, str]:
+    """The annotations of a stay, of whose lifetime no more than this is left."""
+    times = {_DURATION: duration, _LIFETIME: None if lifetime is None else min(lifetime, left)}
+    return {key: str(seconds) for key, seconds in times.items() if seconds is not None}
 
 
 def _free_name(pod: Pod, taken: set[tuple[str, str]]) -> str:
@@ -102,16 +118,6 @@ def _free_name(pod: Pod, taken: set[tuple[str, str]]) -> str:
     name = next(name for name in names if (pod.namespace, name) not in taken)
     taken.add((pod.namespace, name))
     return name
-
-
-def _at_place(place: Pod, pod: Pod, duration: float | None, name: str) -> Pod:
-    """The pod with this name, and with the arrival of the place."""
-    times = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
-    if duration is not None:
-        times[_DURATION] = str(duration)
-    found = _named(pod, name, times)
-    metadata = attrs.evolve(found.metadata, creation_timestamp=place.metadata.creation_timestamp)
-    return attrs.evolve(found, metadata=metadata)
 
 
 def _named(pod: Pod, name: str, times: dict[str, str]) -> Pod:

@@ -18,15 +18,27 @@ NEVER_BOUND: Final = -1
 
 @attrs.frozen
 class Fate:
-    """What became of one pod: its node, and the seconds from its binding to its end.
+    """What became of one pod.
 
-    `node` is None for a pod that was never bound; `duration` is infinite for one that was still there at the end. One
-    that `was_preempted` ended when it was chosen for that, whatever time it got to terminate.
+    Attributes:
+        node: where it was bound first; None if it never was.
+        duration: the seconds from its binding, or, if it was never bound, from its arrival, to its end; infinite if it
+            was still there when the recording ended.
+        was_preempted: whether it was chosen as a victim, which was its end, whatever time it got to terminate.
     """
 
     node: str | None
     duration: float
     was_preempted: bool
+
+    @property
+    def run_time(self) -> float:
+        """How long it runs after a binding that another policy decides, in seconds.
+
+        A pod runs as long as it really ran. Infinite where that isn't known: a pod that was never bound leaves when it
+        was really deleted, and one that was still there leaves with the end of the recording, wherever they are then.
+        """
+        return math.inf if self.node is None else self.duration
 
 
 class Fates:
@@ -70,6 +82,7 @@ class Fates:
 @attrs.define
 class _Life:
     number: int
+    arrived_at: float
     bound_at: float | None = None
 
 
@@ -106,10 +119,10 @@ class Survey:
         if new is None:
             assert old is not None
             life = self._lives.pop(old.key)
-            self.fates.end(life.number, 0.0 if life.bound_at is None else at - life.bound_at)
+            self.fates.end(life.number, at - (life.arrived_at if life.bound_at is None else life.bound_at))
             return
         if old is None:
-            self._lives[new.key] = _Life(self.fates.begin())
+            self._lives[new.key] = _Life(self.fates.begin(), at)
             if not new.node_name:
                 self.typical.take(new)
         life = self._lives[new.key]

@@ -331,8 +331,7 @@ class Replay:
     def _arrive(self, pod: Pod) -> None:
         is_given = bool(pod.node_name) or not self._is_ours(pod)
         fate = self._fates[next(self._numbers)]
-        left = math.inf if fate.node is None else fate.duration
-        stay = _Stay(pod if is_given else self._undecided(pod), fate, left, is_given)
+        stay = _Stay(pod if is_given else self._undecided(pod), fate, fate.run_time, is_given)
         self._recorded[pod.key] = stay
         self._come(stay)
 

@@ -23,15 +23,21 @@ from kschedfw_replay.replaying.fates import Survey
 from kschedfw_replay.replaying.history import History
 
 _DURATION: Final = "kschedfw/duration-seconds"
+_LIFETIME: Final = "kschedfw/lifetime-seconds"
+_SHORTEST: Final = 1e-6
+"""Seconds: the resolution of a recording's times. A pod that comes with the last record finds who was there then."""
 
 
 def read_trace(path: Path, since: float = -math.inf, until: float = math.inf) -> Sequence[Named]:
     """The nodes and other objects of a recording's window, and its pods with the times at which they came and went.
 
     A pod that waits has its arrival as `creationTimestamp`, and how long it stayed after its binding in the annotation
-    `kschedfw/duration-seconds`. A simulation begins with the first arrival, so a pod that is bound at the window's
-    begin has there how long it stays after the first arrival; one that leaves before is left out. So are pods that
-    were bound when they appeared later, such as static ones.
+    `kschedfw/duration-seconds`. One without such a time (see `Fate.run_time`) has instead, in
+    `kschedfw/lifetime-seconds`, how long after its arrival it was deleted, or the window ended.
+
+    A simulation begins with the first arrival, so a pod that is bound at the window's begin has as its duration how
+    long it stays after the first arrival; one that leaves before is left out. So are pods that were bound when they
+    appeared later, such as static ones.
 
     Raises:
         RecordingError: the recording is damaged, or nothing of it is in the window.
@@ -57,9 +63,14 @@ def read_trace(path: Path, since: float = -math.inf, until: float = math.inf) ->
     found = list(objects.values())
     for number, at, pod in pods:
         fate = survey.fates[number]
-        remaining = fate.duration - first if pod.node_name else fate.duration
-        if remaining > 0 or not pod.node_name:
-            found.append(_with_times(pod, at, None if fate.node is None else remaining))
+        until_its_end = min(fate.duration, history.ends - at)
+        if pod.node_name:
+            if fate.duration > first:
+                found.append(_annotated(pod, _DURATION, max(until_its_end - first, _SHORTEST)))
+        elif math.isinf(fate.run_time):
+            found.append(_annotated(_arriving(pod, at), _LIFETIME, until_its_end))
+        else:
+            found.append(_annotated(_arriving(pod, at), _DURATION, fate.run_time))
     return found
 
 
@@ -73,17 +84,16 @@ def _renamed(pod: Pod, names: set[str]) -> Pod:
     return pod.with_metadata(attrs.evolve(pod.metadata, name=name, uid=f"{pod.uid}.{name}"))
 
 
-def _with_times(pod: Pod, at: float, duration: float | None) -> Pod:
-    metadata, annotations = pod.metadata, {**pod.annotations}
-    if duration is not None and math.isfinite(duration):
-        annotations[_DURATION] = repr(duration)
-    if pod.node_name:
-        return pod.with_metadata(attrs.evolve(metadata, annotations=FrozenDict(annotations)))
+def _annotated(pod: Pod, key: str, seconds: float) -> Pod:
+    annotations = FrozenDict({**pod.annotations, key: repr(seconds)})
+    return pod.with_metadata(attrs.evolve(pod.metadata, annotations=annotations))
+
+
+def _arriving(pod: Pod, at: float) -> Pod:
     labels = {key: value for key, value in pod.labels.items() if key not in TOPOLOGY_LABELS}
     return Pod(
         attrs.evolve(
-            metadata,
-            annotations=FrozenDict(annotations),
+            pod.metadata,
             labels=FrozenDict(labels),
             creation_timestamp=datetime.fromtimestamp(at, UTC),
             deletion_timestamp=None,
