@@ -23,6 +23,8 @@ class Told:
         self.present: dict[str, Named] = {}
         self.known: dict[str, Named] = {}
         self.timeline = Timeline(SETTLING, self._pod)
+        self.decided: list[str] = []
+        """The decisions that were told of, by the pod's name with its node or its refusal."""
 
     def _pod(self, key: str) -> Pod | None:
         found = self.present.get(key)
@@ -43,6 +45,10 @@ class Told:
         found = []
         while (arrival := self.timeline.take(until)) is not None:
             self._apply(arrival)
+            if (told := arrival.recorded) is not None:
+                self.decided.append(
+                    f"{told.pod.name}>{told.node}" if told.node else f"{told.pod.name}: {told.message}"
+                )
             obj = arrival.event.object
             node = f">{obj.node_name}" if isinstance(obj, Pod) and obj.node_name else ""
             found.append(f"{obj.name}{node}")
@@ -56,6 +62,15 @@ def pod(name: str, priority: int = 0) -> Pod:
     return make_pod(name).priority(priority).build()
 
 
+def nominated(what: Pod, node: str) -> Pod:
+    return attrs.evolve(what, status=attrs.evolve(what.status, nominated_node_name=node))
+
+
+def with_refusal(what: Pod, message: str) -> Pod:
+    condition = PodCondition("PodScheduled", "False", "Unschedulable", message)
+    return attrs.evolve(what, status=attrs.evolve(what.status, conditions=(condition,)))
+
+
 def bound(what: Pod, node: str = "n") -> Pod:
     return attrs.evolve(what, spec=attrs.evolve(what.spec, node_name=node))
 
@@ -66,6 +81,49 @@ def test_a_binding_goes_before_what_came_while_it_was_written() -> None:
     told.come(make_node("new").build(), at=1.004)
     told.come(bound(pod("a")), at=1.008)
     assert told.taken() == ["a", "a>n", "new"]
+
+
+class TestExpectedBinding:
+    """kube-scheduler nominates a pod that it has decided, and binds claims before the pod."""
+
+    def test_a_nominated_pod_counts_as_bound(self) -> None:
+        told = Told()
+        told.come(pod("a"), at=1.0)
+        told.come(nominated(pod("a"), "n"), at=1.008)
+        told.come(make_node("new").build(), at=1.1)
+        told.come(bound(nominated(pod("a"), "n")), at=21.0)
+        assert told.taken() == ["a", "a>n", "new", "a>n"]
+        assert told.decided == ["a>n"]
+
+    def test_one_that_was_refused_before(self) -> None:
+        told = Told()
+        told.come(refused := with_refusal(pod("a"), "no volume"), at=1.0)
+        told.come(nominated(refused, "n"), at=2.0)
+        assert told.taken() == ["a", "a>n"]
+        assert told.decided == ["a>n"]
+
+    def test_preemption_nominates_with_a_refusal(self) -> None:
+        told = Told()
+        told.come(pod("a"), at=1.0)
+        told.come(nominated(with_refusal(pod("a"), "Insufficient cpu"), "n"), at=1.1)
+        assert told.taken() == ["a", "a"]
+        assert told.decided == ["a: Insufficient cpu"]
+
+    def test_a_pod_that_could_not_be_bound_waits_again(self) -> None:
+        told = Told()
+        told.come(pod("a"), at=1.0)
+        told.come(nominated(pod("a"), "n"), at=1.1)
+        told.come(pod("a"), at=2.0)
+        told.come(bound(pod("a"), "other"), at=3.0)
+        assert told.taken() == ["a", "a>n", "a>n", "a", "a>other"]
+        assert told.decided == ["a>n", "a>other"]
+
+    def test_it_is_gone_from_its_node_when_it_is_deleted(self) -> None:
+        told = Told()
+        told.come(pod("a"), at=1.0)
+        told.come(nominated(pod("a"), "n"), at=1.1)
+        told.gone(pod("a"), at=2.0)
+        assert told.taken() == ["a", "a>n", "a>n"]
 
 
 def test_of_two_pods_the_one_that_came_first_was_decided_first() -> None:

@@ -19,6 +19,7 @@ from kschedfw import Clock
 from kschedfw.api import Anonymizer, Named, PodGroup, to_manifest
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.lines import Key, key_of
+from kschedfw_replay.recording.order import insert_by_version, version_of
 from kschedfw_replay.recording.writer import RecordingWriter
 from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, State
 
@@ -59,9 +60,10 @@ class Fields:
 class Recorder:
     """Writes a cluster's state, then its changes. `begin` and `step` are called on one thread.
 
-    Changes have the time at which they came in. When the server has forgotten changes that weren't seen yet, a gap and
-    the state after it are written; the gap begins with the last record, the kind in question may have been silent for
-    longer.
+    Changes that come in between two steps are written in the order in which the API server stored them. Each has the
+    time at which it came in, or that of the change before it if that came in later. When the server has forgotten
+    changes that weren't seen yet, a gap and the state after it are written; the gap begins with the last record, the
+    kind in question may have been silent for longer.
     """
 
     def __init__(
@@ -160,9 +162,13 @@ class Recorder:
             self._seen.append((self._clock.now(), event))
 
     def _taken(self) -> list[tuple[float, WatchEvent]]:
+        """What has been seen since this was asked last, as the API server stored it."""
         with self._lock:
             seen, self._seen = self._seen, []
-        return seen
+        taken: list[tuple[float, WatchEvent]] = []
+        for each in seen:
+            insert_by_version(taken, each, lambda one: version_of(one[1]))
+        return taken
 
     def _now(self, at: float | None = None) -> float:
         """The time, or that of a change, as far as it isn't before the last record: clocks are set back."""

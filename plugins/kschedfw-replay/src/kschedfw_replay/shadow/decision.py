@@ -38,13 +38,13 @@ class Recorded:
             return None
         if after.node_name:
             return cls(before, after.node_name)
-        said, nominated = _refusal(after), after.status.nominated_node_name
-        if said is None or (said, nominated) == (_refusal(before), before.status.nominated_node_name):
+        said, nominated = refusal(after), after.status.nominated_node_name
+        if said is None or (said, nominated) == (refusal(before), before.status.nominated_node_name):
             return None
         return cls(before, message=said, nominated=nominated)
 
 
-def _refusal(pod: Pod) -> str | None:
+def refusal(pod: Pod) -> str | None:
     """The message with which the pod was refused last; None if it wasn't."""
     for condition in pod.status.conditions:
         if (

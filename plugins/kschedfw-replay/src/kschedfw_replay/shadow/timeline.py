@@ -12,7 +12,8 @@ import attrs
 
 from kschedfw import Node, Pod
 from kschedfw.cluster import EventType, WatchEvent
-from kschedfw_replay.shadow.decision import Recorded
+from kschedfw_replay.recording.order import insert_by_version, version_of
+from kschedfw_replay.shadow.decision import Recorded, refusal
 
 _FIRST_LATENCY: Final = 0.01
 """Seconds from a decision to its event, as long as none has been measured."""
@@ -24,13 +25,15 @@ _MEASURED: Final = 50
 class Arrival:
     """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any.
 
-    `changed_at` is when the node of that decision, or the room on it, had changed last; 0 if it isn't known.
+    `changed_at` is when the node of that decision, or the room on it, had changed last; 0 if it isn't known. `version`
+    is the resource version; 0 if it has none.
     """
 
     event: WatchEvent
     at: float
     recorded: Recorded | None = None
     changed_at: float = 0.0
+    version: int = 0
 
 
 @attrs.frozen
@@ -51,7 +54,8 @@ class Timeline:
     decisions. Here it is taken ahead, to the moment of its decision: that is when the pod came, if no other waited
     then, else a latency before the binding, which is measured with the pods that came alone. A pod that was refused
     before is tried again when there is room: after the last change of its node. Of two pods that wait for the first
-    time, the one that came first was decided first, unless its priority is lower.
+    time, the one that came first was decided first, unless its priority is lower. A pod whose claims are bound before
+    itself, which can take minutes, is nominated as soon as it is decided: from then on it counts as bound.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class Timeline:
         self._window: deque[Arrival] = deque()
         self._decisions: list[Arrival] = []
         """Those in the window that tell of decisions."""
+        self._expected: dict[str, Pod] = {}
+        """Pods that are about to be bound, by UID, as if they were bound."""
         self._waiting: dict[str, _Waiting] = {}
         self._waiting_for: Counter[str] = Counter()
         """The numbers of waiting pods by scheduler name."""
@@ -76,15 +82,44 @@ class Timeline:
         self._latency = latency
 
     def put(self, event: WatchEvent, at: float) -> None:
-        """Add an event, which came after all others."""
+        """Add an event, which came after all others; it goes before those that the API server stored later."""
+        version = version_of(event)
+        for each in self._with_expected(event):
+            self._put(each, at, version)
+
+    def _put(self, event: WatchEvent, at: float, version: int) -> None:
         before = event.old if isinstance(event.old, Pod) else None
         recorded = Recorded.of(before, event)
         changed_at = 0.0 if recorded is None else self._changed.get(recorded.node, 0.0)
-        arrival = Arrival(event, at, recorded, changed_at)
-        self._window.append(arrival)
+        arrival = Arrival(event, at, recorded, changed_at, version)
+        index = insert_by_version(self._window, arrival, lambda each: each.version)
+        if index + 1 < len(self._window):
+            arrival = self._window[index] = attrs.evolve(arrival, at=self._window[index + 1].at)
         self._note_change(event, at)
         if arrival.recorded is not None:
             self._decisions.append(arrival)
+
+    def _with_expected(self, event: WatchEvent) -> Iterator[WatchEvent]:
+        """Yield the event as it is when pods count as bound that are about to be."""
+        after = event.object
+        if not isinstance(after, Pod):
+            yield event
+            return
+        before = event.old if isinstance(event.old, Pod) else None
+        expected = self._expected.pop(after.uid, None)
+        if event.type is EventType.DELETED:
+            yield event if expected is None else WatchEvent(event.type, expected)
+            return
+        node = _expected_node(before, after, "" if expected is None else expected.node_name)
+        if node:
+            after = self._expected[after.uid] = attrs.evolve(
+                after, spec=attrs.evolve(after.spec, node_name=node)
+            )
+        if expected is None or expected.node_name == after.node_name:
+            yield WatchEvent(event.type, after, expected or event.old)
+        else:  # it couldn't be bound there
+            yield WatchEvent(EventType.DELETED, expected)
+            yield WatchEvent(EventType.ADDED, after)
 
     def take(self, settled: float) -> Arrival | None:
         """Remove the next event and return it; None if it came after `settled`, so that others may have to go ahead."""
@@ -184,3 +219,20 @@ class Timeline:
             is_alone = not self._waiting_for[name]
             self._waiting[pod.uid] = _Waiting(arrival.at, self._turn, name, is_alone)
             self._waiting_for[name] += 1
+
+
+def _expected_node(before: Pod | None, after: Pod, expected: str) -> str:
+    """The node on which a pod is about to be bound; empty if it isn't known, or is bound.
+
+    Preemption nominates together with a refusal, so a nomination by itself tells of a decision for that node
+    (KEP-5278, on by default since 1.35).
+    """
+    nominated = after.status.nominated_node_name
+    if after.node_name or not nominated:
+        return ""
+    if nominated == expected:
+        return expected if before is not None and refusal(before) == refusal(after) else ""
+    if before is None:
+        return nominated if refusal(after) is None else ""
+    is_new = not before.status.nominated_node_name and refusal(before) == refusal(after)
+    return nominated if is_new else ""

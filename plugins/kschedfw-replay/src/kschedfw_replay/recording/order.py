@@ -1,0 +1,34 @@
+"""The order in which an API server stored changes: its watches, one per kind, tell of them in an order of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from typing import Final, TypeVar
+
+from kschedfw.cluster import WatchEvent
+
+_T = TypeVar("_T")
+
+_MOST_OVERTAKEN: Final = 100
+"""How many changes one may go before: the first list of a kind has its objects in no order of versions."""
+
+
+def version_of(event: WatchEvent) -> int:
+    """The resource version of the change; 0 if it has none.
+
+    Kubernetes compares versions only within a kind. All kinds that are followed here are in one etcd, which counts the
+    changes of all; where a server keeps a kind elsewhere, the order becomes that of arrival at the worst.
+    """
+    version = event.object.metadata.resource_version
+    return int(version) if version.isdecimal() else 0
+
+
+def insert_by_version(changes: MutableSequence[_T], new: _T, version: Callable[[_T], int]) -> int:
+    """Insert a change before the latest ones that were stored after it. Return its index."""
+    own, index = version(new), len(changes)
+    if own:
+        first = max(0, index - _MOST_OVERTAKEN)
+        while index > first and version(changes[index - 1]) > own:
+            index -= 1
+    changes.insert(index, new)
+    return index

@@ -1,0 +1,155 @@
+"""Record and shadow the stock kube-scheduler, in its folder of tests:
+`PYTHONPATH=.:../../.. python -m benchmarks.beside_kube_scheduler FOLDER [MINUTES [PODS_PER_SECOND]]`.
+
+`KUBEBUILDER_ASSETS` names a folder with etcd, kube-apiserver, kube-scheduler and kube-controller-manager. They run with
+a load in which pods preempt one another, nodes are drained, and claims come and go (`churn.py`). Beside them run
+`kschedfw record`, which is killed (SIGKILL) and started again in the middle, and `kschedfw shadow`. FOLDER gets
+`recording`, `shadow.jsonl`, `audit.log` and the logs. Every minute a line tells of the load and of the memory of both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import attrs
+from benchmarks.churn import Churn
+
+from tests.control_plane import VARIABLE, ControlPlane, control_plane
+
+_NODES, _MEAN_LIFE = 50, 25.0
+_CONTROLLERS = (
+    "disruption-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+    "resourceclaim-controller",
+)
+_AS_FAST_AS_IT_GOES = {"qps": 5000, "burst": 10000}
+
+
+@attrs.frozen
+class Companions:
+    """Starts the programs that run beside the API server; all end when `until_end` does."""
+
+    server: ControlPlane
+    folder: Path
+    until_end: ExitStack
+
+    def start(self, name: str, *command: str, output: Path | None = None) -> subprocess.Popen[bytes]:
+        log = self.until_end.enter_context((self.folder / f"{name}.log").open("ab"))
+        out = self.until_end.enter_context(output.open("ab")) if output else log
+        process = subprocess.Popen(command, stdout=out, stderr=log, stdin=subprocess.DEVNULL)
+        self.until_end.callback(_end, process)
+        return process
+
+    def kube_scheduler(self) -> None:
+        content = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {
+                "kubeconfig": str(self.server.kubeconfig(self.folder / "scheduler.kubeconfig")),
+                **_AS_FAST_AS_IT_GOES,
+            },
+        }
+        file = self.folder / "scheduler.yaml"
+        file.write_text(json.dumps(content))
+        self.start("kube-scheduler", _binary("kube-scheduler"), f"--config={file}", "--secure-port=0")
+
+    def controllers(self) -> None:
+        kubeconfig = self.server.kubeconfig(self.folder / "controllers.kubeconfig")
+        self.start(
+            "kube-controller-manager",
+            _binary("kube-controller-manager"),
+            f"--kubeconfig={kubeconfig}",
+            f"--controllers={','.join(_CONTROLLERS)}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            *(f"--kube-api-{name}={value}" for name, value in _AS_FAST_AS_IT_GOES.items()),
+        )
+
+    def recorder(self) -> subprocess.Popen[bytes]:
+        kubeconfig = self.server.kubeconfig(self.folder / "recorder.kubeconfig")
+        out = self.folder / "recording"
+        return self.start(
+            "record", *_kschedfw("record"), f"--kubeconfig={kubeconfig}", f"--out={out}", "--json"
+        )
+
+    def shadow(self) -> subprocess.Popen[bytes]:
+        kubeconfig = self.server.kubeconfig(self.folder / "shadow.kubeconfig")
+        command = (*_kschedfw("shadow"), f"--kubeconfig={kubeconfig}", "--json")
+        return self.start("shadow", *command, output=self.folder / "shadow.jsonl")
+
+
+def main(folder: Path, minutes: int, rate: float) -> None:
+    folder.mkdir(parents=True)
+    policy = folder / "audit-policy.yaml"
+    policy.write_bytes(
+        subprocess.run([*_kschedfw("record"), "--audit-policy"], check=True, capture_output=True).stdout
+    )
+    audit = (
+        f"--audit-policy-file={policy}",
+        f"--audit-log-path={folder / 'audit.log'}",
+        "--audit-log-maxsize=10000",
+    )
+    with ExitStack() as until_end:
+        server = until_end.enter_context(control_plane(folder, flags=audit))
+        companions = Companions(server, folder, until_end)
+        companions.controllers()
+        load = Churn(server.client, rate=rate, nodes=_NODES, life=_MEAN_LIFE)
+        load.set_up()
+        companions.kube_scheduler()
+        recorder, shadow = companions.recorder(), companions.shadow()
+        time.sleep(10)
+        with load.running():
+            for minute in itertools.count(1):
+                time.sleep(60)
+                sizes = f"recorder {_memory(recorder)} MiB, shadow {_memory(shadow)} MiB"
+                print(f"{minute} min: {load.made} pods made, {sizes}", flush=True)
+                if minute == max(1, minutes // 2):
+                    recorder.send_signal(signal.SIGKILL)
+                    recorder.wait()
+                    time.sleep(3)
+                    recorder = companions.recorder()
+                if minute >= minutes:
+                    break
+        time.sleep(3)
+        for process in (recorder, shadow):
+            process.terminate()
+            print(f"ended with {process.wait(timeout=120)}", flush=True)
+    print((folder / "shadow.jsonl").read_text().splitlines()[-1])
+
+
+def _memory(process: subprocess.Popen[bytes]) -> int:
+    """Resident memory in MiB; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS:")), 0)
+
+
+def _binary(name: str) -> str:
+    return str(Path(os.environ[VARIABLE]) / name)
+
+
+def _kschedfw(command: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "kschedfw", command)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+if __name__ == "__main__":
+    where, *rest = sys.argv[1:]
+    main(Path(where), int(rest[0]) if rest else 60, float(rest[1]) if rest[1:] else 20.0)
