@@ -90,6 +90,14 @@ def test_the_processor_s_time_is_beside_the_real_one(part: Part) -> None:
     assert found.to_json()["cpuSecondsPerPod"] == 0.25
 
 
+def test_calls_of_a_pod_are_counted_in_the_algorithm_alone_and_the_same_every_time() -> None:
+    first, second = (measured("basic", Part.ALGORITHM, nodes=20).calls_per_pod for _ in range(2))
+    assert first == second
+    assert first is not None
+    assert first > 10
+    assert measured("basic", Part.END_TO_END).calls_per_pod is None
+
+
 @each_part
 def test_what_is_done_between_attempts_takes_none_of_their_time(part: Part) -> None:
     processor, calls = Ticking(1.0), 0

@@ -133,6 +133,7 @@ class TestReport:
             "seconds",
             "cpuSeconds",
             "cpuSecondsPerPod",
+            "callsPerPod",
             "podsPerSecond",
             "latencySeconds",
             "createSeconds",

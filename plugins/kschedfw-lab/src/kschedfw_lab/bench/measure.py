@@ -7,9 +7,11 @@ Garbage from building the objects is collected before the measurement.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 
 import attrs
 
@@ -43,6 +45,9 @@ PROGRESS_INTERVAL = 0.1
 
 LISTENED_NODES, LISTENED_PODS = 50, 20
 """How many are enough to hear whether a plugin repeats itself."""
+
+COUNTED_PODS = 9
+"""The number of pods after the measured ones in whose attempts calls are counted, which would take time."""
 
 MOST_ATTEMPTS = 10
 """The average number of attempts per pod after which a workload is aborted."""
@@ -178,16 +183,18 @@ def _algorithm(case: Case, laps: _Laps, registry: Registry) -> Measurement:
             for late in in_cluster(cluster, churn.due(laps.elapsed)):
                 _attempt(stage, late, laps)
             places.append(_attempt(stage, pod, laps))
+    used = uses(len(laps.seconds))
+    calls = [_calls(stage, pod) for pod in in_cluster(cluster, Objects.further(case, COUNTED_PODS))]
     stage.framework.close()
     measurement = _measurement(
         case,
         laps,
         collected(),
-        uses(len(laps.seconds)),
+        used,
         finished=len(places),
         placed=sum(map(bool, places)),
     )
-    return attrs.evolve(measurement, places=tuple(places))
+    return attrs.evolve(measurement, places=tuple(places), calls_per_pod=sorted(calls)[len(calls) // 2])
 
 
 def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod]) -> None:
@@ -206,6 +213,24 @@ def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
     if node_name:
         _settle(stage, state, pod, node_name)
     return node_name
+
+
+def _calls(stage: AlgorithmStage, pod: Pod) -> int:
+    """Schedule and assume the pod. Return the number of calls of Python functions in between."""
+    state, calls, before = CycleState(), 0, sys.getprofile()
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        node_name = _place(stage, state, pod)
+    finally:
+        sys.setprofile(before)
+    if node_name:
+        _settle(stage, state, pod, node_name)
+    return calls
 
 
 def place(stage: AlgorithmStage, pod: Pod) -> str:

@@ -59,7 +59,8 @@ class Measurement:
     pods in the cluster, which adds them to the queue; it isn't a part of `seconds`, and 0 if only the algorithm is
     measured. `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how
     often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
-    attempts, empty for a pod that fits nowhere; only if the algorithm alone is measured.
+    attempts, empty for a pod that fits nowhere; `calls_per_pod` is the median number of calls of Python functions
+    in the attempts of further pods, which doesn't depend on the machine. Both only if the algorithm alone is measured.
     """
 
     workload: str
@@ -80,6 +81,7 @@ class Measurement:
     create_seconds: float = 0.0
     peak_resident_bytes: int | None = None
     places: tuple[str, ...] = ()
+    calls_per_pod: int | None = None
 
     @property
     def pods_per_second(self) -> float:
@@ -107,6 +109,7 @@ class Measurement:
             "seconds": self.seconds,
             "cpuSeconds": self.cpu_seconds,
             "cpuSecondsPerPod": self.cpu_seconds_per_pod,
+            "callsPerPod": self.calls_per_pod,
             "podsPerSecond": self.pods_per_second,
             "latencySeconds": attrs.asdict(self.latency),
             "createSeconds": self.create_seconds,

@@ -161,6 +161,13 @@ class Objects:
             node_names=[node.name for node in nodes],
         )
 
+    @staticmethod
+    def further(case: Case, count: int) -> Sequence[Named]:
+        """The pods that would come after the measured ones, each after its companions."""
+        workload = case.workload
+        pods = [workload.measured_pod(case.pods + number) for number in range(count)]
+        return [shapes.made(each) for pod in pods for each in (*workload.with_pod(pod), pod)]
+
 
 def _with_bound(
     workload: Workload, bound: Sequence[shapes.Manifest], nodes: int

@@ -72,6 +72,7 @@ def _factors(each: Measurement, profile: str, devices: int, evaluation: Evaluati
 
 def _metrics(each: Measurement) -> dict[str, float]:
     memory = {} if each.peak_resident_bytes is None else {"peak_resident_bytes": each.peak_resident_bytes}
+    calls = {} if each.calls_per_pod is None else {"calls_per_pod": each.calls_per_pod}
     return {
         "pods": each.wanted,
         "finished": each.finished,
@@ -87,4 +88,5 @@ def _metrics(each: Measurement) -> dict[str, float]:
         "create_seconds": each.create_seconds,
         "garbage_collection_seconds": each.garbage_collection.seconds,
         **memory,
+        **calls,
     }

@@ -85,7 +85,18 @@ def _changes(report: BenchReport) -> str:
 
 def _measurements(title: str, measured: Sequence[Measurement], report: BenchReport) -> Padding:
     reference = any(kube_scheduler_pods_per_second(each) is not None for each in measured)
-    headers = ["workload", "nodes", "placed\nbefore", "sampling", "pods/s", "CPU/pod", "p50", "p99", "memory"]
+    headers = [
+        "workload",
+        "nodes",
+        "placed\nbefore",
+        "sampling",
+        "pods/s",
+        "CPU/pod",
+        "calls",
+        "p50",
+        "p99",
+        "memory",
+    ]
     if report.baseline:
         headers.append("cost")
     table = plain_table(
@@ -107,6 +118,7 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
             _sampling(each.percentage),
             _rate(each.pods_per_second),
             _milliseconds(each.cpu_seconds_per_pod),
+            "" if each.calls_per_pod is None else f"{each.calls_per_pod:,}",
             _milliseconds(each.latency.p50),
             _milliseconds(each.latency.p99),
             _mib(each.peak_resident_bytes),
@@ -121,6 +133,7 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
             add(Padding(_DEFAULT_PROFILE, (0, 0, 0, 2)), default, "")
     lines = [
         "CPU/pod: the processor's time, which other programs on the machine change less; p50, p99: of single attempts",
+        "calls: of Python functions per pod, counted in the algorithm with further pods; the same on every machine",
         "memory: the most that the process had resident, with Python and all objects",
     ]
     if report.baseline:
