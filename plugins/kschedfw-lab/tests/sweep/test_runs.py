@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import math
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +242,29 @@ class TestTimeLimit:
 
         with pytest.raises(SweepError, match="took longer"):
             _within(0.02, work)
+
+    def test_functions_can_be_profiled_afterwards(self) -> None:
+        """In a process of its own: where an interruption is left over, CPython 3.11 never comes back."""
+        program = """
+import sys
+from kschedfw_lab.sweep.runs import _within
+def work():
+    try:
+        while True:
+            pass
+    except KeyboardInterrupt:
+        pass
+try:
+    _within(0.02, work)
+except Exception as error:
+    print(error)
+sys.setprofile(lambda *_: None)
+(lambda: None)()
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout == "took longer than 0.02 seconds\n"
 
     def test_ctrl_c_stays_what_it_is(self) -> None:
         def work() -> None:
