@@ -32,15 +32,21 @@ export function breakable(name) {
 const TAIL = 12; // letters at the end of a name that are shown before those ahead of them
 const SHORT = 6; // letters of names that aren't cut
 
-/** A name that is cut in its middle where room is short: generated names differ in their ends. */
+/**
+ * A name that is cut where room is short: first its domain, which nodes of a cloud have in common, then its middle, since
+ * generated names differ in their ends.
+ */
 export function ends(name) {
   if (name.length <= SHORT) return name;
-  const cut = Math.max(Math.floor(name.length / 2), name.length - TAIL);
+  const [, host, domain] = /^([^.]+)(\..+\..+)?/.exec(name) ?? [name, name];
+  const known = domain ? host : name;
+  const cut = Math.max(Math.floor(known.length / 2), known.length - TAIL);
   return h(
     "span",
     { class: "ends", title: name },
-    h("span", {}, name.slice(0, cut)),
-    h("span", {}, h("span", {}, name.slice(cut))),
+    h("span", {}, known.slice(0, cut)),
+    h("span", {}, h("span", {}, known.slice(cut))),
+    domain ? h("span", {}, domain) : null,
   );
 }
 

@@ -10,9 +10,14 @@ let tables = 0;
 
 /** The width of a column, in CSS, in which its title and all of its texts fit; long texts are cut. */
 export function fitting(title, texts) {
-  let most = title.length;
-  for (const text of texts) most = Math.max(most, text.length);
+  let most = digits(title);
+  for (const text of texts) most = Math.max(most, digits(text));
   return `calc(${Math.min(MOST_LETTERS, most)}ch + 1.25rem)`;
+}
+
+/** How many digits are as wide as a text at most: of the letters in amounts and titles, only these are wider than a digit. */
+function digits(text) {
+  return text.length + 0.6 * (text.match(/[mwMWG%]/g) ?? []).length;
 }
 
 /**

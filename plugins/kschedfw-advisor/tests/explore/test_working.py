@@ -28,7 +28,7 @@ def ailing() -> InMemoryCluster:
         return (made.taint(taint) if taint else made).build()
 
     def owned(name: str) -> Pod:
-        pod = make_pod(name).requests(cpu="1").labels(app="web").node("fine").build()
+        pod = make_pod(name).requests(cpu="900m", memory="700Mi").labels(app="web").node("fine").build()
         owner = OwnerReference("ReplicaSet", "web", "w", "apps/v1", controller=True)
         return pod.with_metadata(attrs.evolve(pod.metadata, owner_references=(owner,)))
 
@@ -88,6 +88,21 @@ class TestFitting:
             assert end["x"] + end["width"] <= whole["x"] + whole["width"] + 1
             cut = "cells => cells.filter(each => each.scrollWidth > each.clientWidth).length"
             assert table.locator(".number").evaluate_all(cut) == 0
+
+    def test_nodes_of_a_cloud_are_told_apart_before_their_common_domain(self, browser: Browser) -> None:
+        names = [f"ip-10-0-123-{number}.eu-central-1.compute.internal" for number in (41, 42)]
+        nodes = [make_node(name).capacity(cpu=1, memory="1Gi", pods=10).build() for name in names]
+        with (
+            served(InMemoryCluster([*nodes, make_pod("web").requests(cpu="2").build()])) as page,
+            watched(browser) as found,
+        ):
+            load(found, page)
+            rows = open_pod(found.page, "default/web").get_by_role("grid").locator(".row")
+            for row, name in zip(rows.all(), names, strict=True):
+                cell = row.get_by_role("rowheader")
+                assert cell.text_content() == name
+                host = cell.locator(".ends > :nth-child(-n + 2)")
+                assert host.evaluate_all("parts => parts.every(each => each.scrollWidth <= each.clientWidth)")
 
     def test_where_a_pod_goes_is_in_sight_without_scrolling(self, opened: Watched) -> None:
         page = opened.page
