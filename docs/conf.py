@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.addnodes import index
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
 from figures import marked
 from signatures import readable
+
+HERE = Path(__file__).parent
 
 project = "kschedfw"
 author = "the maintainers of kschedfw"
@@ -22,6 +27,7 @@ exclude_patterns = ["_build", "changelog.d"]
 
 html_theme = "furo"
 html_title = f"kschedfw {release}"
+html_search_scorer = str(HERE / "search_scorer.js")
 
 myst_heading_anchors = 4
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
@@ -42,6 +48,18 @@ def mark_old_figures(_app: Sphinx, _page: str, source: list[str]) -> None:
     source[0] = marked(source[0])
 
 
+def index_terms(app: Sphinx, document: nodes.document) -> None:
+    """Put a page's terms of docs/search.toml into the index, which the search asks first."""
+    terms = tomllib.loads((HERE / "search.toml").read_text(encoding="utf-8"))["terms"]
+    entries = []
+    for term, place in terms.items():
+        page, _, section = place.partition("#")
+        if page == app.env.docname:
+            entries.append(("single", term, section, "main", None))
+    if entries:
+        document.insert(0, index(entries=entries))
+
+
 def shorten_defaults(
     _app: Sphinx,
     _what: str,
@@ -57,4 +75,5 @@ def shorten_defaults(
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", mark_old_figures)
+    app.connect("doctree-read", index_terms)
     app.connect("autodoc-process-signature", shorten_defaults)

@@ -9,6 +9,7 @@ import typer
 from kschedfw_kubernetes.cli.run import RUN_HELP, run_app
 
 from kschedfw.cli.exits import ExitCode
+from kschedfw.config import parse_configuration
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 COMMAND = typer.main.get_command(run_app)
@@ -19,6 +20,15 @@ def rows(heading: str) -> list[list[str]]:
     section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = re.findall(r"^\| ([`\d].*) \|$", section, re.MULTILINE)  # neither headers nor rules
     return [re.split(r"(?<!\\) \| ", line) for line in lines]
+
+
+def test_the_configuration_that_is_shown_stands_beside_kube_scheduler() -> None:
+    text = PAGE.split("```yaml\n")[1].split("```")[0]
+    configuration = parse_configuration(text, source="scheduler.yaml")
+    assert configuration.warnings == ()
+    (profile,) = configuration.profiles
+    assert profile.scheduler_name != "default-scheduler"
+    assert configuration.leader_election.resource_name != "kube-scheduler"
 
 
 def test_every_flag_is_there() -> None:

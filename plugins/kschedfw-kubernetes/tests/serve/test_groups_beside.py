@@ -1,0 +1,181 @@
+"""Groups of three kinds get what kube-scheduler gives them, on a real server: members bound, conditions and texts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+from serve.replicas import Replica
+
+from tests.control_plane import ControlPlane, assets, control_plane
+
+_GATES: Final = ",".join(
+    f"{gate}=true"
+    for gate in (
+        "GenericWorkload",
+        "GangScheduling",
+        "TopologyAwareWorkloadScheduling",
+        "WorkloadAwarePreemption",
+    )
+)
+_SERVED: Final = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={_GATES}")
+_GROUPS, _RACKS, _IN_A_RACK, _SINGLE = 50, 10, 4, 40
+_PODS, _PODGROUPS = (
+    "/api/v1/namespaces/default/pods",
+    "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.cluster,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        (folder := assets()) is None or not (folder / "kube-scheduler").is_file(),
+        reason="NOT TESTED beside kube-scheduler: KUBEBUILDER_ASSETS names no folder with it",
+    ),
+]
+
+
+def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    amounts = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def nodes() -> Iterator[dict[str, Any]]:
+    """Racks for groups that want one, and single nodes for the others."""
+    for rack in range(_RACKS):
+        for number in range(_IN_A_RACK):
+            yield node(f"rack{rack}-{number}", {"pool": "racks", "rack": f"r{rack}"})
+    for number in range(_SINGLE):
+        yield node(f"single{number}", {"pool": "single"})
+
+
+def group(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A group with its members, each of which fills a node.
+
+    In turns: a gang in one rack, a gang anywhere, and pods that only belong together. Members of every fifth gang are
+    too few, those of every seventh group have a node selector that nothing matches.
+    """
+    name, kind = f"group{number:02}", number % 3
+    wanted = (_IN_A_RACK, 3, 2)[kind]
+    spec: dict[str, Any] = {
+        "schedulingPolicy": {"basic": {}} if kind == 2 else {"gang": {"minCount": wanted}}
+    }
+    if kind == 0:
+        spec["schedulingConstraints"] = {"topology": [{"key": "rack"}]}
+    pool = "none" if number % 7 == 6 else "racks" if kind == 0 else "single"
+    members = [
+        {
+            "metadata": {"name": f"{name}-{index}"},
+            "spec": {
+                "schedulingGroup": {"podGroupName": name},
+                "nodeSelector": {"pool": pool},
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "4"}}}],
+            },
+        }
+        for index in range(wanted - (kind != 2 and number % 5 == 4))
+    ]
+    return {"metadata": {"name": name}, "spec": spec}, members
+
+
+@contextmanager
+def kube_scheduler(server: ControlPlane, folder: Path) -> Iterator[None]:
+    binaries = assets()
+    assert binaries is not None
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(server.kubeconfig(folder / "kubeconfig"))},
+    }
+    file = folder / "scheduler.yaml"
+    file.write_text(json.dumps(content))
+    program = str(binaries / "kube-scheduler")
+    command = [program, f"--config={file}", "--secure-port=0", f"--feature-gates={_GATES}"]
+    with (folder / "kube-scheduler.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def kschedfw(server: ControlPlane, folder: Path) -> Iterator[None]:
+    with Replica(server, folder, "kschedfw", "--leader-elect=false", f"--feature-gates={_GATES}"):
+        yield
+
+
+def outcome(client: httpx2.Client, made: dict[str, Any], members: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the group and its members became, without the nodes' names: ties are drawn."""
+    found = client.get(f"{_PODGROUPS}/{made['metadata']['name']}").raise_for_status().json()
+    pods = [client.get(f"{_PODS}/{each['metadata']['name']}").raise_for_status().json() for each in members]
+    placed = [each["spec"]["nodeName"] for each in pods if "nodeName" in each["spec"]]
+    return {
+        "bound": len(placed),
+        "racks": len({name.rpartition("-")[0] for name in placed}),
+        "group": conditions(found),
+        "pods": sorted(map(str, map(conditions, pods))),
+    }
+
+
+def conditions(manifest: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    found = manifest.get("status", {}).get("conditions", [])
+    return [tuple(each.get(name, "") for name in ("type", "status", "reason", "message")) for each in found]
+
+
+def outcomes(scheduler: Callable[[ControlPlane, Path], Any], folder: Path) -> dict[str, dict[str, Any]]:
+    """The outcome of each group, which come one after the other."""
+    folder.mkdir()
+    groups = [group(number) for number in range(_GROUPS)]
+    with control_plane(folder, flags=_SERVED) as server, server.client() as client:
+        for each in nodes():
+            client.post("/api/v1/nodes", json=each).raise_for_status()
+        with scheduler(server, folder):
+            for made, members in groups:
+                client.post(_PODGROUPS, json=made).raise_for_status()
+                for each in members:
+                    client.post(_PODS, json=each).raise_for_status()
+                while is_complete(made, members) and not is_decided(outcome(client, made, members)):
+                    time.sleep(0.05)
+            return settled(
+                lambda: {made["metadata"]["name"]: outcome(client, made, members) for made, members in groups}
+            )
+
+
+def is_complete(made: dict[str, Any], members: list[dict[str, Any]]) -> bool:
+    """Whether the gang has its members: nobody says anything of one that hasn't."""
+    wanted: int = made["spec"]["schedulingPolicy"].get("gang", {}).get("minCount", 0)
+    return len(members) >= wanted
+
+
+def is_decided(found: dict[str, Any]) -> bool:
+    return bool(found["group"]) and "[]" not in found["pods"]
+
+
+def settled(asked: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer when it is the same for the third time."""
+    before, same = asked(), 0
+    while same < 2:
+        time.sleep(1)
+        now = asked()
+        before, same = now, same + 1 if now == before else 0
+    return before
+
+
+def test_fifty_groups_of_three_kinds(tmp_path: Path) -> None:
+    theirs = outcomes(kube_scheduler, tmp_path / "theirs")
+    ours = outcomes(kschedfw, tmp_path / "ours")
+    assert ours == theirs
+    assert {each["bound"] for each in theirs.values()} >= {0, 2, 3, 4}
