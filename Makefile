@@ -53,11 +53,20 @@ affected: $(VENV)/.installed-dev
 	if [ -z "$$tests" ]; then echo 'No test imports what changed.'; else \
 		$(BIN)/python -m pytest -q $$tests -m 'not slow and not nightly' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
 
-test: lint ## all checks: those of lint, then all tests
+test: $(VENV)/.installed-dev ## all checks: those of lint beside all tests, then the documentation's and other distributions'
+	@$(MAKE) --no-print-directory --jobs=2 lint suites
+	@$(MAKE) --no-print-directory pages downstreams
+
+.PHONY: suites pages downstreams
+suites: $(VENV)/.installed-dev
 	@echo '== pytest $(TESTS)'
 	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal
+
+pages: $(VENV)/.installed-dev
 	@echo '== pytest docs README.md'
 	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
+
+downstreams: $(VENV)/.installed-dev
 	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(POLICIES)
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md

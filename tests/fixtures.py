@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +21,36 @@ REPOSITORY = Path(__file__).parents[1]
 register_profiles()
 
 
-def pytest_collection_finish() -> None:
-    """Spare every garbage collection what pytest knows of all tests."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare every garbage collection what pytest knows of all tests, also while it finds them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000)  # as commands do
+        gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_plugins_are_read_once() -> Iterator[None]:
+    """Keep what is installed, by the directories that modules come from and their times.
+
+    Thousands of tests make a registry, each of which reads the metadata of all distributions.
+    """
+
+    @cache
+    def found(*_directories: tuple[str, int]) -> Any:
+        return entry_points()
+
+    def kept() -> Any:
+        directories = [each for each in map(Path, sys.path) if each.is_dir()]
+        return found(*((str(each), each.stat().st_mtime_ns) for each in directories))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kschedfw.framework.runtime.registry.entry_points", kept)
+        yield
 
 
 @pytest.fixture(scope="module")

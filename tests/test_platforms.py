@@ -55,7 +55,7 @@ READ_AND_WRITE = """
 from kschedfw_kubernetes.cluster.kubeconfig import small_file
 from kschedfw_replay import RecordingError, RecordingWriter, open_recording
 
-directory, token = sys.argv[1:]
+directory, token, kubeconfig = sys.argv[1:]
 print(small_file(token))
 print(len(list(open_recording(directory))), "records")
 try:
@@ -63,32 +63,6 @@ try:
 except RecordingError as error:
     print(error)
 """
-
-
-def without_posix(script: str, *arguments: str) -> list[str]:
-    """The lines that a script prints after everything was imported without what only POSIX has."""
-    command = [sys.executable, "-c", IMPORT_EVERYTHING + script, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_every_module_is_imported_where_what_only_posix_has_is_missing() -> None:
-    (imported,) = without_posix("")
-    assert int(imported.removesuffix(" modules")) > 300
-
-
-def test_files_are_read_and_recordings_refused_clearly_where_what_only_posix_has_is_missing(
-    tmp_path: Path,
-) -> None:
-    token = tmp_path / "token"
-    token.write_bytes(b"secret")
-    recorded = tmp_path / "recording"
-    with RecordingWriter(recorded) as writer:
-        writer.write(State(1.0, ()))
-    _, *lines = without_posix(READ_AND_WRITE, str(recorded), str(token))
-    refused = f"{recorded}: can't be locked on this system; record on Linux or macOS"
-    assert lines == ["b'secret'", "1 records", refused]
 
 
 REFUSED = """
@@ -99,7 +73,6 @@ from kschedfw_kubernetes.cluster.credentials import Credentials
 from kschedfw_kubernetes.cluster.kubeconfig import load_connection
 
 sys.stderr = sys.stdout
-kubeconfig = sys.argv[1]
 print(run(["run", "--kubeconfig", kubeconfig, "--secure-port=0"]))
 try:
     Credentials(load_connection(kubeconfig), SystemClock()).identity()
@@ -119,22 +92,37 @@ users:
 """
 
 
-def test_leaders_and_commands_that_give_credentials_are_refused_clearly_where_posix_is_missing(
+def test_where_what_only_posix_has_is_missing_all_is_imported_and_files_read_and_the_rest_refused_clearly(
     tmp_path: Path,
 ) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(b"secret")
+    recorded = tmp_path / "recording"
+    with RecordingWriter(recorded) as writer:
+        writer.write(State(1.0, ()))
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG, encoding="utf-8")
-    _, *lines = without_posix(REFUSED, str(kubeconfig))
-    election, code, command = lines
-    assert code == "2"
-    assert election == (
-        "kschedfw: leaderElection: leaders need Linux or macOS, where an alarm ends a process that lost its lease; "
-        "here set leaderElect to false, or give --leader-elect=false"
+    command = [sys.executable, "-c", IMPORT_EVERYTHING + READ_AND_WRITE + REFUSED]
+    done = subprocess.run(
+        [*command, recorded, token, kubeconfig], check=False, capture_output=True, text=True
     )
-    assert command == (
-        f"{kubeconfig}, context it: exec plugin never-run: commands that give credentials need Linux or macOS; "
-        "here give a token or a client certificate"
-    )
+    assert done.returncode == 0, done.stderr
+    imported, *lines = done.stdout.splitlines()
+    assert int(imported.removesuffix(" modules")) > 300
+    assert lines == [
+        "b'secret'",
+        "1 records",
+        f"{recorded}: can't be locked on this system; record on Linux or macOS",
+        (
+            "kschedfw: leaderElection: leaders need Linux or macOS, where an alarm ends a process that lost its lease; "
+            "here set leaderElect to false, or give --leader-elect=false"
+        ),
+        "2",
+        (
+            f"{kubeconfig}, context it: exec plugin never-run: commands that give credentials need Linux or macOS; "
+            "here give a token or a client certificate"
+        ),
+    ]
 
 
 def node_of_a_pod(cpu: int) -> str:

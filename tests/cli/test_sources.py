@@ -31,14 +31,12 @@ from kschedfw.cli.live import SOURCES
 
 WITHOUT_KUBERNETES = """
 import importlib.metadata as metadata, sys
-installed = metadata.entry_points
-def entry_points(**selection):
-    kept = [each for each in installed(**selection) if each.dist is None or each.dist.name != "kschedfw-kubernetes"]
-    return metadata.EntryPoints(kept)
-metadata.entry_points = entry_points
+installed = metadata.distributions
+metadata.distributions = lambda: (each for each in installed() if each.name != "kschedfw-kubernetes")
 sys.modules["kschedfw_kubernetes"] = None
-from kschedfw.cli import main
-main()
+from kschedfw.cli.app import run
+for line in sys.stdin.read().splitlines():
+    print("exit code", run(line.split()), file=sys.stderr, flush=True)
 """
 NOT_INSTALLED = (
     "live clusters are read by the distribution kschedfw-kubernetes, which isn't installed: "
@@ -88,10 +86,17 @@ def asking() -> tuple[typer.Typer, list[Live]]:
     return app, asked
 
 
-def without_kubernetes(*args: object) -> tuple[int, str]:
-    command = [sys.executable, "-c", WITHOUT_KUBERNETES, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+def without_kubernetes(*commands: str) -> list[tuple[int, str]]:
+    """The exit code of each command, and what it tells, in one process without kschedfw-kubernetes."""
+    command = [sys.executable, "-c", WITHOUT_KUBERNETES]
+    done = subprocess.run(command, input="\n".join(commands), capture_output=True, text=True, check=True)
+    told, *rest = done.stderr.split("exit code ")
+    found = []
+    for each in rest:
+        code, _, following = each.partition("\n")
+        found.append((int(code), told))
+        told = following
+    return found
 
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
@@ -151,39 +156,36 @@ def test_a_source_that_cannot_be_loaded_is_a_warning(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["simulate", "explain", "pending", "compare"])
-def test_a_context_without_kschedfw_kubernetes_is_refused_with_its_name(command: str) -> None:
-    assert without_kubernetes(command, "--context", "prod", "x") == (
-        2,
-        f"kschedfw: --context prod: {NOT_INSTALLED}\n",
-    )
+def test_a_context_without_kschedfw_kubernetes_is_refused_with_its_name() -> None:
+    asking = ("simulate", "explain", "pending", "compare")
+    refused = without_kubernetes(*(f"{command} --context prod x" for command in asking))
+    assert refused == [(2, f"kschedfw: --context prod: {NOT_INSTALLED}\n")] * len(asking)
 
 
 @pytest.mark.slow
-def test_files_are_simulated_without_kschedfw_kubernetes(cluster_dir: Path) -> None:
-    assert without_kubernetes("simulate", cluster_dir) == (0, "")
-
-
-@pytest.mark.slow
-def test_extenders_without_kschedfw_kubernetes_are_refused_with_its_name(
+def test_without_kschedfw_kubernetes_files_are_simulated_and_extenders_refused_with_its_name(
     cluster_dir: Path, tmp_path: Path
 ) -> None:
     configuration = tmp_path / "extenders.yaml"
     configuration.write_text(EXTENDERS)
-    code, told = without_kubernetes("simulate", cluster_dir, "--config", configuration)
-    assert code == 2
-    assert told == (
-        "kschedfw: extender client 'HTTP' is in the distribution kschedfw-kubernetes, which isn't installed: "
-        "pip install kschedfw-kubernetes\n"
-    )
+    simulate = f"simulate {cluster_dir}"
+    assert without_kubernetes(simulate, f"{simulate} --config {configuration}") == [
+        (0, ""),
+        (
+            2,
+            (
+                "kschedfw: extender client 'HTTP' is in the distribution kschedfw-kubernetes, which isn't installed: "
+                "pip install kschedfw-kubernetes\n"
+            ),
+        ),
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["run", "dump", "serve-extender"])
-def test_a_command_of_kschedfw_kubernetes_is_refused_with_its_name(command: str) -> None:
-    code, told = without_kubernetes(command)
-    assert code == 2
-    assert (
-        "is in the distribution kschedfw-kubernetes, which isn't installed: pip install kschedfw-kubernetes"
-        in told
-    )
+def test_a_command_of_kschedfw_kubernetes_is_refused_with_its_name() -> None:
+    for code, told in without_kubernetes("run", "dump", "serve-extender"):
+        assert code == 2
+        assert (
+            "is in the distribution kschedfw-kubernetes, which isn't installed: pip install kschedfw-kubernetes"
+            in told
+        )

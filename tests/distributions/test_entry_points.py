@@ -1,6 +1,6 @@
 """Plugins of installed distributions: found by name, imported when enabled, and harmless until then.
 
-The distributions are directories as pip leaves them, and every test looks at them from a process of its own.
+The distributions are directories as pip leaves them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def site(tmp_path: Path) -> Site:
 
 def test_a_plugin_is_found_by_its_name_and_works(site: Site) -> None:
     site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
-    answer = site.run("""
+    answer = site.run_alone("""
 registry = Registry()
 offered = "Rack" in registry.names() and "my_racks" not in sys.modules
 nodes = [make_node("a").labels(rack="r1").build(), make_node("b").build()]
