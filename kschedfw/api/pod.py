@@ -237,14 +237,17 @@ class Pod(Named):
     def shape(self) -> Hashable | None:
         """Everything in the spec that plugins look at, except fields in which many pods differ.
 
-        These are requests, affinity of all kinds and topology spread constraints. Names and labels aren't part
-        of it, either. None for a pod with claims, storage or image volumes. Other volumes, such as the one with the
-        token that every pod of a real cluster has, count without their names.
+        These are requests, except that the shape tells whether extended resources are among them, affinity of all
+        kinds and topology spread constraints. Names and labels aren't part of it, either. None for a pod with claims,
+        storage or image volumes. Other volumes, such as the one with the token that every pod of a real cluster has,
+        count without their names.
         """
         spec = self.spec
         if spec.resource_claims or any(each.is_storage or each.image is not None for each in spec.volumes):
             return None
+        amounts, demand = self.requests.amounts, self.requests.demand
         return (
+            bool(amounts.scalar_resources or demand.scalar_resources),
             tuple([(each.empty_dir, each.host_path) for each in spec.volumes]),
             spec.node_name,
             spec.tolerations,

@@ -68,7 +68,12 @@ class PlanPart(Enum):
     SIGNATURE = "signature"
     """Its hooks' answers depend on `sign` as well, in which pods of one shape differ."""
     LEAST_ALLOCATED = "least-allocated"
-    """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left."""
+    """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left.
+
+    Extended resources count if `sign` returns a signature for the pod: a node must have what the pod requests.
+    """
+    MOST_ALLOCATED = "most-allocated"
+    """As LEAST_ALLOCATED, but it scores by the shares of CPU and memory that are used."""
     BALANCED_ALLOCATION = "balanced-allocation"
     """It scores by how evenly CPU and memory are used."""
     POD = "pod"
@@ -148,10 +153,6 @@ class Plugin(Generic[ArgsT]):
         * reserve and unreserve do nothing,
         * permit answers by the number of scheduled members alone: WAIT below some number, success from it on,
         * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
-
-        A plugin that is LEAST_ALLOCATED by its `plan_part` is asked about pods that request extended resources. Its
-        promise is that such a resource counts as CPU does: a node must have the requested amount free, and the
-        score doesn't depend on it.
 
         A subclass that overrides one of these hooks must override this, too.
         """

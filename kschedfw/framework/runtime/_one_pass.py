@@ -49,6 +49,17 @@ def least_allocated(
 
 
 @compiled
+def most_allocated(
+    allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
+) -> float:
+    """Score the used shares of two resources. A resource that the node hasn't got doesn't count."""
+    there, there_2 = allocatable > 0, allocatable_2 > 0
+    share = np.floor(min(used + request, allocatable) * 100.0 / allocatable) if there else 0.0
+    share_2 = np.floor(min(used_2 + request_2, allocatable_2) * 100.0 / allocatable_2) if there_2 else 0.0
+    return float(np.floor((share + share_2) / (2.0 if there & there_2 else 1.0)))
+
+
+@compiled
 def balanced_allocation(
     allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
 ) -> float:
@@ -75,6 +86,23 @@ def _add_least_allocated(
 ) -> None:
     for k in range(len(totals)):
         totals[k] += weight * least_allocated(
+            allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2
+        )
+
+
+@compiled
+def _add_most_allocated(
+    weight: float,
+    allocatable: FloatArray,
+    used: FloatArray,
+    request: float,
+    allocatable_2: FloatArray,
+    used_2: FloatArray,
+    request_2: float,
+    totals: FloatArray,
+) -> None:
+    for k in range(len(totals)):
+        totals[k] += weight * most_allocated(
             allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2
         )
 
@@ -113,6 +141,12 @@ def _refuse_without_room(
             & (pods[k] >= wanted[3])
         )
         totals[k] = totals[k] if has_room else -1.0
+
+
+@compiled
+def _refuse_without(free: IntArray, wanted: int, totals: FloatArray) -> None:
+    for k in range(len(totals)):
+        totals[k] = totals[k] if free[k] >= wanted else -1.0
 
 
 @compiled
@@ -157,9 +191,10 @@ def totals_of(
     requested: FloatArray,
     non_zero: FloatArray,
     wanted: tuple[int, int, int, int],
+    extended: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
-    weights: tuple[int, int],
+    weights: tuple[int, int, int],
     start: int,
     most: int,
     totals: FloatArray,
@@ -167,9 +202,10 @@ def totals_of(
     """Return the number of feasible nodes, at most `most`, from row `start` on, and of nodes looked at.
 
     Writes the totals of the latter to `totals`, below 0 where a node isn't feasible. A node is feasible if it
-    has the `wanted` CPU, memory, storage and pods free, and its entry in `scores` isn't below 0. Its total is
-    that entry and the two scores of resources, each times its weight: least allocated with the `scored`
-    amounts, balanced allocation with `amounts`. Amounts by node have a row for each resource, as in the table.
+    has the `wanted` CPU, memory, storage and pods free, of each of the `extended` resources (k, 2), given by its row in
+    `free`, the amount beside it, and its entry in `scores` isn't below 0. Its total is that entry and the scores of
+    resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
+    `amounts`, most allocated with the `scored` ones. Amounts by node have a row for each resource, as in the table.
     """
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
@@ -178,16 +214,28 @@ def totals_of(
         chunk = totals[row:end]
         chunk[:] = scores[row:end]
         there, there_2 = allocatable[0, row:end], allocatable[1, row:end]
-        _add_least_allocated(
-            float(weights[0]),
-            there,
-            non_zero[0, row:end],
-            float(scored[0]),
-            there_2,
-            non_zero[1, row:end],
-            float(scored[1]),
-            chunk,
-        )
+        if weights[0]:
+            _add_least_allocated(
+                float(weights[0]),
+                there,
+                non_zero[0, row:end],
+                float(scored[0]),
+                there_2,
+                non_zero[1, row:end],
+                float(scored[1]),
+                chunk,
+            )
+        if weights[2]:
+            _add_most_allocated(
+                float(weights[2]),
+                there,
+                non_zero[0, row:end],
+                float(scored[0]),
+                there_2,
+                non_zero[1, row:end],
+                float(scored[1]),
+                chunk,
+            )
         if weights[1]:
             _add_balanced_allocation(
                 float(weights[1]),
@@ -202,6 +250,8 @@ def totals_of(
         _refuse_without_room(
             free[0, row:end], free[1, row:end], free[2, row:end], free[3, row:end], wanted, chunk
         )
+        for k in range(len(extended)):
+            _refuse_without(free[extended[k, 0], row:end], extended[k, 1], chunk)
         passing = _passing(chunk)
         if feasible + passing > most:
             return most, looked_at + _position(chunk, most - feasible)
@@ -220,9 +270,10 @@ def totals_at(
     requested: FloatArray,
     non_zero: FloatArray,
     wanted: tuple[int, int, int, int],
+    extended: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
-    weights: tuple[int, int],
+    weights: tuple[int, int, int],
     found: FloatArray,
 ) -> None:
     """Write the totals of these rows, in the order of `rows`, to `found`, computed as by `totals_of`."""
@@ -236,8 +287,15 @@ def totals_at(
             total += float(weights[1]) * balanced_allocation(
                 there, requested[0, row], float(amounts[0]), there_2, requested[1, row], float(amounts[1])
             )
+        if weights[2]:
+            total += float(weights[2]) * most_allocated(
+                there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
+            )
         for resource in range(4):
             if free[resource, row] < wanted[resource]:
+                total = -1.0
+        for each in range(len(extended)):
+            if free[extended[each, 0], row] < extended[each, 1]:
                 total = -1.0
         found[k] = total
 

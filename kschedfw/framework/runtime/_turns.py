@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
-from kschedfw.framework.runtime._one_pass import balanced_allocation, compiled, least_allocated
+from kschedfw.framework.runtime._one_pass import (
+    balanced_allocation,
+    compiled,
+    least_allocated,
+    most_allocated,
+)
 
 Words = npt.NDArray[np.int64]
 """A generator's 624 words, and the position of the next one."""
@@ -67,7 +72,7 @@ def _total(
     wanted: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
-    weights: tuple[int, int],
+    weights: tuple[int, int, int],
 ) -> float:
     """Return the total of a node for one more pod, computed as by `_one_pass.totals_at`."""
     for resource in range(len(wanted)):
@@ -79,6 +84,10 @@ def _total(
     if weights[1]:
         total += float(weights[1]) * balanced_allocation(
             floats[0, k], floats[2, k], float(amounts[0]), floats[1, k], floats[3, k], float(amounts[1])
+        )
+    if weights[2]:
+        total += float(weights[2]) * most_allocated(
+            floats[0, k], floats[4, k], float(scored[0]), floats[1, k], floats[5, k], float(scored[1])
         )
     return float(total)
 
@@ -92,7 +101,7 @@ def place_in_turn(
     wanted: IntArray,
     scored: tuple[int, int],
     amounts: tuple[int, int],
-    weights: tuple[int, int],
+    weights: tuple[int, int, int],
     taken: IntArray,
     added: IntArray,
     start: int,

@@ -20,6 +20,8 @@ from kschedfw.framework.runtime.plan import ShapePlan, SmallCodes
 from kschedfw.framework.runtime.totals import BestRows
 
 Amounts: TypeAlias = tuple[int, int]
+Weights: TypeAlias = tuple[int, int, int]
+"""The weights of least allocation, balanced allocation and most allocation."""
 
 _MOST_KEPT: Final = 8
 """The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
@@ -29,6 +31,7 @@ _MOST_CHANGED: Final = 64
 ANY_AMOUNT: Final = -(1 << 63)
 """The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 _ANY_AMOUNTS: Final = (ANY_AMOUNT,) * 4
+_NO_EXTENDED: Final[IntArray] = np.empty((0, 2), dtype=np.int64)
 
 
 def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
@@ -49,9 +52,10 @@ class Pass(Protocol):
         requested: FloatArray,
         non_zero: FloatArray,
         wanted: tuple[int, int, int, int],
+        extended: IntArray,
         scored: Amounts,
         amounts: Amounts,
-        weights: Amounts,
+        weights: Weights,
         start: int,
         most: int,
         totals: FloatArray,
@@ -67,9 +71,10 @@ class Pass(Protocol):
         requested: FloatArray,
         non_zero: FloatArray,
         wanted: tuple[int, int, int, int],
+        extended: IntArray,
         scored: Amounts,
         amounts: Amounts,
-        weights: Amounts,
+        weights: Weights,
         found: FloatArray,
         /,
     ) -> None: ...
@@ -93,21 +98,30 @@ class PassInput:
 
     plan: ShapePlan
     wanted: tuple[int, int, int, int]
+    extended: IntArray
+    """The extended resources that must be free: the column of the table, and the amount, shape (k, 2)."""
     scored: Amounts
     amounts: Amounts
-    weights: Amounts
+    weights: Weights
 
     @classmethod
-    def of(cls, plan: ShapePlan, requests: PodRequests) -> PassInput:
+    def of(cls, plan: ShapePlan, requests: PodRequests, table: NodeTable) -> PassInput:
+        """Make the arguments. Every extended resource that the pod requests must have a column."""
         scored, amounts = requests.scored, requests.amounts
-        wanted = wanted_amounts(requests) if plan.fits else _ANY_AMOUNTS
+        wanted, extended = _ANY_AMOUNTS, _NO_EXTENDED
+        if plan.fits:
+            wanted = wanted_amounts(requests)
+            if scalars := requests.demand.scalar_resources:
+                rows = [(table.columns[name], amount) for name, amount in scalars.items() if amount]
+                extended = np.array(rows, dtype=np.int64).reshape(-1, 2)
         balanced = plan.balanced_allocation if amounts.milli_cpu or amounts.memory else 0
         return cls(
             plan,
             wanted,
+            extended,
             (scored.milli_cpu, scored.memory),
             (amounts.milli_cpu, amounts.memory),
-            (plan.least_allocated, balanced),
+            (plan.least_allocated, balanced, plan.most_allocated),
         )
 
     def totals(
@@ -121,6 +135,7 @@ class PassInput:
             table.requested_floats.T,
             table.non_zero_floats.T,
             self.wanted,
+            self.extended,
             self.scored,
             self.amounts,
             self.weights,
@@ -140,6 +155,7 @@ class PassInput:
             table.requested_floats.T,
             table.non_zero_floats.T,
             self.wanted,
+            self.extended,
             self.scored,
             self.amounts,
             self.weights,
@@ -218,5 +234,7 @@ class KeptTotalsOfPods:
             return kept
         if not comes_again:
             return None
-        kept = self._kept[id(requests)] = KeptTotals(PassInput.of(plan, requests), requests, compiled, table)
+        kept = self._kept[id(requests)] = KeptTotals(
+            PassInput.of(plan, requests, table), requests, compiled, table
+        )
         return kept

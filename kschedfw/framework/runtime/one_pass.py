@@ -7,6 +7,8 @@ nodes is computed in the pass: who has enough left, the scores of CPU and memory
 order. A plugin whose answers depend on other pods is called for every pod, but with all nodes at once: its
 filter before the pass, its score with the nodes that the pass finds feasible.
 
+The amounts of extended resources, such as GPUs, are compared as those of CPU are, unless devices provide them.
+
 A pod is placed in this way only where the outcome is surely that of the hooks. Otherwise the hooks are called,
 for example when no node passes, since a plan doesn't hold the reasons.
 """
@@ -30,7 +32,7 @@ from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, PlanPart, plans_own_hooks
+from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
@@ -122,12 +124,7 @@ class Planner:
         """
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
-        if (
-            count < self.fewest_nodes
-            or _has_scalars(requests)
-            or pod.shape is None
-            or (compiled := _compiled_pass()) is None
-        ):
+        if count < self.fewest_nodes or pod.shape is None or (compiled := _compiled_pass()) is None:
             return None
         if not _is_exact(requests, table):
             return None
@@ -135,6 +132,8 @@ class Planner:
             self._scratch = _Scratch(count)
         try:
             plan = self._plan(pod, table)
+            if plan is not None and not _counts_extended(plan, pod, table):
+                return None
             return None if plan is None else self._run(compiled, table, plan, state, pod, start, wanted)
         except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
             return None
@@ -151,10 +150,8 @@ class Planner:
         skipped_filters: set[str] = set()
         skipped_scores: set[str] = set()
         try:
-            if _has_scalars(requests) and not self._counts_scalars(pod):
-                return None
             plan = self._plan(pod, table, is_one_of_many=True)
-            if plan is None or not plan.fits:
+            if plan is None or not plan.fits or not _counts_extended(plan, pod, table):
                 return None
             everywhere = self._snapshot.selection
             for each in plan.asked:
@@ -172,17 +169,6 @@ class Planner:
             return None
         return PlannedPod(
             plan, requests, own, plan.skipped_filters | skipped_filters, plan.skipped_scores | skipped_scores
-        )
-
-    def _counts_scalars(self, pod: Pod) -> bool:
-        """Whether the pod's extended resources count as its CPU does: a node must have them free."""
-        counting = [
-            each.plugin
-            for each in self._plugins
-            if each.filtering is not None and each.plugin.plan_part(pod) is PlanPart.LEAST_ALLOCATED
-        ]
-        return bool(counting) and all(
-            may_take_members_alike(plugin) and plugin.takes_members_alike(pod) for plugin in counting
         )
 
     def _run(
@@ -206,7 +192,7 @@ class Planner:
         if scores is plan.scores and not start and wanted >= count:
             kept = self._kept.of(plan, pod.requests, compiled, table)
         if kept is None:
-            asked = PassInput.of(plan, pod.requests)
+            asked = PassInput.of(plan, pod.requests, table)
             totals = scratch.totals
             feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
         else:
@@ -289,8 +275,13 @@ class Planner:
         return comes_again
 
 
-def _has_scalars(requests: PodRequests) -> bool:
-    return bool(requests.amounts.scalar_resources or requests.demand.scalar_resources)
+def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:
+    """Whether the pass can count the pod's extended resources: nodes have them, and no devices."""
+    requests = pod.requests
+    wanted = requests.demand.scalar_resources
+    if not (wanted or requests.amounts.scalar_resources):
+        return True
+    return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in plan.computed]
 
 
 def _is_exact(requests: PodRequests, table: NodeTable, others: int = 0) -> bool:

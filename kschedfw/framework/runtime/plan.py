@@ -147,7 +147,8 @@ class ShapePlan:
     pod."""
     least_allocated: int
     balanced_allocation: int
-    """The weights of the two scores that the pass computes; 0 for one that isn't enabled."""
+    most_allocated: int
+    """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
     fits: bool
     """Whether the pass refuses nodes without enough resources."""
     written: CycleState
@@ -157,6 +158,8 @@ class ShapePlan:
     """The plugins for whose signatures the plan must be refined."""
     asked: tuple[PlannedPlugin, ...] = ()
     """The plugins whose hooks are called for every pod."""
+    computed: tuple[PlannedPlugin, ...] = ()
+    """The plugins whose answers the pass computes from requests and what nodes have left."""
 
     @cached_property
     def asking_signed(self) -> ShapePlan:
@@ -166,7 +169,7 @@ class ShapePlan:
     @classmethod
     def empty(cls, nodes: int) -> ShapePlan:
         """Return the plan of a profile without plugins."""
-        return cls(_zeros(nodes), 0, 0, False, CycleState())
+        return cls(_zeros(nodes), 0, 0, 0, False, CycleState())
 
 
 def plan_for(
@@ -198,8 +201,9 @@ class _Making:
         weights = {
             PlanPart.LEAST_ALLOCATED: base.least_allocated,
             PlanPart.BALANCED_ALLOCATION: base.balanced_allocation,
+            PlanPart.MOST_ALLOCATED: base.most_allocated,
         }
-        fits, signed, asked = base.fits, [], list(base.asked)
+        fits, signed, asked, computed = base.fits, [], list(base.asked), list(base.computed)
         for each in plugins:
             match each.plugin.plan_part(self._pod):
                 case None:
@@ -208,9 +212,12 @@ class _Making:
                     signed.append(each)
                 case PlanPart.POD:
                     asked.append(each)
-                case (PlanPart.LEAST_ALLOCATED | PlanPart.BALANCED_ALLOCATION) as part:
+                case (
+                    PlanPart.LEAST_ALLOCATED | PlanPart.BALANCED_ALLOCATION | PlanPart.MOST_ALLOCATED
+                ) as part:
                     weights[part] = 0 if each.scoring is None else each.scoring.weight
                     fits |= each.filtering is not None
+                    computed.append(each)
                 case part:
                     self._keep(each, is_idle=part is PlanPart.IDLE)
         scores = self._scores if self._scores.any() else _zeros(len(self._scores))
@@ -219,12 +226,14 @@ class _Making:
             scores,
             weights[PlanPart.LEAST_ALLOCATED],
             weights[PlanPart.BALANCED_ALLOCATION],
+            weights[PlanPart.MOST_ALLOCATED],
             fits,
             self._state,
             frozenset(self._skipped_filters),
             frozenset(self._skipped_scores),
             tuple(signed),
             tuple(asked),
+            tuple(computed),
         )
 
     def _keep(self, each: PlannedPlugin, *, is_idle: bool) -> None:

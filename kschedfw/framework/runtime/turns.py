@@ -20,7 +20,7 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, Plugin
-from kschedfw.framework.runtime.kept_totals import ANY_AMOUNT, Amounts, PassInput
+from kschedfw.framework.runtime.kept_totals import ANY_AMOUNT, Amounts, PassInput, Weights
 from kschedfw.framework.runtime.plan import ShapePlan
 
 TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
@@ -95,7 +95,7 @@ class TurnsPass(Protocol):
         wanted: IntArray,
         scored: Amounts,
         amounts: Amounts,
-        weights: Amounts,
+        weights: Weights,
         taken: IntArray,
         added: IntArray,
         start: int,
@@ -126,7 +126,7 @@ def in_turn(
     words = np.array(state, dtype=np.int64)
     turns = []
     for pod, number in runs:
-        asked, requests = PassInput.of(pod.plan, pod.requests), pod.requests
+        asked, requests = PassInput.of(pod.plan, pod.requests, table), pod.requests
         amounts = requests.amounts
         both = amounts.milli_cpu, amounts.memory
         wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]

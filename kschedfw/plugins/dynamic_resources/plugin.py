@@ -107,8 +107,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.resource_claims else ()  # NodeResourcesFit refuses to sign extended resources
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
-        return PlanPart.IDLE
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # no shape has claims
+        # A DeviceClass may come to provide an extended resource while nodes stay the same.
+        return PlanPart.SIGNATURE if pod.requests.amounts.scalar_resources else PlanPart.IDLE
 
     def takes_members_alike(self, pod: Pod) -> bool:
         return not pod.spec.resource_claims and not self._manager.resources_of(pod)

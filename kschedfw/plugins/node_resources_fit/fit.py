@@ -47,6 +47,10 @@ _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 _LEAST_ALLOCATED = attrgetter("least_allocated")
+_PARTS = {
+    ScoringStrategyType.LEAST_ALLOCATED: PlanPart.LEAST_ALLOCATED,
+    ScoringStrategyType.MOST_ALLOCATED: PlanPart.MOST_ALLOCATED,
+}
 
 
 class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
@@ -63,10 +67,12 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._resources = ScoredResources(strategy.resources, non_zero=True)
         self._scorer = scorer_of(strategy)
         self._batch_scorer = batch_scorer_of(strategy)
+        weighs_equally = len({spec.weight for spec in strategy.resources}) == 1
         self._is_plain_least_allocated = (
-            strategy.type is ScoringStrategyType.LEAST_ALLOCATED
-            and len({spec.weight for spec in strategy.resources}) == 1
+            weighs_equally and strategy.type is ScoringStrategyType.LEAST_ALLOCATED
         )
+        is_of_both = weighs_equally and self._resources.are_cpu_and_memory
+        self._part = _PARTS.get(strategy.type) if is_of_both else None
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -79,15 +85,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         amounts = pod.requests.amounts
         return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        is_of_both = self._is_plain_least_allocated and self._resources.are_cpu_and_memory
-        return PlanPart.LEAST_ALLOCATED if is_of_both else None
-
-    def takes_members_alike(self, pod: Pod) -> bool:
-        requests = pod.requests
-        if any(self._ignored) and without_ignored(requests.demand, *self._ignored) is not requests.demand:
-            return False
-        return not self._devices.resources_of(pod)
+    def plan_part(self, pod: Pod) -> PlanPart | None:
+        # A shape doesn't tell which extended resources are requested.
+        return None if any(self._ignored) and pod.requests.demand.scalar_resources else self._part
 
     @hookimpl
     @per_signature

@@ -37,8 +37,17 @@ from kschedfw import (
     make_node,
     make_pod,
 )
-from kschedfw.api import EmptyDirSource, ObjectMeta, ResourceRequirements, Service, ServiceSpec, Volume
-from kschedfw.config import default_profile
+from kschedfw.api import (
+    DeviceClass,
+    EmptyDirSource,
+    ObjectMeta,
+    ResourceRequirements,
+    Service,
+    ServiceSpec,
+    Volume,
+)
+from kschedfw.api.devices import DeviceClassSpec
+from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime import one_pass
@@ -54,6 +63,9 @@ REQUESTS = st.tuples(
     st.sampled_from([0, 1, 100, 333, 2000]),
     st.sampled_from([0, 1, 2**20, 3 * 2**30, LARGEST_EXACT, LARGEST_EXACT + 1]),
 )
+EXTENDED = st.fixed_dictionaries(
+    {}, optional={"gpus": st.sampled_from([0, 1, 2, 9]), "nics": st.sampled_from([1, 2])}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,10 +73,28 @@ def _any_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_pass, "_FEWEST_NODES", 1)
 
 
-def sibling(pod: Pod, number: int, cpu: int, memory: int) -> Pod:
+GPU = "nvidia.com/gpu"
+OTHER = "example.com/nic"
+
+
+def with_strategy(strategy: str, **args: object) -> Profile:
+    """The default profile with this scoring strategy of CPU and memory."""
+    scored = {"type": strategy, "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": scored, **args}}]}
+        ],
+    }
+    return parse_configuration(document, "test", REGISTRY).profiles[0].profile()
+
+
+def sibling(pod: Pod, number: int, cpu: int, memory: int, **extended: int) -> Pod:
     """A pod that differs from another in its name, and in what its first container requests."""
     first, *others = pod.spec.containers
     requests = {"cpu": f"{cpu}m", "memory": str(memory)}
+    requests |= {{"gpus": GPU, "nics": OTHER}[name]: str(amount) for name, amount in extended.items()}
     first = attrs.evolve(first, resources=ResourceRequirements(requests=requests))
     name = f"{pod.name}-{number}"
     return attrs.evolve(
@@ -176,7 +206,7 @@ def by_hooks(house: House, pod: Pod, start: int, wanted: int) -> tuple[list[int]
 def roomy_nodes(draw: st.DrawFn) -> Sequence[Node]:
     """Nodes of every kind, most of which have room."""
     found = [draw(strategies.nodes(f"n{number}")) for number in range(draw(st.integers(1, 6)))]
-    capacity = make_node().capacity(cpu=4, memory="8Gi", pods=3).build().status
+    capacity = make_node().capacity({"cpu": 4, "memory": "8Gi", "pods": 3, GPU: 2}).build().status
     return [
         node
         if draw(st.integers(0, 2)) == 0
@@ -185,12 +215,16 @@ def roomy_nodes(draw: st.DrawFn) -> Sequence[Node]:
     ]
 
 
-@given(data=st.data(), nodes=roomy_nodes())
-def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
-    data: st.DataObject, nodes: Sequence[Node]
+@given(data=st.data(), nodes=roomy_nodes(), strategy=st.sampled_from(["LeastAllocated", "MostAllocated"]))
+def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_strategies_and_sampling(
+    data: st.DataObject, nodes: Sequence[Node], strategy: str
 ) -> None:
     selected = Service(ObjectMeta(name="web", namespace="default"), ServiceSpec(FrozenDict({"app": "web"})))
-    house = House(nodes, services=[selected] if data.draw(st.booleans(), "with a service") else [])
+    house = House(
+        nodes,
+        services=[selected] if data.draw(st.booleans(), "with a service") else [],
+        profile=with_strategy(strategy),
+    )
     any_pod = data.draw(strategies.pods("any"))
     templates = [
         any_pod,
@@ -204,7 +238,9 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
         pod = (
             relative(template, number)
             if data.draw(st.booleans(), "with the same requests")
-            else sibling(template, number, *data.draw(REQUESTS, "requests"))
+            else sibling(
+                template, number, *data.draw(REQUESTS, "requests"), **data.draw(EXTENDED, "extended")
+            )
         )
         house.cache.update_snapshot(house.snapshot)
         start, wanted = data.draw(st.integers(0, len(nodes) - 1)), data.draw(st.integers(1, len(nodes)))
@@ -341,6 +377,81 @@ def test_pod_of_a_known_shape_is_placed_without_a_question_to_any_plugin() -> No
     assert isinstance(result, ScheduleResult)
     assert house.placed == 3
     assert asked == {name: counts.rows_asked for name, counts in house.framework.memo_report().items()}
+
+
+class TestExtendedResources:
+    """They are compared as CPU is, unless something else than the node has them."""
+
+    def house(self, **args: object) -> House:
+        nodes = [
+            make_node(f"n{number}")
+            .capacity({"cpu": 8, "memory": "64Gi", "pods": 110, GPU: number % 3})
+            .build()
+            for number in range(9)
+        ]
+        return House(nodes, percentage=100, profile=with_strategy("LeastAllocated", **args))
+
+    def after_three(self, house: House, **asked: int) -> ScheduleResult | str:
+        """What a pod gets that asks for this, after three with a GPU; these make its shape known."""
+        for number in range(3):
+            house.schedule(sibling(make_pod("pod").build(), number, 100 + number, 2**20, gpus=1))
+        return house.schedule(sibling(make_pod("pod").build(), 3, 200, 2**20, **asked))
+
+    def test_pods_with_a_gpu_are_placed_in_one_pass_where_there_is_one(self) -> None:
+        house = self.house()
+        result = self.after_three(house, gpus=2)
+        assert isinstance(result, ScheduleResult)
+        assert result.suggested_host in ("n2", "n5", "n8")
+        assert house.placed == 3
+
+    def test_pod_that_asks_for_a_resource_that_no_node_has_is_told_so(self) -> None:
+        house = self.house()
+        message = self.after_three(house, nics=1)
+        assert message == f"0/9 nodes are available: 9 Insufficient {OTHER}."
+
+    def test_where_some_are_ignored_hooks_are_called(self) -> None:
+        house = self.house(ignoredResources=[GPU])
+        result = self.after_three(house, gpus=7)
+        assert isinstance(result, ScheduleResult)
+        assert house.placed == 0
+
+    def test_device_class_that_comes_to_provide_them_is_heeded_though_the_shape_is_known(self) -> None:
+        house = self.house()
+        assert isinstance(self.after_three(house, gpus=1), ScheduleResult)
+        spec = DeviceClassSpec(extended_resource_name=GPU)
+        house.cluster.add(DeviceClass(ObjectMeta(name="gpus"), spec))
+        before = house.placed
+        house.schedule(sibling(make_pod("pod").build(), 4, 250, 2**20, gpus=1))
+        assert house.placed == before
+
+
+@pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])
+def test_equal_and_differing_pods_with_gpus_get_the_same_nodes_and_draws_as_by_hooks(strategy: str) -> None:
+    random = Random(4)
+    nodes = [
+        make_node(f"n{number}")
+        .capacity({"cpu": random.choice([4, 8]), "memory": "8Gi", "pods": 110, GPU: random.choice([0, 4])})
+        .build()
+        for number in range(60)
+    ]
+    template = make_pod("pod").build()
+    pods = [
+        sibling(
+            template,
+            number,
+            random.choice([100, 250, random.randrange(900)]),
+            2**28,
+            gpus=random.choice([1, 1, 2]),
+        )
+        for number in range(150)
+    ]
+    one, other = (
+        House(nodes, percentage=100, profile=with_strategy(strategy), in_one_pass=planned)
+        for planned in (True, False)
+    )
+    assert [one.schedule(pod) for pod in pods] == [other.schedule(pod) for pod in pods]
+    assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
+    assert (one.placed > 50, other.placed) == (True, 0)
 
 
 def test_pod_that_fits_nowhere_is_told_why_though_its_shape_is_known() -> None:
