@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -180,6 +180,18 @@ def _outlines(containers: Sequence[Container]) -> Hashable:
     )
 
 
+@attrs.frozen(eq=False)
+class _Shape:
+    """A shape of pods; equal ones are one object, so that a plan is found without a look at the parts."""
+
+    parts: tuple[Hashable, ...]
+
+
+@lru_cache(maxsize=4096)
+def _shape(*parts: Hashable) -> _Shape:
+    return _Shape(parts)
+
+
 HostPort: TypeAlias = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
@@ -246,7 +258,7 @@ class Pod(Named):
         if spec.resource_claims or any(each.is_storage or each.image is not None for each in spec.volumes):
             return None
         amounts, demand = self.requests.amounts, self.requests.demand
-        return (
+        return _shape(
             bool(amounts.scalar_resources or demand.scalar_resources),
             tuple([(each.empty_dir, each.host_path) for each in spec.volumes]),
             spec.node_name,

@@ -20,7 +20,7 @@ from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, 
 _MOST_COUNTERS = 1024
 _MOST_ASKED_ONCE = 4096
 _MOST_FOR_NOW = 64
-_MOST_ADDED_SINGLY = 64
+_MOST_ADDED_SINGLY = 16
 
 DomainsOf = Callable[[str], Domains]
 Places = Callable[[], Iterable[tuple[Pod, int, str]]]
