@@ -23,6 +23,8 @@ from kschedfw.framework.runtime.status_codes import refusal
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
+_ABOUT_ROOM = frozenset((PlanPart.LEAST_ALLOCATED, PlanPart.MOST_ALLOCATED))
+"""The parts of filters that refuse nodes with too little left, and for no other reason."""
 
 
 @attrs.frozen(eq=False)
@@ -124,7 +126,7 @@ class Filters:
         return (
             len(reading) == 1
             and reading[0].plans_own_hooks
-            and reading[0].plugin.plan_part(pod) is PlanPart.LEAST_ALLOCATED
+            and reading[0].plugin.plan_part(pod) in _ABOUT_ROOM
             and not pod.requests.demand.scalar_resources
             and self.pod_followers <= state.skip_filter_plugins
             and not self._nominated_pods(pod, node_name)
