@@ -180,7 +180,7 @@ class RequiredState:
             # Nodes without the label have domain -1, and so the last code of all.
             if not codes[:-1].any() and not (codes[-1] and domains[domains.argmin()] < 0):
                 continue
-            its = codes.take(domains, mode="wrap")
+            its = codes.take(domains)
             worst = its if worst is None else np.maximum(worst, its)
         return Verdicts.passing(len(rows)) if worst is None else Verdicts(worst, _STATUSES)
 

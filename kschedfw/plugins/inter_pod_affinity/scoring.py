@@ -60,7 +60,7 @@ class Attraction:
         scores: IntArray | None = None
         for key, of_key in self.by_key.items():
             # Nodes without the label have domain -1, and so the last weight of all.
-            its = of_key.weights.take(nodes.take(nodes.label(key).codes, rows), mode="wrap")
+            its = of_key.weights.take(nodes.take(nodes.label(key).codes, rows))
             scores = its if scores is None else scores + its
         return np.zeros(len(rows), dtype=np.int64) if scores is None else scores
 
