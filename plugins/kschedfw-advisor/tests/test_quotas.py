@@ -62,12 +62,12 @@ def test_as_many_replicas_are_allowed_as_the_quota_has_left(
     }
     there = make_pod("there").requests(cpu=used).node("n").build()
     cluster = InMemoryCluster([object_from_manifest(quota), make_node("n").build(), there])
-    wanted = [make_pod("w").requests(cpu=cpu).build(), make_pod("x").namespace("other").build()]
+    wanted = [[make_pod("w").requests(cpu=cpu).build()], [make_pod("x").namespace("other").build()]]
     allowed, other = allowances(wanted, cluster, most)
     assert other is None
     assert allowed is not None
     left = max(0, hard - used) // cpu
-    assert allowed.replicas == min(left, most)
+    assert allowed.count == min(left, most)
     assert bool(allowed.refusal) is (left < most)
 
 

@@ -1,11 +1,12 @@
-"""How many replicas fit, of one kind and of several."""
+"""How many replicas of pods, and copies of groups, fit, of one kind and of several."""
 
 from __future__ import annotations
 
-from kschedfw_advisor.turns import fit, fit_in_turns
+from kschedfw_advisor.turns import Copies, GroupTemplate, fit, fit_in_turns
 
-from kschedfw import make_pod
-from tests.what_if.builders import node, running, what_if
+from kschedfw import FeatureGates, WhatIf, make_pod, make_pod_group
+from kschedfw.api import Named
+from tests.what_if.builders import REGISTRY, node, running, what_if
 
 WEB = make_pod("web").requests(cpu=1).build()
 DB = make_pod("db").requests(cpu=2).build()
@@ -48,3 +49,62 @@ def test_several_kinds_take_turns_and_one_that_is_refused_drops_out() -> None:
         assert trial.can_schedule(WEB)
     assert web.refusal is not None
     assert db.refusal is not None
+
+
+class TestGroups:
+    """The pods of a PodGroup are copied and placed together."""
+
+    GATES = FeatureGates.of("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+
+    def fits(self, template: GroupTemplate, *objects: Named, at_most: int = 100) -> Copies:
+        cluster = WhatIf(objects, feature_gates=self.GATES, registry=REGISTRY)
+        before = [*cluster.pods]
+        with cluster.transaction() as trial:
+            found = fit(trial, template, at_most)
+            assert [*cluster.pods] == before, "nothing is left of it"
+        return found
+
+    def test_a_copy_fits_only_with_all_its_pods(self) -> None:
+        found = self.fits(gang("g", pods=3), node("n1").build(), node("n2").build())
+        assert (found.count, dict(found.by_node)) == (2, {"n1": 3, "n2": 3})
+        assert found.refusal is not None
+        assert found.refusal.message == "0/2 nodes are available: 2 Insufficient cpu."
+        assert len(found.without_place) == 1, "two more pods have room"
+        assert found.next is not None
+        assert not found.next.placed, "and don't run without the third"
+
+    def test_of_a_gang_that_runs_with_fewer_the_next_copy_would_run_in_part(self) -> None:
+        found = self.fits(gang("g", pods=3, min_count=2), node("n1", cpu=5).build())
+        assert found.count == 1
+        assert found.next is not None
+        assert (len(found.next.placed), len(found.without_place)) == (2, 1)
+
+    def test_a_copy_keeps_to_one_domain_of_its_constraint(self) -> None:
+        nodes = [node(f"n{number}", cpu=2).labels(rack="ab"[number // 2]).build() for number in range(4)]
+        found = self.fits(gang("g", pods=3, topology="rack"), *nodes)
+        assert dict(found.by_domain) == {"a": 1, "b": 1}
+        assert found.refusal is not None
+        assert found.refusal.message == "0/2 nodes are available: 2 Insufficient cpu."
+
+    def test_no_more_than_are_wanted_are_placed_and_nothing_stops_them(self) -> None:
+        found = self.fits(gang("g", pods=2), node("n1").build(), at_most=1)
+        assert (found.count, found.refusal) == (1, None)
+
+    def test_names_that_are_taken_are_left_out(self) -> None:
+        taken = (make_pod_group("g-1").build(), make_pod("g-0-2").build(), gang("g", pods=2).group)
+        found = self.fits(gang("g", pods=2), node("n1", cpu=2).build(), *taken)
+        assert [each.pod.name for places in found.placed for each in places] == ["g-0-3", "g-1-3"]
+
+    def test_pods_and_groups_take_turns(self) -> None:
+        cluster = WhatIf([node("n1", cpu=8).build()], feature_gates=self.GATES, registry=REGISTRY)
+        with cluster.transaction() as trial:
+            web, copies = fit_in_turns(trial, [WEB, gang("g", pods=2)], at_most=100)
+        assert (web.count, copies.count) == (4, 2), "two turns of three CPUs, then web alone has two more"
+
+
+def gang(name: str, pods: int, min_count: int = 0, topology: str = "") -> GroupTemplate:
+    """A gang of pods that request 1 CPU each; it needs all of them unless told how many."""
+    made = make_pod_group(name).gang(min_count=min_count or pods)
+    group = (made.topology(topology) if topology else made).build()
+    members = (make_pod(f"{name}-{number}").requests(cpu=1).group(name).build() for number in range(pods))
+    return GroupTemplate(group, tuple(members))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -27,9 +26,9 @@ from kschedfw_advisor.observed import (
 )
 from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
-from kschedfw_advisor.settling import Settled, settle
+from kschedfw_advisor.settling import Settled, most_telling, settle
 from kschedfw_advisor.typos import close_to
-from kschedfw_advisor.workloads import Workload, likeness, workload_of
+from kschedfw_advisor.workloads import Workload, group_of, likeness, workload_of
 
 MOST_SHAPES: Final = 25
 """How many kinds of nodes of the cluster are tried as new nodes: those of which there are the most."""
@@ -172,7 +171,7 @@ def _kinds(
         # What helps one that fits and waits for its gang is what helps those of the gang that don't fit.
         fits = bool(each.node_name)
         if grouping and group_key(each.pod):
-            kind = (_group_of(each.pod), None, False)
+            kind = (group_of(each.pod), None, False)
         else:
             kind = (workload_of(each.pod, cluster), likeness(each.pod), fits)
         found.setdefault(kind, []).append(each)
@@ -180,17 +179,11 @@ def _kinds(
     for (workload, _, fits), alike in found.items():
         nowhere = [each for each in alike if not each.node_name]
         alike = [*nowhere, *(each for each in alike if each.node_name)]
-        reasons = Counter(each.reasons for each in nowhere or alike).most_common(1)[0][0]
-        first = next(each for each in alike if each.reasons == reasons)
+        first = most_telling(alike)
         pods = tuple(each.pod for each in alike)
         notes = tuple(unbound_claims(pods[0], cluster))
-        kinds.append((reasons, PodKind(pods, first.message, fits, workload=workload, notes=notes)))
+        kinds.append((first.reasons, PodKind(pods, first.message, fits, workload=workload, notes=notes)))
     return kinds
-
-
-def _group_of(pod: Pod) -> Workload:
-    namespace, _, name = group_key(pod).partition("/")
-    return Workload("PodGroup", namespace, name)
 
 
 def _unscheduled(

@@ -37,9 +37,12 @@ _KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 @attrs.frozen
 class Allowance:
-    """How many replicas of a pod the quotas of its namespace allow, and why not the next; empty if none was refused."""
+    """How many replicas of a pod, or copies of a group, the quotas of the namespace allow.
 
-    replicas: int
+    `refusal` is why not the next; empty if none was refused.
+    """
+
+    count: int
     refusal: str
 
 
@@ -52,25 +55,28 @@ class Uncreated:
     reason: str
 
 
-def allowances(pods: Sequence[Pod], cluster: Cluster, at_most: int) -> tuple[Allowance | None, ...]:
-    """How many replicas of each pod quotas allow, created in turns, beside the pods that there are.
+def allowances(
+    wanted: Sequence[Sequence[Pod]], cluster: Cluster, at_most: int
+) -> tuple[Allowance | None, ...]:
+    """How many times the pods of each quotas allow, created in turns, beside the pods that there are.
 
-    None for a pod whose namespace has no quota. Of each, up to `at_most` are counted.
+    The pods of one are of the same namespace: a single pod, or the members of a group. None where the namespace has no
+    quota. Each is created up to `at_most` times.
     """
     limited = {quota.namespace for quota in cluster.list(ResourceQuota)}
-    if limited.isdisjoint(pod.namespace for pod in pods):
-        return tuple(None for _ in pods)
+    if limited.isdisjoint(pods[0].namespace for pods in wanted):
+        return tuple(None for _ in wanted)
     admission = _admission(cluster)
-    replicas = [0 for _ in pods]
-    refusals = ["" for _ in pods]
+    times = [0 for _ in wanted]
+    refusals = ["" for _ in wanted]
     for _ in range(at_most):
-        for number, pod in enumerate(pods):
-            if pod.namespace in limited and not refusals[number]:
-                refusals[number] = _refusal(admission, pod)
-                replicas[number] += not refusals[number]
+        for number, pods in enumerate(wanted):
+            if pods[0].namespace in limited and not refusals[number]:
+                refusals[number] = next(filter(None, (_refusal(admission, pod) for pod in pods)), "")
+                times[number] += not refusals[number]
     return tuple(
-        Allowance(count, refusal) if pod.namespace in limited else None
-        for pod, count, refusal in zip(pods, replicas, refusals, strict=True)
+        Allowance(count, refusal) if pods[0].namespace in limited else None
+        for pods, count, refusal in zip(wanted, times, refusals, strict=True)
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -82,6 +83,16 @@ def settle(
             break
     placed = tuple(each for each in ends.values() if isinstance(each, Placed))
     return Settled(placed, tuple(each for each in ends.values() if isinstance(each, Refused)), tuple(evicted))
+
+
+def most_telling(refused: Sequence[Refused]) -> Refused:
+    """Return the refusal that says why such pods have no place: the first with the reasons that most of them have.
+
+    A pod that fits and waits for others says nothing of what they lack, so it counts only if all of them do.
+    """
+    nowhere = [each for each in refused if not each.node_name] or refused
+    reasons = Counter(each.reasons for each in nowhere).most_common(1)[0][0]
+    return next(each for each in nowhere if each.reasons == reasons)
 
 
 def _more_telling(

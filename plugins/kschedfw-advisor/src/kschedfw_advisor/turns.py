@@ -1,64 +1,224 @@
-"""How many replicas of pods fit: of each kind by itself, and of several kinds together."""
+"""How many replicas of pods, and copies of groups, fit: of each kind by itself, and of several kinds together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import count as numbers
+from typing import Final, TypeAlias, overload
 
-from kschedfw import Pod, Transaction
-from kschedfw.what_if import Placed, Progress, Refused, Replicas, Waiting
+import attrs
+
+from kschedfw import Node, ObjectMeta, Pod, Transaction
+from kschedfw.api import PodGroup, PodSchedulingGroup, group_key
+from kschedfw.what_if import Placed, Progress, Refused, Replicas, Schedule, Waiting
+from kschedfw_advisor.settling import most_telling
+from kschedfw_advisor.workloads import group_of
 
 _AT_A_TIME: Final = 200
-"""So many replicas are placed between two calls of `Progress`."""
+"""So many pods are placed between two calls of `Progress`."""
 
 
-def fit(trial: Transaction, pod: Pod, at_most: int, progress: Progress | None = None) -> Replicas:
-    """Place as many replicas of the pod as fit, up to `at_most`; the trial is as before afterwards.
+@attrs.frozen
+class GroupTemplate:
+    """A PodGroup with its members, the pods of one copy."""
 
-    `progress` is called with how many have a place, and with `at_most`.
+    group: PodGroup
+    pods: tuple[Pod, ...]
+
+    @property
+    def name(self) -> str:
+        return group_key(self.pods[0])
+
+    def __str__(self) -> str:
+        return str(group_of(self.pods[0]))
+
+    def copy(self, number: int) -> GroupTemplate:
+        """Return the copy of this number: the group and its members have the number after their names."""
+        group = self.group.with_metadata(_numbered(self.group, number))
+        return GroupTemplate(group, tuple(_member(pod, number, group) for pod in self.pods))
+
+
+def _numbered(obj: PodGroup | Pod, number: int) -> ObjectMeta:
+    return attrs.evolve(obj.metadata, name=f"{obj.name}-{number}", uid="", resource_version="")
+
+
+def _member(pod: Pod, number: int, group: PodGroup) -> Pod:
+    spec = attrs.evolve(pod.spec, scheduling_group=PodSchedulingGroup(group.name))
+    return attrs.evolve(pod, metadata=_numbered(pod, number), spec=spec)
+
+
+@attrs.frozen(eq=False, slots=False)
+class Copies:
+    """The copies of a group all of whose members got a place, and what became of the next one.
+
+    `domains` has for each copy the value of the node label that its members share; it is empty without a topology
+    constraint. `next` is None if none was refused. In a `next` that has placed pods, enough members of a gang fit for
+    them to run without the others.
     """
-    fitting: list[Placed | Waiting] = []
-    refusal: Refused | None = None
+
+    placed: tuple[tuple[Placed, ...], ...]
+    domains: tuple[str, ...] = ()
+    next: Schedule | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.placed)
+
+    @property
+    def by_node(self) -> Mapping[str, int]:
+        """The number of members on each node, in the order of the first member there."""
+        return Counter(each.node_name for copy in self.placed for each in copy)
+
+    @property
+    def by_domain(self) -> Mapping[str, int]:
+        """The number of copies in each domain of the topology constraint, in the order of the first copy there."""
+        return Counter(self.domains)
+
+    @cached_property
+    def without_place(self) -> tuple[Refused, ...]:
+        """The members of the next copy that fit nowhere beside the others, or whose place is in vain."""
+        if self.next is None:
+            return ()
+        refused = (*self.next.refused, *(each.in_vain() for each in self.next.waiting))
+        return tuple(each for each in refused if not each.node_name) or refused
+
+    @property
+    def refusal(self) -> Refused | None:
+        """The refusal of the next copy's member that tells why the copy has no place; None if nothing stopped."""
+        return most_telling(self.without_place) if self.without_place else None
+
+
+Wanted: TypeAlias = Pod | GroupTemplate
+Fit: TypeAlias = Replicas | Copies
+
+
+@overload
+def fit(trial: Transaction, wanted: Pod, at_most: int, progress: Progress | None = None) -> Replicas: ...
+@overload
+def fit(
+    trial: Transaction, wanted: GroupTemplate, at_most: int, progress: Progress | None = None
+) -> Copies: ...
+def fit(trial: Transaction, wanted: Wanted, at_most: int, progress: Progress | None = None) -> Fit:
+    """Place as many replicas of the pod, or copies of the group, as fit; the trial is as before afterwards.
+
+    No more than `at_most` are placed. `progress` is called with how many have a place, and with `at_most`.
+    """
     with trial.transaction() as nested:
-        while refusal is None and len(fitting) < at_most:
-            more = nested.schedule_as_many(pod, at_most=min(_AT_A_TIME, at_most - len(fitting)))
-            fitting += (*more.placed, *more.waiting)
-            refusal = more.refusal
+        series = _series(nested, wanted)
+        while not series.is_stopped and series.count < at_most:
+            series.place(min(series.at_a_time, at_most - series.count))
             if progress is not None:
-                progress(len(fitting), at_most)
-        return _as_it_stands(nested, fitting, refusal)
+                progress(series.count, at_most)
+        return series.as_it_stands()
 
 
 def fit_in_turns(
-    trial: Transaction, pods: Sequence[Pod], at_most: int, progress: Progress | None = None
-) -> tuple[Replicas, ...]:
-    """Place a replica of each pod in turn, until none of them fits; the trial is as before afterwards.
+    trial: Transaction, wanted: Sequence[Wanted], at_most: int, progress: Progress | None = None
+) -> tuple[Fit, ...]:
+    """Place a replica or copy of each in turn, until none of them fits; the trial is as before afterwards.
 
-    A pod that is refused drops out, and the turns go on without it. Each is placed up to `at_most` times.
+    One that is refused drops out, and the turns go on without it. Each is placed up to `at_most` times.
     """
-    fitting: list[list[Placed | Waiting]] = [[] for _ in pods]
-    refusals: list[Refused | None] = [None for _ in pods]
     with trial.transaction() as nested:
+        series = [_series(nested, each) for each in wanted]
         for turn in range(at_most):
-            going = [number for number, refusal in enumerate(refusals) if refusal is None]
+            going = [each for each in series if not each.is_stopped]
             if not going:
                 break
-            for number in going:
-                one = nested.schedule_as_many(pods[number], at_most=1)
-                fitting[number] += (*one.placed, *one.waiting)
-                refusals[number] = one.refusal
+            for each in going:
+                each.place(1)
             if progress is not None:
                 progress(turn, at_most)
-        return tuple(map(partial(_as_it_stands, nested), fitting, refusals))
+        return tuple(each.as_it_stands() for each in series)
 
 
-def _as_it_stands(
-    trial: Transaction, fitting: Sequence[Placed | Waiting], refusal: Refused | None
-) -> Replicas:
-    """The replicas that fit, divided by whether they wait now: what some of them waited for may have come."""
-    now = {each.pod.key: each for each in trial.waiting}
-    placed = [Placed(each.pod, each.node_name) for each in fitting if each.pod.key not in now]
-    return Replicas(
-        tuple(placed), refusal, tuple(now[each.pod.key] for each in fitting if each.pod.key in now)
-    )
+def _series(trial: Transaction, wanted: Wanted) -> _Replicas | _Copies:
+    return _Copies(trial, wanted) if isinstance(wanted, GroupTemplate) else _Replicas(trial, wanted)
+
+
+class _Replicas:
+    """The replicas of a pod that were placed so far."""
+
+    at_a_time = _AT_A_TIME
+
+    def __init__(self, trial: Transaction, pod: Pod) -> None:
+        self._trial = trial
+        self._pod = pod
+        self._fitting: list[Placed | Waiting] = []
+        self._refusal: Refused | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._refusal is not None
+
+    @property
+    def count(self) -> int:
+        return len(self._fitting)
+
+    def place(self, count: int) -> None:
+        """Place so many more, or until one is refused."""
+        more = self._trial.schedule_as_many(self._pod, at_most=count)
+        self._fitting += (*more.placed, *more.waiting)
+        self._refusal = more.refusal
+
+    def as_it_stands(self) -> Replicas:
+        """The replicas that fit, divided by whether they wait now: what some of them waited for may have come."""
+        now = {each.pod.key: each for each in self._trial.waiting}
+        placed = [Placed(each.pod, each.node_name) for each in self._fitting if each.pod.key not in now]
+        waiting = tuple(now[each.pod.key] for each in self._fitting if each.pod.key in now)
+        return Replicas(tuple(placed), self._refusal, waiting)
+
+
+class _Copies:
+    """The copies of a group that were placed so far."""
+
+    def __init__(self, trial: Transaction, template: GroupTemplate) -> None:
+        self.at_a_time = max(1, _AT_A_TIME // len(template.pods))
+        self._trial = trial
+        self._template = template
+        self._taken: set[tuple[type, str]] = set()
+        self._labels: dict[str, Mapping[str, str]] = {}
+        for obj in trial.objects():
+            if isinstance(obj, PodGroup | Pod):
+                self._taken.add((type(obj), obj.key))
+            elif isinstance(obj, Node):
+                self._labels[obj.name] = obj.labels
+        self._numbers = numbers(1)
+        self._placed: list[tuple[Placed, ...]] = []
+        self._next: Schedule | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._next is not None
+
+    @property
+    def count(self) -> int:
+        return len(self._placed)
+
+    def place(self, count: int) -> None:
+        """Place so many more, or until one is refused."""
+        for _ in range(count):
+            copy = self._free_copy()
+            with self._trial.transaction() as one:
+                one.add(copy.group)
+                found = one.schedule(copy.pods)
+                if not found:
+                    self._next = found
+                    return
+                one.commit()
+            self._placed.append(found.placed)
+
+    def _free_copy(self) -> GroupTemplate:
+        """The next copy none of whose objects has the name of one that is there."""
+        return next(
+            copy
+            for copy in map(self._template.copy, self._numbers)
+            if self._taken.isdisjoint((type(obj), obj.key) for obj in (copy.group, *copy.pods))
+        )
+
+    def as_it_stands(self) -> Copies:
+        key = self._template.group.topology_key
+        domains = tuple(self._labels[copy[0].node_name][key] for copy in self._placed) if key else ()
+        return Copies(tuple(self._placed), domains, self._next)

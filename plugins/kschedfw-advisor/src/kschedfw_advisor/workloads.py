@@ -9,7 +9,15 @@ from typing import Final
 import attrs
 
 from kschedfw import FrozenDict, Pod
-from kschedfw.api import TEMPLATE_HASH, Affinity, NodeSelectorTerm, OwnerReference, ReplicaSet, Volume
+from kschedfw.api import (
+    TEMPLATE_HASH,
+    Affinity,
+    NodeSelectorTerm,
+    OwnerReference,
+    ReplicaSet,
+    Volume,
+    group_key,
+)
 from kschedfw.cluster import Cluster
 
 _OF_ONE_POD: Final = frozenset(
@@ -63,6 +71,12 @@ def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
     if owner.kind == "Job" and (minute := _OF_CRON_JOB.search(owner.name)):
         return Workload("CronJob", namespace, owner.name[: minute.start()])
     return Workload(owner.kind, namespace, owner.name)
+
+
+def group_of(pod: Pod) -> Workload:
+    """The PodGroup that the pod is a member of, as what pods are told by where groups are scheduled together."""
+    namespace, _, name = group_key(pod).partition("/")
+    return Workload("PodGroup", namespace, name)
 
 
 def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Workload:

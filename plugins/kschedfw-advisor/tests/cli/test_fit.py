@@ -211,3 +211,167 @@ class TestErrors:
         result = kschedfw("fit", cluster_dir, "--pod", db)
         assert result.code == 2
         assert "spec.schedulerName: no profile is named other; there is default-scheduler" in result.err
+
+
+RACKS = "---\n".join(
+    f"""\
+apiVersion: v1
+kind: Node
+metadata: {{name: n{number}, labels: {{rack: {"ab"[number // 2]}}}}}
+status: {{allocatable: {{cpu: {cpu}, memory: 16Gi, pods: 20}}}}
+"""
+    for number, cpu in enumerate((4, 4, 4, 2))
+)
+GANG = """\
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: train}
+spec:
+  schedulingPolicy: {gang: {minCount: 3}}
+  schedulingConstraints: {topology: [{key: rack}]}
+"""
+WORKER = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: worker}
+spec:
+  schedulingGroup: {podGroupName: train}
+  containers: [{name: main, image: train, resources: {requests: {cpu: 2}}}]
+"""
+DRIVER = WORKER.replace("worker", "driver").replace("cpu: 2", "cpu: 1")
+
+
+class TestGroups:
+    """Under the gates for groups the pods of a PodGroup are asked about together; there are two racks."""
+
+    GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+
+    @pytest.fixture
+    def racks(self, tmp_path: Path) -> Path:
+        path = tmp_path / "racks.yaml"
+        path.write_text(RACKS, encoding="utf-8")
+        return path
+
+    @pytest.fixture
+    def job(self, tmp_path: Path) -> Path:
+        """A gang of three workers."""
+        path = tmp_path / "job.yaml"
+        worker = WORKER.partition("spec:\n")[2].replace("\n", "\n    ")
+        path.write_text(
+            f"{GANG}---\n"
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\n"
+            f"spec:\n  parallelism: 3\n  template:\n    spec:\n      restartPolicy: Never\n    {worker}",
+            encoding="utf-8",
+        )
+        return path
+
+    def test_how_many_copies_where_and_what_stops_the_next(
+        self, kschedfw: Kschedfw, racks: Path, job: Path
+    ) -> None:
+        result = kschedfw("fit", racks, "--pod", job, self.GATES)
+        assert (result.code, result.err) == (0, "")
+        assert result.out == (
+            "PodGroup default/train (3 pods of cpu 2): 2 more copies fit, on 4 of 4 nodes\n"
+            "\n"
+            "copies in each  values of rack  which\n"
+            "             1               2  a, b\n"
+            "\n"
+            "what stops the next: 1 of its 3 pods fits with the rack that was tried first; default/train-0-1-3,\n"
+            "default/train-0-2-3: 0/2 nodes are available: 2 Insufficient cpu.\n"
+        )
+
+    def test_as_json(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
+        document = kschedfw("fit", racks, "--pod", job, self.GATES, "--json").json
+        (group,) = document["podGroups"]
+        assert document["pods"] == []
+        assert (group["podGroup"], group["members"], group["copies"]) == ("default/train", 3, 2)
+        assert (sum(group["byNode"].values()), group["byDomain"]) == (6, {"a": 1, "b": 1})
+        assert group["stoppedBy"] == "0/2 nodes are available: 2 Insufficient cpu."
+        assert group["next"] == {
+            "wouldRun": 0,
+            "withoutPlace": [
+                {"pod": f"default/train-0-{number}-3", "message": group["stoppedBy"]} for number in (1, 2)
+            ],
+        }
+
+    def test_without_the_gates_the_answer_is_for_each_pod(
+        self, kschedfw: Kschedfw, racks: Path, job: Path
+    ) -> None:
+        assert kschedfw("fit", racks, "--pod", job).out.startswith(
+            "default/train (cpu 2): 7 more replicas fit, on 4 of 4 nodes\n"
+        )
+
+    def test_members_of_several_kinds_are_one_copy(
+        self, kschedfw: Kschedfw, racks: Path, tmp_path: Path
+    ) -> None:
+        kinds = tmp_path / "kinds.yaml"
+        second = WORKER.replace("name: worker", "name: worker-2")
+        kinds.write_text("---\n".join((GANG, DRIVER, WORKER, second)), encoding="utf-8")
+        out = kschedfw("fit", racks, "--pod", kinds, self.GATES).out
+        assert out.startswith(
+            "PodGroup default/train (1 pod of cpu 1; 2 pods of cpu 2): 2 more copies fit, on 4 of 4 nodes\n"
+        )
+
+    def test_a_group_of_the_cluster_has_as_many_members_of_one_kind_as_it_needs(
+        self, kschedfw: Kschedfw, racks: Path, tmp_path: Path
+    ) -> None:
+        racks.write_text(f"{GANG}---\n{RACKS}", encoding="utf-8")
+        worker = tmp_path / "worker.yaml"
+        worker.write_text(WORKER, encoding="utf-8")
+        assert kschedfw("fit", racks, "--pod", worker, self.GATES).out.startswith(
+            "PodGroup default/train (3 pods of cpu 2): 2 more copies fit"
+        )
+
+    def test_no_copy_fits(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
+        result = kschedfw("fit", racks, "--pod", job, "--cpu", 3, self.GATES)
+        assert result.code == 1
+        assert result.out.startswith("PodGroup default/train (3 pods of cpu 3): no copy fits on 4 nodes\n")
+
+    def test_the_quota_counts_the_pods_of_copies(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
+        quota = (
+            "{apiVersion: v1, kind: ResourceQuota, metadata: {name: team, namespace: default}, "
+            'spec: {hard: {pods: "5"}}}\n'
+        )
+        racks.write_text(f"{quota}---\n{RACKS}", encoding="utf-8")
+        out = kschedfw("fit", racks, "--pod", job, self.GATES).out
+        assert "2 more copies fit, on 4 of 4 nodes; the quota allows 1\n" in out
+        assert "the namespace's quota allows 1 more copy: exceeded quota: team" in " ".join(out.split())
+
+    def test_groups_and_pods_together(self, kschedfw: Kschedfw, racks: Path, job: Path, db: Path) -> None:
+        result = kschedfw("fit", racks, "--pod", job, "--pod", db, self.GATES)
+        assert result.code == 0
+        table = result.out.partition("Together, in turns\n")[2].splitlines()
+        assert [line.split()[-2:] for line in table[1:3]] == [["2", "2"], ["3", "21"]]
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            (
+                WORKER,
+                (
+                    "pod default/worker: spec.schedulingGroup.podGroupName: there is no PodGroup default/train, "
+                    "neither in the cluster nor in the files"
+                ),
+            ),
+            (
+                f"{GANG}---\n{WORKER}---\n{DRIVER}",
+                (
+                    "PodGroup default/train: spec.schedulingPolicy.gang.minCount is 3, and the files have 2 pods of "
+                    "it, of 2 kinds"
+                ),
+            ),
+            (
+                GANG.replace("3", "1")
+                + "---\n"
+                + WORKER.replace("spec:\n", "spec:\n  schedulerName: other\n"),
+                "PodGroup default/train: spec.schedulerName: no profile is named other",
+            ),
+        ],
+    )
+    def test_a_group_that_cannot_run_is_refused(
+        self, kschedfw: Kschedfw, racks: Path, db: Path, text: str, problem: str
+    ) -> None:
+        db.write_text(text, encoding="utf-8")
+        result = kschedfw("fit", racks, "--pod", db, self.GATES)
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err

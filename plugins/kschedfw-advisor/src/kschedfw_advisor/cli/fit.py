@@ -1,4 +1,4 @@
-"""`kschedfw fit`: how many more replicas of a pod a cluster takes."""
+"""`kschedfw fit`: how many more replicas of a pod, or copies of a group of pods, a cluster takes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from kschedfw.cli import (
     labelled_progress_bar,
     with_input_options,
 )
-from kschedfw_advisor.cli.fit_output import Answer, print_fit
-from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, read_pod_templates
+from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw_advisor.cli.fit_output import Answer, Fits, print_fit
+from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, Template, read_pod_templates
 from kschedfw_advisor.cli.what_if_input import (
     IgnorePendingOption,
     JsonOption,
@@ -37,8 +38,8 @@ from kschedfw_advisor.cli.what_if_input import (
     schedule_pending,
 )
 from kschedfw_advisor.quotas import allowances
+from kschedfw_advisor.turns import Wanted, fit_in_turns
 from kschedfw_advisor.turns import fit as fit_one
-from kschedfw_advisor.turns import fit_in_turns
 
 FIT_HELP = """Show how many more replicas of a pod fit, where, and what stops the next.
 
@@ -46,12 +47,15 @@ CLUSTER is as for simulate. The pod is that of --pod FILE: a Pod, or a workload 
 it is a pod of one container with --cpu and --memory. With several pods, the answer is given for each by itself, and for
 all together, a replica of each in turn.
 
+Where the configuration's feature gates have groups of pods scheduled together, the pods of a PodGroup are one: the
+answer is how many copies of the group fit with all their pods.
+
 Replicas are placed as kube-scheduler places them, without preemption. The cluster's own pending pods are scheduled
 first. Where the pod's namespace has a ResourceQuota, it is also said how many replicas that allows.
 
 \b
 Exit codes:
-  0    a replica fits (of several pods: one of each)
+  0    a replica fits, or a copy of the group (of several: one of each)
   1    none fits, or a quota allows none; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
@@ -105,51 +109,52 @@ def fit(
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
-            found = read_pod_templates(pod or [], given, reading, asked.what_if.cluster)
+            what_if = asked.what_if
+            grouping = what_if.feature_gates.enabled(GENERIC_WORKLOAD)
+            found = read_pod_templates(pod or [], given, reading, what_if.cluster, grouping=grouping)
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
-            wanted = [each.pod for each in templates]
-            with asked.what_if.transaction() as trial:
-                found.add_objects(trial, asked.what_if.cluster)
+            wanted = [_wanted(each) for each in templates]
+            with what_if.transaction() as trial:
+                found.add_objects(trial, what_if.cluster)
                 alone = [
                     fit_one(
-                        trial,
-                        each.pod,
-                        at_most,
-                        None if progress is None else partial(progress, each.name),
+                        trial, wanting, at_most, None if progress is None else partial(progress, each.name)
                     )
-                    for each in templates
+                    for each, wanting in zip(templates, wanted, strict=True)
                 ]
                 together = None
                 if len(wanted) > 1:
                     together = fit_in_turns(
                         trial, wanted, at_most, None if progress is None else partial(progress, "together")
                     )
-                cluster_now = asked.what_if.cluster
-                allowed = [allowances([pod], cluster_now, at_most)[0] for pod in wanted]
-                allowed_together = allowances(wanted, cluster_now, at_most)
+                cluster_now, pods_of_each = what_if.cluster, [each.pods for each in templates]
+                allowed = [allowances([pods], cluster_now, at_most)[0] for pods in pods_of_each]
+                allowed_together = allowances(pods_of_each, cluster_now, at_most)
         answer = Answer(
-            templates,
-            tuple(alone),
-            together,
+            tuple(map(Fits, templates, alone, allowed)),
+            None if together is None else tuple(map(Fits, templates, together, allowed_together)),
             at_most,
-            len(asked.what_if.nodes),
+            len(what_if.nodes),
             asked.background,
-            tuple(allowed),
-            allowed_together,
         )
         if as_json:
             print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
         else:
             print_fit(answer, top=top)
-    if not all(each.count for each in alone) or any(each and not each.replicas for each in allowed):
+    if not all(each.fit.count and (each.allowed is None or each.allowed.count) for each in answer.alone):
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
-def _check_schedulers(templates: Sequence[PodTemplate], known: Sequence[str]) -> None:
+def _wanted(template: Template) -> Wanted:
+    return template.pod if isinstance(template, PodTemplate) else template
+
+
+def _check_schedulers(templates: Sequence[Template], known: Sequence[str]) -> None:
     for each in templates:
-        if (name := each.pod.spec.scheduler_name) not in known:
-            raise UsageError(
-                f"pod {each.name}: spec.schedulerName: no profile is named {name}; there is {', '.join(known)}"
-            )
+        for pod in each.pods:
+            if (name := pod.spec.scheduler_name) not in known:
+                raise UsageError(
+                    f"{each}: spec.schedulerName: no profile is named {name}; there is {', '.join(known)}"
+                )

@@ -9,61 +9,94 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kschedfw import Pod
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.what_if import Replicas
 from kschedfw_advisor.amounts import amounts_text
-from kschedfw_advisor.cli.pod_templates import PodTemplate
-from kschedfw_advisor.cli.what_if_output import Background, names_text
+from kschedfw_advisor.cli.pod_templates import PodTemplate, Template
+from kschedfw_advisor.cli.what_if_output import Background, names_text, pods_text
 from kschedfw_advisor.quotas import Allowance
+from kschedfw_advisor.turns import Copies, Fit
+
+
+@attrs.frozen
+class Fits:
+    """How many replicas of a pod, or copies of a group, fit, and how many the quotas allow."""
+
+    template: Template
+    fit: Fit
+    allowed: Allowance | None
+
+    @property
+    def title(self) -> str:
+        """What it is called; a group with its kind."""
+        return self.template.name if isinstance(self.template, PodTemplate) else str(self.template)
+
+    @property
+    def unit(self) -> str:
+        """The word for one more of it."""
+        return "replica" if isinstance(self.template, PodTemplate) else "copy"
+
+    @property
+    def units(self) -> str:
+        return "replicas" if isinstance(self.template, PodTemplate) else "copies"
+
+    @property
+    def topology_key(self) -> str:
+        """The node label whose value the pods of a copy share; empty without such a constraint."""
+        return "" if isinstance(self.template, PodTemplate) else self.template.group.topology_key
+
+    def count_text(self, count: int) -> str:
+        return f"1 more {self.unit}" if count == 1 else f"{count:,} more {self.units}"
+
+    def to_json(self) -> dict[str, object]:
+        fit, refusal = self.fit, self.fit.refusal
+        found = {"byNode": dict(fit.by_node), "stoppedBy": None if refusal is None else refusal.message}
+        if isinstance(fit, Replicas):
+            name = {"pod": self.template.name, "replicas": fit.count}
+            return {**name, **found, "quota": self._quota_json("replicas")}
+        return {
+            "podGroup": self.template.name,
+            "members": len(self.template.pods),
+            "copies": fit.count,
+            **found,
+            "byDomain": dict(fit.by_domain) if self.topology_key else None,
+            "next": _next_json(fit),
+            "quota": self._quota_json("copies"),
+        }
+
+    def _quota_json(self, unit: str) -> dict[str, object] | None:
+        allowed = self.allowed
+        return None if allowed is None else {unit: allowed.count, "stoppedBy": allowed.refusal or None}
+
+
+def _next_json(copies: Copies) -> dict[str, object] | None:
+    if copies.next is None:
+        return None
+    return {
+        "wouldRun": len(copies.next.placed),
+        "withoutPlace": [{"pod": each.pod.key, "message": each.message} for each in copies.without_place],
+    }
 
 
 @attrs.frozen
 class Answer:
-    """How many replicas of each template fit: by itself, and, of several, together in turns."""
+    """How many of each template fit: by itself, and, of several, together in turns."""
 
-    templates: tuple[PodTemplate, ...]
-    alone: tuple[Replicas, ...]
-    together: tuple[Replicas, ...] | None
+    alone: tuple[Fits, ...]
+    together: tuple[Fits, ...] | None
     at_most: int
     nodes: int
     background: Background
-    allowed: tuple[Allowance | None, ...]
-    """How many replicas of each quotas allow by itself, and together."""
-    allowed_together: tuple[Allowance | None, ...]
 
     def to_json(self) -> dict[str, object]:
-        together = self.together
         return {
             "nodes": self.nodes,
             "atMost": self.at_most,
-            "pods": [
-                {"pod": each.name, **_json(replicas), "quota": _quota_json(allowed)}
-                for each, replicas, allowed in zip(self.templates, self.alone, self.allowed, strict=True)
-            ],
-            "together": None
-            if together is None
-            else [
-                {"pod": each.name, **_json(replicas), "quota": _quota_json(allowed)}
-                for each, replicas, allowed in zip(
-                    self.templates, together, self.allowed_together, strict=True
-                )
-            ],
+            "pods": [each.to_json() for each in self.alone if isinstance(each.fit, Replicas)],
+            "podGroups": [each.to_json() for each in self.alone if isinstance(each.fit, Copies)],
+            "together": None if self.together is None else [each.to_json() for each in self.together],
             **self.background.to_json(),
         }
-
-
-def _json(replicas: Replicas) -> dict[str, object]:
-    refusal = replicas.refusal
-    return {
-        "replicas": replicas.count,
-        "byNode": dict(replicas.by_node),
-        "stoppedBy": None if refusal is None else refusal.message,
-    }
-
-
-def _quota_json(allowed: Allowance | None) -> dict[str, object] | None:
-    return None if allowed is None else {"replicas": allowed.replicas, "stoppedBy": allowed.refusal or None}
 
 
 def print_fit(answer: Answer, *, top: int) -> None:
@@ -72,81 +105,104 @@ def print_fit(answer: Answer, *, top: int) -> None:
 
 
 def _parts(answer: Answer, top: int) -> Iterator[RenderableType]:
-    first = True
-    for template, replicas, allowed in zip(answer.templates, answer.alone, answer.allowed, strict=True):
-        if not first:
+    for number, each in enumerate(answer.alone):
+        if number:
             yield ""
-        first = False
-        yield Text(
-            f"{template.name} ({_requests(template.pod)}): {_headline(replicas, answer)}{_at_most(replicas, allowed)}",
-            "bold",
-        )
-        yield from _where(replicas, top)
-        yield from _stopped(replicas, answer)
-        if allowed is not None and allowed.refusal:
-            yield block(f"{_allows(allowed)}: {allowed.refusal}")
+        yield Text(f"{each.title} ({_size(each)}): {_headline(each, answer)}{_at_most(each)}", "bold")
+        yield from _where(each, top)
+        yield from _stopped(each, answer)
+        if each.allowed is not None and each.allowed.refusal:
+            yield block(f"{_allows(each, each.allowed)}: {each.allowed.refusal}")
     if answer.together is not None:
-        yield _together(answer)
-        for template, replicas in zip(answer.templates, answer.together, strict=True):
-            if replicas.refusal is not None:
-                yield block(f"no more of {template.name}: {replicas.refusal.message}")
-        for template, allowed in zip(answer.templates, answer.allowed_together, strict=True):
-            if allowed is not None and allowed.refusal:
-                yield block(f"of {template.name}, {_allows(allowed)}: {allowed.refusal}")
+        yield _together(answer.alone, answer.together)
+        for each in answer.together:
+            if each.fit.refusal is not None:
+                yield block(f"no more of {each.title}: {_why_not(each)}")
+        for each in answer.together:
+            if each.allowed is not None and each.allowed.refusal:
+                yield block(f"of {each.title}, {_allows(each, each.allowed)}: {each.allowed.refusal}")
     yield from answer.background.parts()
 
 
-def _requests(pod: Pod) -> str:
-    return amounts_text(pod.requests.demand) or "no requests"
+def _size(each: Fits) -> str:
+    """What one of it requests; of a group, its pods by what each requests."""
+    requests = [amounts_text(pod.requests.demand) or "no requests" for pod in each.template.pods]
+    if isinstance(each.template, PodTemplate):
+        return requests[0]
+    kinds = dict.fromkeys(requests)
+    return "; ".join(f"{counted(requests.count(kind), 'pod')} of {kind}" for kind in kinds)
 
 
-def _headline(replicas: Replicas, answer: Answer) -> str:
-    if not replicas.count:
-        return f"no replica fits on {counted(answer.nodes, 'node')}"
-    least = "at least " if replicas.refusal is None else ""
-    used = len(replicas.by_node)
-    fits = "fits" if replicas.count == 1 else "fit"
-    more = "1 more replica" if replicas.count == 1 else f"{replicas.count:,} more replicas"
-    return f"{least}{more} {fits}, on {used:,} of {counted(answer.nodes, 'node')}"
+def _headline(each: Fits, answer: Answer) -> str:
+    fit = each.fit
+    if not fit.count:
+        return f"no {each.unit} fits on {counted(answer.nodes, 'node')}"
+    least = "at least " if fit.refusal is None else ""
+    fits = "fits" if fit.count == 1 else "fit"
+    used = len(fit.by_node)
+    return f"{least}{each.count_text(fit.count)} {fits}, on {used:,} of {counted(answer.nodes, 'node')}"
 
 
-def _at_most(replicas: Replicas, allowed: Allowance | None) -> str:
-    """What the headline adds where the quota allows fewer replicas than fit."""
-    if allowed is None or allowed.replicas >= replicas.count:
+def _at_most(each: Fits) -> str:
+    """What the headline adds where the quota allows fewer than fit."""
+    if each.allowed is None or each.allowed.count >= each.fit.count:
         return ""
-    return f"; the quota allows {allowed.replicas:,}"
+    return f"; the quota allows {each.allowed.count:,}"
 
 
-def _allows(allowed: Allowance) -> str:
-    return f"the namespace's quota allows {counted(allowed.replicas, 'more replica')}"
+def _allows(each: Fits, allowed: Allowance) -> str:
+    return f"the namespace's quota allows {each.count_text(allowed.count)}"
 
 
-def _where(replicas: Replicas, top: int) -> Iterator[RenderableType]:
-    """The nodes by how many replicas they get."""
+def _where(each: Fits, top: int) -> Iterator[RenderableType]:
+    """The nodes by how many pods they get; for a group with a topology constraint its domains by how many copies."""
+    key, fit = each.topology_key, each.fit
+    counts = fit.by_domain if key and isinstance(fit, Copies) else fit.by_node
     by_count: dict[int, list[str]] = {}
-    for node, count in replicas.by_node.items():
-        by_count.setdefault(count, []).append(node)
+    for name, count in counts.items():
+        by_count.setdefault(count, []).append(name)
     if not by_count:
         return
-    table: Table = plain_table("", "replicas on each", "nodes", first="right")
+    if key:
+        headers = "copies in each", f"values of {key}"
+    else:
+        headers = "replicas on each" if isinstance(fit, Replicas) else "pods on each", "nodes"
+    table: Table = plain_table("", *headers, first="right")
     table.add_column("which", overflow="fold", header_style="dim")
     for count in sorted(by_count, reverse=True):
-        nodes = sorted(by_count[count])
-        table.add_row(f"{count:,}", f"{len(nodes):,}", Text(names_text(nodes, top)))
+        names = sorted(by_count[count])
+        table.add_row(f"{count:,}", f"{len(names):,}", Text(names_text(names, top)))
     yield block(table)
 
 
-def _stopped(replicas: Replicas, answer: Answer) -> Iterator[RenderableType]:
-    if replicas.refusal is None:
-        yield block(f"stopped at {answer.at_most:,} replicas; --at-most says after how many")
+def _stopped(each: Fits, answer: Answer) -> Iterator[RenderableType]:
+    if each.fit.refusal is None:
+        yield block(f"stopped at {answer.at_most:,} {each.units}; --at-most says after how many")
     else:
-        what = "what stops the next: " if replicas.count else ""
-        yield block(f"{what}{replicas.refusal.message}")
+        what = "what stops the next: " if each.fit.count else ""
+        yield block(f"{what}{_why_not(each)}")
 
 
-def _together(answer: Answer) -> RenderableType:
+def _why_not(each: Fits) -> str:
+    """Why there is no more of it; of a group, also how many of the next copy's members fit."""
+    fit, refusal = each.fit, each.fit.refusal
+    assert refusal is not None
+    if isinstance(fit, Replicas):
+        return refusal.message
+    without, members = fit.without_place, len(each.template.pods)
+    # kube-scheduler's messages to members are those of the first placement, whatever there is on the others.
+    where = f" with the {each.topology_key} that was tried first" if each.topology_key else ""
+    if len(without) == members:
+        return f"none of its {counted(members, 'pod')} fits{where}: {refusal.message}"
+    fitting = members - len(without)
+    fits = f"{fitting:,} of its {members:,} pods {'fits' if fitting == 1 else 'fit'}{where}"
+    if fit.next is not None and fit.next.placed:
+        fits += ", and would run without the others"
+    return f"{fits}; {pods_text(each.pod for each in without)}: {refusal.message}"
+
+
+def _together(alone: Sequence[Fits], together: Sequence[Fits]) -> RenderableType:
     table = plain_table("Together, in turns", "pod", "together", "by itself")
-    together: Sequence[Replicas] = answer.together or ()
-    for template, alone, each in zip(answer.templates, answer.alone, together, strict=True):
-        table.add_row(Text(template.name), f"{each.count:,}", f"{alone.count:,}")
+    for each, others in zip(alone, together, strict=True):
+        table.add_row(Text(each.title), f"{others.fit.count:,}", f"{each.fit.count:,}")
     return block(table)

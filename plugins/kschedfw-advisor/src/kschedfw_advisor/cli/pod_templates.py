@@ -1,9 +1,11 @@
-"""The pods of `kschedfw fit`: from files, or from a few options."""
+"""The pods and groups of `kschedfw fit`: from files, or from a few options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import attrs
 
@@ -15,35 +17,50 @@ from kschedfw.api import (
     ManifestError,
     Named,
     Namespace,
+    PodGroup,
     PodStatus,
     QuantityError,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
+    group_key,
     parse_quantity,
     pod_from_manifest,
     pod_from_template,
 )
-from kschedfw.cli import ReadingOptions, UsageError, read_manifest_input
+from kschedfw.cli import ReadingOptions, UsageError, counted, read_manifest_input
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.quotas import POLICIES
+from kschedfw_advisor.turns import GroupTemplate
 
 _DEFAULT_NAME = "pod"
 
 
 @attrs.frozen
 class PodTemplate:
-    """A kind of pod: what it is called, and a pending pod of it."""
+    """A kind of pod: what it is called, a pending pod of it, and how many the file has, at least one."""
 
     name: str
     pod: Pod
+    count: int = 1
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods of one replica."""
+        return (self.pod,)
+
+    def __str__(self) -> str:
+        return f"pod {self.name}"
+
+
+Template: TypeAlias = PodTemplate | GroupTemplate
 
 
 @attrs.frozen
 class PodTemplates:
     """Templates, and the other objects of their files, such as claims; these are wanted in the cluster, too."""
 
-    templates: tuple[PodTemplate, ...]
+    templates: tuple[Template, ...]
     objects: tuple[Named, ...] = ()
 
     def add_objects(self, trial: Transaction, cluster: Cluster) -> None:
@@ -81,16 +98,18 @@ class PodOptions:
 
 
 def read_pod_templates(
-    paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster
+    paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster, *, grouping: bool
 ) -> PodTemplates:
     """A template for each pod and workload in the files, changed as the options say; or one of the options alone.
+
+    With `grouping`, pods of a PodGroup are scheduled together, so there is one template for all of them.
 
     Pods are admitted under the policies of the cluster and of the files, but for quotas: the question is what fits.
 
     Raises:
         InvalidInputError: a file is invalid.
         UsageError: a file has no pod, there is neither a file nor an option, or options for several pods; or a pod is
-            refused.
+            refused; or a PodGroup is missing, or has too few members to run.
     """
     requests = given.requests
     objects: list[Named] = []
@@ -116,8 +135,57 @@ def read_pod_templates(
             found = [_changed(found[0], given.image, requests)]
     policies: list[Named] = [obj for kind in POLICIES for obj in cluster.list(kind)]
     admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, POLICIES))))
-    templates = tuple(_admitted(each, admission) for each in found)
-    return PodTemplates(templates, tuple({(type(obj), obj.key): obj for obj in objects}.values()))
+    admitted = [_admitted(each, admission) for each in found]
+    others = tuple({(type(obj), obj.key): obj for obj in objects}.values())
+    if not grouping:
+        return PodTemplates(tuple(admitted), others)
+    groups = {obj.key: obj for obj in (*cluster.list(PodGroup), *others) if isinstance(obj, PodGroup)}
+    # Of a group of the files there are copies only: without members it would be of no use.
+    return PodTemplates(
+        tuple(_in_groups(admitted, groups)), tuple(obj for obj in others if not isinstance(obj, PodGroup))
+    )
+
+
+def _in_groups(templates: Iterable[PodTemplate], groups: Mapping[str, PodGroup]) -> Iterator[Template]:
+    """The templates, with one for all pods of a PodGroup where the first of these was."""
+    members: dict[str, list[PodTemplate]] = {}
+    for each in templates:
+        # A pod without a group is under its own name, with which no key of a group begins.
+        members.setdefault(group_key(each.pod) or f"pod {each.name}", []).append(each)
+    for key, kinds in members.items():
+        if group_key(kinds[0].pod):
+            yield _group(key, kinds, groups.get(key))
+        else:
+            yield kinds[0]
+
+
+def _group(key: str, kinds: Sequence[PodTemplate], group: PodGroup | None) -> GroupTemplate:
+    if group is None:
+        raise UsageError(
+            f"pod {kinds[0].name}: spec.schedulingGroup.podGroupName: there is no PodGroup {key}, "
+            "neither in the cluster nor in the files"
+        )
+    needed, there = group.min_count or 1, sum(each.count for each in kinds)
+    if there < needed and len(kinds) == 1:
+        kinds, there = [attrs.evolve(kinds[0], count=needed)], needed
+    if there < needed:
+        raise UsageError(
+            f"PodGroup {key}: spec.schedulingPolicy.gang.minCount is {needed}, "
+            f"and the files have {counted(there, 'pod')} of it, of {len(kinds)} kinds"
+        )
+    return GroupTemplate(group, tuple(_with_names_of_their_own(kinds)))
+
+
+def _with_names_of_their_own(kinds: Iterable[PodTemplate]) -> Iterator[Pod]:
+    """The pods of the kinds; where a name comes again, in a workload or in another file, it gets a number."""
+    names: Counter[str] = Counter()
+    for kind in kinds:
+        for _ in range(kind.count):
+            pod = kind.pod
+            if names[pod.name]:
+                pod = pod.with_metadata(attrs.evolve(pod.metadata, name=f"{pod.name}-{names[pod.name]}"))
+            yield pod
+            names[kind.pod.name] += 1
 
 
 def _admitted(template: PodTemplate, admission: Admission) -> PodTemplate:
@@ -140,7 +208,12 @@ def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
     found: dict[str, PodTemplate] = {}
     for pod in cluster.list(Pod):
         name = _workload(pod)
-        found.setdefault(name, PodTemplate(name, _as_new(pod)))
+        before = found.get(name)
+        found[name] = (
+            PodTemplate(name, _as_new(pod))
+            if before is None
+            else attrs.evolve(before, count=before.count + 1)
+        )
     # Workloads without replicas
     owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
         *cluster.list(ReplicaSet),
