@@ -49,7 +49,7 @@ _ASKED: Final = {
 """Methods that take subsets of their arguments as hooks do, and where their whole signature is."""
 _SPECIFYING: Final = (_HOOKSPECS, *(module for module, _, _ in _ASKED.values()))
 _WITHOUT_EFFECT: Final = ("tryfirst", "trylast", "wrapper", "hookwrapper")
-_ALIKE: Final = 0.5  # as when the framework is made
+_ALIKE: Final = 0.5  # the cutoff that the framework uses for the same suggestion at run time
 _FROM_HERE: Final = -1
 _PRIORITY: Final = 10
 
@@ -210,7 +210,7 @@ def _argument_problems(
         yield f'{title} takes "{name}" by keyword only; hooks are called by position', argument
     if name not in allowed:
         if argument.kind.is_optional():
-            return  # nobody passes it, and nobody needs to
+            return  # it has a default, so the framework needn't pass it
         similar = get_close_matches(name, allowed, n=1, cutoff=_ALIKE)
         hint = f'; did you mean "{similar[0]}"?' if similar else ""
         yield f'{title} has no argument "{name}"{hint}{may_take}', argument

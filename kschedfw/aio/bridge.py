@@ -112,7 +112,7 @@ class ClusterBridge:
         self._tasks: Sequence[asyncio.Task[None]] = ()
         self._delivery: ThreadPoolExecutor | None = None
         self.lost_events = 0
-        """How many events were dropped since too many were waiting."""
+        """Count of events that were dropped because too many were waiting."""
 
     async def __aenter__(self) -> Self:
         if self._delivery is not None:
@@ -133,7 +133,7 @@ class ClusterBridge:
             loop.create_task(self._follow(changes, self._delivery)),
             loop.create_task(self._record_events()),
         )
-        await asyncio.sleep(0)  # an asynchronous generator that hasn't begun can't be closed properly
+        await asyncio.sleep(0)  # let the task begin: an asynchronous generator that hasn't can't be closed
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -240,7 +240,7 @@ class ClusterBridge:
                 return await write()
         except TimeoutError:
             if not limit.expired():
-                raise  # the cluster's own
+                raise  # the cluster's own error; this limit hasn't expired
             raise ClusterError(
                 f"{what}: no answer within {self._timeout:g} s; whether it was done isn't known"
             ) from None
@@ -283,7 +283,7 @@ class ClusterBridge:
             try:
                 async with asyncio.timeout(self._timeout):
                     await record()
-            except Exception:  # no event is worth an attempt, nor the next event
+            except Exception:  # a lost event must cost neither an attempt nor the next event
                 _log.exception("an event couldn't be recorded")
             finally:
                 self._events.task_done()

@@ -67,7 +67,8 @@ class ObjectCopy(ObjectStore):
         old = objects.get(obj.key)
         if old == obj:
             return
-        if old is not None and old.uid != obj.uid:  # its deletion was missed
+        # another object of this name: the watch missed the deletion of the old one
+        if old is not None and old.uid != obj.uid:
             self._remove(old)
             old = None
         objects[obj.key] = obj

@@ -58,7 +58,7 @@ class AsyncScheduler:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler itself. Its cycles aren't to be run, but on this object's thread.
+        """The wrapped scheduler. Run its cycles only on this object's thread.
 
         Raises:
             NotOpenError: it is not open.
@@ -131,7 +131,7 @@ class AsyncScheduler:
             await _ended(running)
         except asyncio.CancelledError:
             scheduler.stop()
-            await _ended(running)  # the present attempt, and the bindings
+            await _ended(running)  # wait for the present attempt and the bindings
             raise
         finally:
             self._is_running = False
@@ -157,7 +157,7 @@ class AsyncScheduler:
         if threading.get_ident() == self._cycles_thread:
             placement.give_up()
         else:
-            with suppress(RuntimeError):  # closed meanwhile, and that gives up all places
+            with suppress(RuntimeError):  # the scheduler was closed meanwhile, which gives up all places
                 cycles.submit(placement.give_up)
 
     async def _shut_down(self) -> None:
@@ -198,7 +198,7 @@ class AsyncPlacement:
 
     @property
     def result(self) -> ScheduleResult:
-        """How many nodes were evaluated, and how many were feasible."""
+        """The numbers of evaluated and of feasible nodes."""
         return self._placement.result
 
     @property
@@ -248,12 +248,12 @@ class AsyncPlacement:
 
 
 async def _ended(future: Future[R]) -> R:
-    """Wait for a call in another thread; if the waiting is cancelled, the call goes on."""
+    """Wait for a call in another thread. Cancelling the wait doesn't end the call."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
     def tell(_: Future[R]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # raised if the loop is closed; then nobody waits
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(tell)

@@ -124,7 +124,7 @@ class Admission:
                     self._runtime_classes[obj.name] = obj
         self._priorities = Priorities(classes)
         self._known: dict[tuple[str, int], tuple[PodSpec, _NewSpec]] = {}
-        """By namespace and identity: the pods of a workload share their spec, and should after this, too."""
+        """New specs by namespace and id of the given one, so that pods which share a spec still do."""
         self._admitted = 0
         self._refused: list[RefusedPod] = []
         self._changed: Counter[str] = Counter()
@@ -179,7 +179,7 @@ class Admission:
             self._known[key] = (
                 pod.spec,
                 new,
-            )  # the spec is kept, so that its identity isn't given to another one
+            )  # keep the spec: Python may give its id to another object once it is freed
         return self._known[key][1]
 
     def _new_spec(self, pod: Pod) -> _NewSpec:

@@ -153,7 +153,8 @@ class Anonymizer:
             return {
                 self._string("key", key): self._string("value", content)
                 for key, content in value.items()
-                if field != "annotations" or _WELL_KNOWN.search(key)  # others may hold anything
+                # other annotations may hold private text
+                if field != "annotations" or _WELL_KNOWN.search(key)
             }
         return {key: self._value(key, content) for key, content in value.items() if key not in _DROPPED}
 

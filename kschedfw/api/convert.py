@@ -57,7 +57,7 @@ def structure(manifest: object, cls: type[T]) -> T:
     """
     try:
         return _QUICK.structure(manifest, cls)
-    except Exception:  # the thorough converter raises it again, with the field
+    except Exception:  # the thorough converter below raises the error again, with the field
         return _THOROUGH.structure(manifest, cls)
 
 
@@ -84,7 +84,8 @@ def _map_hook(
         errors: list[FieldError] = []
         for key, content in value.items():
             if not isinstance(key, str):
-                key = json.dumps(key, default=str)  # keys are made strings on the way from YAML to JSON
+                # Kubernetes turns keys into strings when it converts YAML to JSON
+                key = json.dumps(key, default=str)
             try:
                 found[key] = empty if content is None else item(content, None)
             except FieldErrors as error:
@@ -104,7 +105,8 @@ def _object_map_hook(
     read = _map_hook(lambda value, _type: item(value, item_type), None)
 
     def hook(value: object, _type: object) -> FrozenDict[str, Any]:
-        if isinstance(value, Mapping) and None in value.values():  # a null object counts as an empty one
+        # Kubernetes reads a null object as an empty one
+        if isinstance(value, Mapping) and None in value.values():
             value = {key: {} if content is None else content for key, content in value.items()}
         return read(value, _type)
 

@@ -95,7 +95,7 @@ def expand(
         for each in _replaced(obj, nodes, owners):
             if each is not obj and isinstance(each, Pod):
                 if not lacking:
-                    break  # pods come last
+                    break  # all that follow are pods
                 if made is not None:
                     made[f"{KIND_OF[type(obj)].name} {obj.key}"] += 1
             yield each
@@ -150,7 +150,7 @@ def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:
 
 def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
     if deployment.spec.template is None or owners.replica_sets_of(deployment):
-        return  # its ReplicaSets say how many pods there are
+        return  # the Deployment's ReplicaSets are loaded, too, and get the pods
     template = deployment.spec.template
     hashes = owners.pods_by_template_hash(deployment)
     # The names of pods whose ReplicaSet is missing contain its name.
@@ -263,7 +263,7 @@ def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
 def _indexes(text: str, number: int) -> set[int]:
     """Return the numbers in `1,3-5` that are below `number`."""
     found: set[int] = set()
-    reached = 0  # indexes are in ascending order, so lower ones add nothing
+    reached = 0  # the largest index so far; indexes ascend, so lower ones add nothing
     for part in text.split(","):
         first, _, last = part.partition("-")
         if _is_index(first):

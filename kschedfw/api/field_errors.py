@@ -16,10 +16,10 @@ from kschedfw.api.errors import KschedfwError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 STRICT = "strict decoding error: "
-_LONGEST_NAME = 100  # no field has a longer one, and comparing takes time
-_SHOWN = 200  # a value is quoted so that it can be found, not to repeat the manifest
+_LONGEST_NAME = 100  # no field has a longer name; the limit bounds the time for comparing
+_SHOWN = 200  # characters of a quoted value: enough to find it in the manifest
 _LONGEST_PATH = 500
-_LONGEST = 2000  # of a whole message; the longest of Kubernetes' own have some 500 characters
+_LONGEST = 2000  # characters of a message; Kubernetes' longest have about 500
 _MOST_LINES = 50
 
 
@@ -119,7 +119,7 @@ def shown(value: object) -> str:
         plain = dict(value) if isinstance(value, Mapping) else value
         try:
             text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
-        except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
+        except (ValueError, RecursionError):  # the value contains itself, or is nested too deeply
             text = f"({type(value).__name__})"
         text = printable(text, len(text))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -44,7 +44,7 @@ class FrozenDict(dict[K, V]):
 
         __setitem__ = _refuse
         __delitem__ = _refuse
-        __ior__ = _refuse  # in-place | would change it
+        __ior__ = _refuse  # the operator |= would change the dict
         clear = _refuse
         pop = _refuse
         popitem = _refuse

@@ -200,10 +200,10 @@ class JsonReader:
             raise DocumentError(error.msg, window.line(error.pos)) from None
         except RecursionError:
             raise DocumentError(TOO_DEEP, window.line()) from None
-        except ValueError as error:  # a number
+        except ValueError as error:  # the number has too many digits for Python
             raise DocumentError(str(error).partition(":")[0], window.line()) from None
         if end == len(text) and not window.complete and not isinstance(content, (str, dict, list)):
-            raise _IncompleteError  # a number may go on
+            raise _IncompleteError  # the number may continue after the window
         if end - start > self._largest and not (
             isinstance(content, dict) and any(isinstance(each, list) for each in content.values())
         ):

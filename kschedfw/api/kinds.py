@@ -178,7 +178,7 @@ _KINDS: Final = (
         "scheduling.k8s.io/v1",
         PriorityClass,
         namespaced=False,
-        watched=False,  # admission has put priorities into pods
+        watched=False,  # not watched: admission has written the priorities into the pods
         errors=priority_class_errors,
     ),
     # Admission applies the next three to pods while manifests are loaded.
@@ -225,7 +225,7 @@ _KINDS: Final = (
         ResourceClaimTemplate,
         versions=_DEVICE_VERSIONS,
         differences=_OF_TEMPLATES,
-        watched=False,  # a controller makes claims of them
+        watched=False,  # not watched: a controller makes claims from the templates
         with_defaults=default_claim_template,
         errors=resource_claim_template_errors,
     ),

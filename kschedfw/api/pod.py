@@ -220,7 +220,7 @@ class Pod(Named):
     @cached_property
     def requests(self) -> PodRequests:
         """The resources that the pod takes on a node; computed once, since every cycle reads them for every node."""
-        from kschedfw.api.requests import pod_requests  # that module imports this one
+        from kschedfw.api.requests import pod_requests  # imported here, since that module imports this one
 
         return pod_requests(self)
 

@@ -28,9 +28,9 @@ __all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "qua
 class QuantityFormat(StrEnum):
     """The family of suffixes a quantity was written with, and will be written with again."""
 
-    DECIMAL_SI = "DecimalSI"  # n u m k M G T P E: powers of 1000
-    BINARY_SI = "BinarySI"  # Ki Mi Gi Ti Pi Ei: powers of 1024
-    DECIMAL_EXPONENT = "DecimalExponent"  # e3 E-6
+    DECIMAL_SI = "DecimalSI"  # suffixes n u m k M G T P E: powers of 1000
+    BINARY_SI = "BinarySI"  # suffixes Ki Mi Gi Ti Pi Ei: powers of 1024
+    DECIMAL_EXPONENT = "DecimalExponent"  # exponents such as e3 or E-6
 
 
 class QuantityError(KschedfwError, ValueError):
@@ -274,7 +274,7 @@ def _text_of(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         if (
             value.bit_length() > 3 * _MAX_LENGTH
-        ):  # a digit has more than three bits, so the rest can be written
+        ):  # each digit holds more than three bits, so `str` accepts the remaining integers
             raise QuantityError(f"an integer of {value.bit_length()} bits: {_TOO_LONG}")
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -311,7 +311,7 @@ def _parse(text: str) -> Quantity:
             raise _error(text, _WRONG_NUMBER)
         number, scale, grain = _as_wide(number, scale, capped=format is QuantityFormat.BINARY_SI)
         if format is QuantityFormat.BINARY_SI and scale < 0 < number < 10**-scale:
-            format = QuantityFormat.DECIMAL_SI  # less than one
+            format = QuantityFormat.DECIMAL_SI  # an amount below one is written with a decimal suffix
     number, scale = _without_factors_of_ten(-number if sign == "-" else number, scale)
     return _quantity(number, scale, format, grain, text if narrow and looks_canonical else "")
 
@@ -352,7 +352,7 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 def wrapped(number: int, bits: int = 64) -> int:
     """Return `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
-    if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:  # nearly always
+    if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:  # the usual case: nothing wraps around
         return number
     half = 1 << (bits - 1)
     return (number + half) % (2 * half) - half

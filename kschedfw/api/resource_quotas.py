@@ -67,7 +67,7 @@ class QuotaUsage:
             self._used[name] += amount
 
     def _asked(self, pod: Pod) -> dict[str, Quantity]:
-        if pod.is_terminal:  # it still is an object, but has no resources any more
+        if pod.is_terminal:  # an ended pod still counts as an object, but takes no resources
             return {_COUNT: _ONE} if _COUNT in self._hard else {}
         asked = {_COUNT: _ONE, **_usage(total_requests(pod), spec_limits(pod))}
         return {name: amount for name, amount in asked.items() if name in self._hard}
@@ -97,7 +97,7 @@ def _lacking(pod: Pod, required: Iterable[str]) -> str:
     """Return the resources that containers must name and don't, with their containers."""
     own = pod.spec.resources
     if own is not None and any(map(is_pod_level_resource, (*own.requests, *own.limits))):
-        return ""  # with resources of the whole pod, containers need none
+        return ""  # the pod as a whole has resources, so its containers need none
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     lacking = []
     for name in sorted(required):
@@ -125,7 +125,7 @@ def _is_in_scope(pod: Pod, requirement: ScopeRequirement) -> bool:
         case QuotaScope.CROSS_NAMESPACE_POD_AFFINITY:
             return any(term.namespaces or term.namespace_selector is not None for term in _terms(pod))
         case QuotaScope.VOLUME_ATTRIBUTES_CLASS:
-            return False  # of claims
+            return False  # the scope of claims, not of pods
 
 
 def _has_deadline(pod: Pod) -> bool:

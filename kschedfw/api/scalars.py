@@ -31,7 +31,7 @@ Duration: TypeAlias = Annotated[float, "duration"]
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Possessive, so that a long wrong text takes linear time.
 _PART: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
-_LONGEST_DURATION: Final = (1 << 63) / 1e9  # seconds; Kubernetes counts nanoseconds
+_LONGEST_DURATION: Final = (1 << 63) / 1e9  # in seconds; Kubernetes counts nanoseconds in an int64
 
 
 def wrong(value: object, expected: str) -> FieldErrors:
@@ -80,7 +80,7 @@ def read_duration(value: object, _type: object) -> float:
         position = part.end()
     if text != "0" and (not parts or position < len(text)):
         raise wrong(value, "a duration such as 30s or 1m30s")
-    seconds = round(math.fsum(parts), 9)  # the same for 1126ms and 1.126s
+    seconds = round(math.fsum(parts), 9)  # rounded, so that 1126ms and 1.126s are equal
     if not seconds < _LONGEST_DURATION:
         raise wrong(value, "a duration of less than 293 years")
     return -seconds if value.startswith("-") else seconds
@@ -90,7 +90,7 @@ def read_bytes(value: object, _type: object) -> bytes:
     try:
         return base64.b64decode(read_string(value, str), validate=True)
     except ValueError:
-        raise wrong("…", "data in base64") from None  # it may be a secret
+        raise wrong("…", "data in base64") from None  # don't show the value: it may be a secret
 
 
 def read_int_or_string(value: object, _type: object) -> int | str:
@@ -127,7 +127,7 @@ def _parse_time(text: str) -> datetime:
 
 def read_quantity(value: object, _type: object) -> Quantity:
     if value is None:
-        return ZERO  # a null amount counts as 0
+        return ZERO  # Kubernetes reads a null amount as 0
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
             amount = _amount(value)

@@ -33,7 +33,7 @@ _OWN: Final = frozenset(("nodeName", "volumes"))
 """The fields of the spec in which pods of a workload differ."""
 _COMMON: Final = frozenset(json_name(field) for field in attrs.fields(PodSpec)) - _OWN
 _OF_CONTAINERS: Final = frozenset(json_name(field) for field in attrs.fields(Container))
-_FORMAT: Final = 2  # of marshal: the last one in which equal values have equal bytes
+_FORMAT: Final = 2  # marshal's version 2 is the last one that writes equal values as equal bytes
 
 _with_labels = evolver(ObjectMeta, "labels")
 _with_parts = evolver(PodSpec, "containers", "affinity", "tolerations", "topology_spread_constraints")
@@ -69,7 +69,7 @@ def shared_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | Non
         encoded = marshal.dumps(common, _FORMAT)
         node_name = structure(manifest.get("nodeName") or "", str)
         volumes = structure(manifest.get("volumes") or (), tuple[Volume, ...])
-    except (AttributeError, TypeError, ValueError):  # no manifest of a pod, or not plain data
+    except (AttributeError, TypeError, ValueError):  # this is no manifest of a pod, or it isn't plain data
         return None
     # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.
     spec = _common_spec(encoded, labels if b"atchLabelKeys" in encoded else EMPTY)

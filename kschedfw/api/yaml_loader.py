@@ -30,7 +30,7 @@ DEEPEST: Final = 100
 
 TOO_DEEP: Final = f"nested too deeply, more than {DEEPEST} levels"
 
-_LONGEST_INTEGER: Final = 3500  # characters; Python writes integers of up to 4300 digits
+_LONGEST_INTEGER: Final = 3500  # in characters; Python writes integers of up to 4300 digits
 _FREE_ALIASED: Final = 100_000
 _ALIASED_PER_VALUE: Final = 4
 
@@ -129,7 +129,7 @@ def _integer(text: str) -> int:
     base = {"0b": 2, "0x": 16, "0o": 8}.get(digits[:2], 8 if digits[:1] == "0" else 10)
     try:
         return int(text, base)
-    except ValueError:  # underscores and nothing else
+    except ValueError:  # the text has underscores and no digit
         raise DocumentError(f"{_shown(text)} is no integer") from None
 
 
@@ -216,7 +216,7 @@ class _Frame:
         self.merged: list[dict[str, object]] = []
         self.anchor = anchor
         self.before = before
-        """How many values the document had before it."""
+        """The number of the document's values before this one."""
         self.is_outer_list = is_outer_list
 
 
@@ -235,7 +235,7 @@ class _Builder:
         self._values = self._aliased = 0
         """The number of values, and of those that come from aliases."""
         self._start = 0
-        """Where the present object begins."""
+        """The position at which the present object begins."""
         self._duplicates: list[tuple[int, str]] = []
 
     def dispose(self) -> None:
@@ -244,7 +244,7 @@ class _Builder:
     def build(self) -> Iterator[Built]:
         """Yield the values, as the function `build`."""
         next_event = self._parser.get_event
-        next_event()  # the beginning of the stream
+        next_event()  # skip the event that begins the stream
         root: list[object] = []
         end = 0
         if not isinstance(next_event(), yaml.StreamEndEvent):
@@ -271,7 +271,7 @@ class _Builder:
                 elif kind is yaml.AliasEvent:
                     value = self._alias(event)
                 else:
-                    break  # the end of the document
+                    break  # this event ends the document
                 if type(frame.container) is list:
                     frame.container.append(value)
                 elif frame.key is _NO_KEY:
@@ -329,7 +329,8 @@ class _Builder:
         if frame.merged:
             own = dict(container)
             container.clear()
-            for mapping in reversed(frame.merged):  # the first one counts
+            # reversed, so that the first of several merged mappings wins
+            for mapping in reversed(frame.merged):
                 container.update(mapping)
             container.update(own)
         if frame.anchor is not None:

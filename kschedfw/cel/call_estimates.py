@@ -119,7 +119,7 @@ def _found(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return _pattern(sizes, node), Size(0, _first_operand(sizes, node).most)
 
 
-_LONGEST_PATTERN: Final = 128  # of the formats of names
+_LONGEST_PATTERN: Final = 128  # of the patterns of named formats
 _ADDRESS_BYTES: Final = 16
 
 

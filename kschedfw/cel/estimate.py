@@ -115,7 +115,7 @@ class _Estimator(Visitor[int]):
         return 1
 
     def selection(self, node: Select) -> int:
-        if node.operand.type is None:  # the name of a type
+        if node.operand.type is None:  # the operand is the name of a type
             return 1
         cost = self.cost(node.operand)
         if node.test:

@@ -125,7 +125,7 @@ def plan(tree: SyntaxNode) -> Program:
 
 _OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "_==_": equal,
-    "_!=_": lambda a, b: not contains([a], b),  # what can't be compared differs
+    "_!=_": lambda a, b: not contains([a], b),  # values that can't be compared count as different
     "_<_": lambda a, b: compare(a, b) < 0,
     "_<=_": lambda a, b: compare(a, b) <= 0,
     "_>_": lambda a, b: compare(a, b) > 0,
@@ -229,7 +229,7 @@ class _Planner:
                 ]:
                     return constant_membership(steps[0], steps[1].value)
         function = _function(node)
-        # To append to a list that is being made is no joining.
+        # Appending to the list that a macro is building has a fixed cost, unlike joining two lists.
         cost = 1 if function is append else call_cost(node)
         if name in ("find", "findAll", "matches") and isinstance(steps[1], Constant):
             if isinstance(steps[1].value, str):

@@ -23,7 +23,7 @@ class Format:
 
     name: str
     pattern_size: int = attrs.field(eq=False)
-    """How long the pattern is taken to be when costs are counted."""
+    """The length of the pattern, as costs are counted."""
     validate: Callable[[str], list[str]] = attrs.field(eq=False)
 
 

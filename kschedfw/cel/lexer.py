@@ -42,7 +42,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _MOST_DIGITS: Final = 21
-"""One more than numbers of 64 bits have."""
+"""One digit more than any number of 64 bits has."""
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
 
 

@@ -28,10 +28,10 @@ AttributeValue = bool | int | str | Version
 """The value of a device's attribute."""
 
 COST_LIMIT: Final = 1_000_000
-"""What a selector may cost by its estimate, and what one evaluation may cost (`CELSelectorExpressionMaxCost`)."""
+"""The limit of a selector's estimated cost, and of an evaluation's cost (`CELSelectorExpressionMaxCost`)."""
 
 _MAX_LENGTH: Final = 10 * 1024
-"""Bytes of an expression (`CELSelectorExpressionMaxLength`)."""
+"""The maximal length of an expression in bytes (`CELSelectorExpressionMaxLength`)."""
 
 _UNKNOWN_COST: Final = 2**64 - 1
 _CACHED: Final = 1024
@@ -44,9 +44,9 @@ class DeviceInput:
 
     driver: str
     attributes: Mapping[str, AttributeValue] = attrs.field(factory=dict)
-    """By name as in the ResourceSlice: `model`, which is in the driver's domain, or `gpu.example.com/model`."""
+    """Attributes by name: `model`, which is in the driver's domain, or `gpu.example.com/model`."""
     capacity: Mapping[str, Quantity] = attrs.field(factory=dict)
-    """By name likewise."""
+    """Capacities by name, as in `attributes`."""
     allow_multiple_allocations: bool = False
 
     @functools.cached_property
@@ -93,7 +93,7 @@ class Selector:
 
     expression: str
     compile_error: str | None
-    """Why it doesn't compile, in Kubernetes' words; None: it does."""
+    """The compilation error in Kubernetes' words; None if the selector compiles."""
     max_cost: int
     """The static estimate of what one evaluation costs at most; above `COST_LIMIT` the API server refuses it."""
     _program: Program | None = attrs.field(repr=False, default=None)
@@ -153,6 +153,6 @@ def _compile(expression: str) -> Selector:
         if type not in (BOOL, ANY):
             raise CompileError(f"must evaluate to bool or the unknown type, not {type.full_name}")
         program = plan(tree)
-    except SelectorError as error:  # also where the library for patterns is missing
+    except SelectorError as error:  # raised, too, if the library for patterns isn't installed
         return Selector(expression, str(error), _UNKNOWN_COST)
     return Selector(expression, None, estimated_cost(tree), program)

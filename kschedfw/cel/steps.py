@@ -76,7 +76,7 @@ def _limit_exceeded() -> SelectorError:
 
 Step = Callable[[Frame], Value]
 DEVICE_SLOT: Final = 0
-"""Where a frame has the device."""
+"""The index of the device in a frame's variables."""
 
 
 class Constant:
@@ -190,7 +190,7 @@ def constant_membership(step: Step, elements: list[Value]) -> Step:
 
 
 _ERROR: Final = object()
-"""What costs are computed with in place of an argument or a result that is an error."""
+"""The stand-in for an argument or a result that is an error, when costs are computed."""
 
 
 def unary_call(function: Callable[..., Value], operand: Step, cost: CallCost) -> Step:

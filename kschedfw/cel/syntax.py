@@ -38,7 +38,7 @@ class SyntaxNode:
 
     offset: int
     type: "Type | None" = attrs.field(default=None, init=False)
-    """What the checker found."""
+    """The type that the checker found."""
 
     @property
     def children(self) -> "list[SyntaxNode]":
@@ -55,7 +55,7 @@ class Literal(SyntaxNode):
 class Ident(SyntaxNode):
     name: str
     is_type: bool = attrs.field(default=False, init=False)
-    """It is the name of a type, not a variable."""
+    """Whether the identifier names a type rather than a variable."""
 
 
 @attrs.define(eq=False)
@@ -80,7 +80,7 @@ class Call(SyntaxNode):
     target: SyntaxNode | None
     arguments: list[SyntaxNode]
     overloads: "list[Overload]" = attrs.field(factory=list, init=False)
-    """Those that the checker thinks possible."""
+    """The overloads that fit the types of the arguments, as the checker found them."""
 
     @property
     def operands(self) -> list[SyntaxNode]:

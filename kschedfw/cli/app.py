@@ -29,7 +29,8 @@ class _Commands(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name in COMMANDS.names():
-            self.add_command(TyperCommand(name))  # a name to list and to suggest; see the other methods
+            # only the name, for listing and suggesting; `resolve_command` loads the command
+            self.add_command(TyperCommand(name))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for name, command in self.commands.items():
@@ -47,18 +48,18 @@ class _Commands(TyperGroup):
     # Without types: depending on its version, typer has its own click or uses the installed one.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS.homes:
-            COMMANDS.load(args[0])  # its distribution may not be installed; the error names it
+            COMMANDS.load(args[0])  # raises the error that names the distribution to install
         name, _, rest = super().resolve_command(ctx, args)
         if name is None:
             return name, None, rest
-        with without_collections():  # they take a quarter of the time of importing, and find nothing
+        with without_collections():  # collections take a quarter of the time of importing, and free nothing
             return name, get_command(COMMANDS.load(name).load()), rest
 
 
 def _summary(name: str) -> str:
     try:
         return COMMANDS.load(name).summary
-    except ExtensionError as error:  # another command may work all the same
+    except ExtensionError as error:  # other commands may still work
         return f"(can't be used: {error})"
 
 

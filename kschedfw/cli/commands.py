@@ -10,7 +10,7 @@ import attrs
 from kschedfw.api.extensions import ExtensionError, Extensions
 
 if TYPE_CHECKING:
-    import typer  # `kschedfw --help` loads every Command, and no app
+    import typer  # imported here: `kschedfw --help` loads every Command, but no app
 
 
 @attrs.frozen

@@ -20,7 +20,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler, SchedulingError
 
 _PREPARING: Final = {ExtensionPoint.PRE_FILTER: "pre_filter", ExtensionPoint.PRE_SCORE: "pre_score"}
-"""The hooks that write what a plugin's others read."""
+"""The hooks that write the state which a plugin's other hooks read."""
 
 
 def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:
@@ -78,7 +78,7 @@ def _missing_state(profile: Profile, registry: Registry) -> KschedfwError | None
             scheduler.algorithm.schedule(framework, CycleState(), pod)
         except SchedulingError as error:
             return _told(error, profile, framework)
-        except FitError:  # a policy may want other nodes or pods
+        except FitError:  # no mistake of the configuration: the policy may want other nodes or pods
             return None
     return None
 
@@ -87,7 +87,7 @@ def _told(error: SchedulingError, profile: Profile, framework: Framework) -> Ksc
     cause: BaseException | None = error.status.error
     while cause is not None and not isinstance(cause, StateKeyError):
         cause = cause.__cause__
-    if cause is None:  # something else, which may have to do with this pod
+    if cause is None:  # this failure may be due to the test pod
         return None
     name = next((name for name in profile.plugin_names if f'"{name}"' in str(error)), "")
     plugin = framework.plugins.get(name)

@@ -49,7 +49,7 @@ def failure_summary(failures: Failures) -> str:
 
 
 def _write(lines: Iterable[str]) -> None:
-    sys.stdout.flush()  # else `2>&1` into a pipe has the verdict before the table that it is about
+    sys.stdout.flush()  # flushed first: with `2>&1` into a pipe, the verdict would precede its table
     for line in lines:
         print(line, file=sys.stderr)
 

@@ -209,7 +209,7 @@ def _attempts(
             found.append(explanation)
 
     def is_wanted(other: Pod) -> bool:
-        # Of its group all members: each explanation has them.
+        # Explain every member of the pod's group: the explanation of the group needs all of them.
         return other.uid == pod.uid or (is_grouped(configuration, pod) and group_key(other) == group_key(pod))
 
     def is_placed() -> bool:
@@ -252,10 +252,12 @@ def _attempts(
             parallelism=1,
             feature_gates=configuration.gates,
             explaining=Explaining(take, is_wanted, beyond=True),
-            provision_observed=False,  # what its cluster says of the pod, not what a provisioner could make of it
+            # explain from what the cluster says of the pod, without volumes that a provisioner could still
+            # make
+            provision_observed=False,
         ).run(until=is_placed)
     if report.interrupted and not is_placed():
-        raise typer.Exit(ExitCode.INTERRUPTED)  # there could have been another attempt
+        raise typer.Exit(ExitCode.INTERRUPTED)  # interrupted: a later attempt could have explained the pod
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     return found, _after_waiting(found[-1], report.decisions)

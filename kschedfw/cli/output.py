@@ -232,7 +232,7 @@ def page_of(file: Path | None) -> StaticPage | None:
     """
     if file is None:
         return None
-    # Imported here, since few commands need it.
+    # Imported here, since few commands write pages.
     from kschedfw.pages.static_page import StaticPage
 
     try:

@@ -87,7 +87,7 @@ def new_plugin(
     }
     try:
         _generate(target, answers, ask=not defaults and sys.stdin.isatty())
-    except OSError as error:  # the file in its message may be a temporary one of `_generate`
+    except OSError as error:  # reworded, since the message may name a temporary file of `_generate`
         raise UsageError(
             f"{target}: {error.strerror or error}; give another directory with --dest"
         ) from error
@@ -118,13 +118,13 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
                 str(TEMPLATE),
                 project,
                 dict(answers),
-                settings=copier.Settings(),  # the user's settings for other templates don't apply
+                settings=copier.Settings(),  # ignore the user's settings for other templates
                 defaults=not ask,
                 quiet=True,
             )
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except (CopierError, ValueError) as error:  # an option's answer that isn't valid
+        except (CopierError, ValueError) as error:  # copier refuses the value of an option
             raise UsageError(_OF_COPIER.sub(r"--\1", str(error))) from error
         if there == target:
             for path in project.iterdir():
@@ -166,7 +166,7 @@ _TAKEN_CLASSES = frozenset(
     {"Counter", "FakeClock", "FrameworkHarness", "Hashable", "Iterator", "Path", "PluginContract", "Sequence"}
 )
 
-# As in the packaging specification.
+# The grammar of names in the packaging specification.
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
 _COMMAND = re.compile(r"[a-z](?:[a-z0-9-]{0,18}[a-z0-9])?")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-INTERRUPTED = 130  # ExitCode.INTERRUPTED, before that module is imported
+INTERRUPTED = 130  # a copy of ExitCode.INTERRUPTED, since its module isn't imported yet
 NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
 
 
@@ -19,7 +19,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     try:
         code = _run(args)
         sys.stdout.flush()
-    except KeyboardInterrupt:  # before or after the code that handles it
+    except KeyboardInterrupt:  # Ctrl-C before or after the code that handles it
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader has gone, `head` for example. Buffered output must not be written again at exit.
@@ -37,7 +37,7 @@ def _run(args: Sequence[str] | None) -> int:
     except ModuleNotFoundError:
         print(NEEDS_EXTRA, file=sys.stderr)
         return 1
-    del rich, typer  # only imported to see whether they are installed
+    del rich, typer  # imported only to check that they are installed
 
     from kschedfw.cli.app import run
 

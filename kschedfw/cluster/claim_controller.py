@@ -31,7 +31,7 @@ class ClaimController:
     def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
         self._waiting: dict[str, None] = {}
-        """Pods whose templates don't exist yet, by key."""
+        """The keys of pods that refer to a claim template which doesn't exist yet."""
         self.close = cluster.watch(self._handle)
 
     def _handle(self, event: WatchEvent) -> None:
@@ -47,7 +47,7 @@ class ClaimController:
                 else:
                     self._make_claims(obj)
         except ClusterError:
-            return  # another thread has changed it, which is an event of its own
+            return  # another thread has changed the object; the event of that change leads here again
 
     def _make_claims(self, pod: Pod) -> None:
         self._waiting.pop(pod.key, None)

@@ -32,7 +32,7 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region
 _LONGEST_MESSAGE = 2048
 
 _OWN_UIDS = "00000000-0000-0000-0000-"
-"""How uids begin that were given out here, and by no API server."""
+"""The prefix of uids that were given out by a cluster in memory, rather than by an API server."""
 
 _LOG = logging.getLogger("kschedfw.cluster.memory")
 
@@ -103,7 +103,9 @@ class InMemoryCluster(ObjectStore):
             listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)
-                # Of many objects of a kind that changes all the time, such as claims, a loop would take long.
+                # Without a namespace, copy the list as it is: a loop over all claims after each change would
+                # take long.
+
                 listed = tuple(
                     objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )
@@ -258,7 +260,8 @@ class InMemoryCluster(ObjectStore):
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
         """Record an event, as `Cluster.record_event`; see `events`."""
-        text = printable(message, _LONGEST_MESSAGE)  # it may contain text of a manifest
+        # made printable, since the message may contain text of a manifest
+        text = printable(message, _LONGEST_MESSAGE)
         other = "" if related is None else related.metadata.key
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text, other)
         with self.lock:
@@ -270,7 +273,7 @@ class InMemoryCluster(ObjectStore):
         objects = self._objects.get(_stored_as(kind), {}).values()
         if not issubclass(kind, CustomResource):
             return objects
-        _ = kind.kind  # raises MissingKindError, even if there are no objects
+        _ = kind.kind  # raise MissingKindError even if there are no objects
         read = (self._read_as(kind, obj) for obj in objects)
         return [obj for obj in read if obj is not None]
 
@@ -304,7 +307,7 @@ class InMemoryCluster(ObjectStore):
             uid = str(uuid.UUID(int=self._uids))
         elif uid.startswith(
             _OWN_UIDS
-        ):  # of an object that another cluster in memory has made: not to be given again
+        ):  # the uid was given out by another cluster in memory: don't give it out again
             self._uids = max(self._uids, int(uid[len(_OWN_UIDS) :], 16))
         return self._write(_with_own_labels(obj), None, uid=uid)
 
@@ -314,7 +317,7 @@ class InMemoryCluster(ObjectStore):
         if topology:
             labels = FrozenDict({**labels, **topology})
         metadata = self._new_version(present.metadata, present.uid, labels)
-        # One new Pod for the three changes: a pod is made of them for every placement.
+        # One new Pod for the three changes, since every placement comes here.
         self._store(present.bound_to(node_name, metadata=metadata, status=status), present)
 
     def _replace(self, obj: T, old: Named) -> T:
@@ -338,7 +341,7 @@ class InMemoryCluster(ObjectStore):
         return _stamped(metadata, uid, labels, str(self._version))
 
     def _store(self, obj: T, old: Named | None) -> T:
-        """Store the object in place of the old one, and tell of it."""
+        """Store the object in place of the old one, and publish the event."""
         self._objects.setdefault(type(obj), {})[obj.key] = obj
         self._forget_lists(type(obj))
         self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, obj, old))

@@ -116,7 +116,8 @@ class RevertibleCluster(InMemoryCluster):
             obj, old = change.event.object, change.event.old
             identity = type(obj), obj.key, obj.uid
             after.setdefault(identity, None if change.event.type is EventType.DELETED else obj)
-            before.pop(identity, None)  # the order is that in which objects reach their state
+            # popped first: the dict is ordered by when objects got the state that `after` has
+            before.pop(identity, None)
             if change.event.type is EventType.DELETED:
                 self._put_back(obj, change.place)
                 old = obj

@@ -34,9 +34,9 @@ class CommitMode(StrEnum):
     """The treatment of the other claims of a transaction in which one conflicts."""
 
     INCREMENTAL = "incremental"
-    """They are bound."""
+    """Bind the other claims."""
     ALL_OR_NOTHING = "all-or-nothing"
-    """None is bound: gang scheduling."""
+    """Bind no claim: gang scheduling."""
 
 
 @attrs.frozen

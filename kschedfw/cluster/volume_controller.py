@@ -97,7 +97,7 @@ class VolumeController:
                 else:
                     self._sync_pod(key)
             except ClusterError:
-                continue  # another thread has changed it, which is an event of its own
+                continue  # another thread has changed the object; the event of that change leads here again
 
     def _handle(self, event: WatchEvent) -> None:
         obj = event.object
@@ -173,7 +173,7 @@ class VolumeController:
         self._waiting.pop(key, None)
         claim = self._cluster.get(PersistentVolumeClaim, key)
         if claim is None:
-            # It is gone: look at the volumes that name it.
+            # The claim was deleted: check the volumes that name it.
             self._due.update(dict.fromkeys((PersistentVolume, name) for name in self._naming.get(key, ())))
         elif claim.metadata.deletion_timestamp is not None:
             return
@@ -187,7 +187,7 @@ class VolumeController:
     def _keep_bound(self, claim: PersistentVolumeClaim) -> None:
         volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
         if volume is None or not (volume.spec.claim_ref is None or is_bound_to(volume, claim)):
-            self._waiting[claim.key] = None  # a volume of that name may come
+            self._waiting[claim.key] = None  # wait, since a volume of that name may be created
             self._cluster.update(attrs.evolve(claim, status=VolumePhase("Lost")))
         else:
             self._bind(claim, volume)
@@ -219,7 +219,7 @@ class VolumeController:
                 self._bind(claim, available[0])
                 return
         elif SELECTED_NODE not in claim.annotations:
-            return  # it is bound when a pod needs it
+            return  # bound later, when a pod needs the claim
         self._waiting[claim.key] = None
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
             return
@@ -235,7 +235,8 @@ class VolumeController:
         ]
         if not defaults:
             return claim
-        spec = attrs.evolve(claim.spec, storage_class_name=defaults[-1].name)  # the one that was made last
+        # of several default classes, take the newest
+        spec = attrs.evolve(claim.spec, storage_class_name=defaults[-1].name)
         return self._cluster.update(attrs.evolve(claim, spec=spec))
 
     def _provision(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
@@ -271,7 +272,7 @@ class VolumeController:
             if template is None or name is None:
                 continue
             if self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}") is not None:
-                continue  # if it isn't this pod's, the pod can't be scheduled
+                continue  # a claim of that name exists; if it belongs to another pod, this pod can't run
             metadata = ObjectMeta(
                 name=name,
                 namespace=pod.namespace,

@@ -34,7 +34,7 @@ _ALWAYS = (
     EnabledPlugin("ImageLocality", weight=1),
     EnabledPlugin("DefaultBinder"),
 )
-"""v1.36's multiPoint list, in its order and with its weights, but for what depends on gates."""
+"""v1.36's multiPoint list, in its order and with its weights, without the plugins that depend on gates."""
 
 _GATED_PLUGINS = (
     (NODE_DECLARED_FEATURES, (EnabledPlugin("NodeDeclaredFeatures"),)),

@@ -90,7 +90,7 @@ class NamedConfiguration:
         """
         if text == DEFAULT or text in PRESETS.names():
             return cls(text)
-        if (folder / text).is_file():  # `#` may be a part of its name
+        if (folder / text).is_file():  # the name of a file may contain `#`
             return cls(text, folder / text)
         if (versioned := _VERSIONED.fullmatch(text)) is not None:
             if (version := versioned[2]) not in VERSIONS:

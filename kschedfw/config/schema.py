@@ -16,7 +16,7 @@ from kschedfw.framework.profile import ExtensionPoint
 
 MULTI_POINT = "multiPoint"
 ALL = "*"
-"""As the name of a disabled plugin: all plugins except those that the point itself enables."""
+"""The name that disables all plugins except those that the point itself enables."""
 
 PLACEMENT_POINTS: Final = (
     ExtensionPoint.PLACEMENT_GENERATE,

@@ -24,7 +24,7 @@ def ask_all_filters(
 
     As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
-    # Once for each plugin: asking whether something is of a protocol takes as long as some filters.
+    # Once for each plugin: an isinstance check against a protocol takes as long as some filters.
     giving = {name for name, plugin in framework.plugins.items() if isinstance(plugin, GivesEvidence)}
     said: dict[str, NodeToStatus] = {}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
@@ -50,5 +50,5 @@ def _evidence(
 ) -> tuple[Evidence, ...]:
     try:
         return tuple(asked_method(framework.plugins[name], "evidence")(state, pod, node_info))
-    except Exception as error:  # evidence is only for explanations, and its failure must not prevent one
+    except Exception as error:  # an explanation without evidence is better than none
         return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)

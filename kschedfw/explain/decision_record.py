@@ -99,7 +99,7 @@ class DecisionRecord:
     error: Exception | None = None
     narrowing: frozenset[str] = frozenset()
     candidates: NodeSelection | None = None
-    """The nodes to filter, in visiting order; None if only the nominated or hinted node was filtered."""
+    """The nodes to filter, in visiting order. None if only the nominated or hinted node was filtered."""
     start: int = 0
     wanted: int = 0
     batch_of: str = ""
@@ -118,7 +118,7 @@ class DecisionRecord:
 
     def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
         self.candidates, self.start, self.narrowing = nodes, start, narrowing
-        self.batch_of = ""  # the hinted node didn't do
+        self.batch_of = ""  # the hinted node didn't fit, so the search isn't from the batch
 
     def node_hinted(self, hint: Hint) -> None:
         self.batch_of = hint.batch_of
@@ -192,7 +192,7 @@ class DecisionRecord:
     ) -> ScoreStep | None:
         try:
             scores = score_nodes(self.framework, state, self.pod, feasible)
-        except SchedulingError:  # the decision doesn't need it
+        except SchedulingError:  # only the explanation lacks these scores; the decision doesn't need them
             return None
         skipped = self.order.of(state.skip_score_plugins)
         return ScoreStep(scores.by_plugin, skipped, scores.totals, beyond=True)
@@ -221,7 +221,7 @@ class DecisionRecord:
             if condition.type == "PodScheduled" and condition.status == "False":
                 refused = condition.reason == REASON_UNSCHEDULABLE
                 return Result.UNSCHEDULABLE if refused else Result.FAILED, condition.message
-        return Result.PLACED, ""  # bound, but not confirmed by the cluster yet
+        return Result.PLACED, ""  # the pod is bound, though the cluster hasn't confirmed it yet
 
     def _present(self) -> Pod | None:
         present = self.framework.handle.cluster.get(Pod, self.pod.key)
@@ -233,7 +233,7 @@ class DecisionRecord:
             return None
         if self.plan is not None:
             return None if self.plan.chosen is None else self.plan.chosen.node_name
-        # It may have been a plugin without a `PreemptionEvaluator`.
+        # The plugin that made room may have no `PreemptionEvaluator`.
         present = self._present()
         nominated = "" if present is None else present.status.nominated_node_name
         return nominated if nominated != self.pod.status.nominated_node_name else None

@@ -18,21 +18,21 @@ from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
 
 if TYPE_CHECKING:
-    from kschedfw.explain.groups import GroupStep  # whose members have an Explanation each
+    from kschedfw.explain.groups import GroupStep  # imports this module for its members' explanations
 
 
 class Result(StrEnum):
     """The result of one attempt to schedule a pod."""
 
     PLACED = "placed"
-    """It was placed on `Explanation.node`."""
+    """The pod was placed on `Explanation.node`."""
     WAITING = "waiting"
-    """It has a node, and waits for a permit plugin."""
+    """The pod has a node, and waits for a permit plugin."""
     NOMINATED = "nominated"
-    """It fits nowhere yet; preemption has made room on `Explanation.nominated`."""
+    """The pod fits nowhere yet; preemption has made room on `Explanation.nominated`."""
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
-    """There was no attempt: a pre_enqueue plugin keeps it out of the queue."""
+    """There was no attempt: a pre_enqueue plugin keeps the pod out of the queue."""
     FAILED = "failed"
     """A plugin or an extender failed."""
 
@@ -204,7 +204,7 @@ class Explanation:
         if self.beyond is None:
             return iter(())
         obstacles = {row: found for row in range(len(self.nodes)) if any(found := self._obstacles(row))}
-        # Of a large cluster only the first few are asked for.
+        # Lazily, since callers take only the first few nodes of a large cluster.
         return map(self._of_row, sorted(obstacles, key=obstacles.__getitem__))
 
     def _of_row(self, row: int) -> NodeExplanation:

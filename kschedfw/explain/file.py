@@ -35,7 +35,7 @@ from kschedfw.framework.runtime.totals import PluginScores
 from kschedfw.framework.status import Code, Status
 
 JsonColumn: TypeAlias = int | list[int] | str
-"""One number if all are equal, a list of numbers, or `<dtype>:<base64>` of little-endian numbers, such as `i1:AAEC`."""
+"""One number if all are equal, a list, or `<dtype>:<base64>` of little-endian numbers, such as `i1:AAEC`."""
 
 MOST_READABLE: Final = 32
 """Longer columns are packed, which takes a hundredth of the time to write and read."""

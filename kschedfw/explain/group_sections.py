@@ -101,7 +101,7 @@ def _placements(step: GroupStep, top: int) -> Section:
         ]
         for each in shown
     ]
-    for column in (4, 3):  # those without anything in them, from the right
+    for column in (4, 3):  # drop empty columns, from the right so that the other index stays valid
         if not any(row[column] for row in rows):
             for line in (headers, *rows):
                 del line[column]
@@ -140,7 +140,7 @@ def _members(placement: PlacementStep, title: str, top: int, *, taken: bool) -> 
     ]
     by_permit: dict[str, list[MemberStep]] = {}
     for each in placement.members:
-        if each.node:  # those of a group that is placed don't wait any more
+        if each.node:  # members of a placed group don't wait any more
             by_permit.setdefault("" if taken else _permit(each), []).append(each)
     for permit, members in by_permit.items():
         on = Counter(each.node for each in members)

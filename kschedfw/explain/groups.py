@@ -17,11 +17,11 @@ class GroupStage(StrEnum):
     """The step that ended the cycle of a group without a place for it."""
 
     GATE = "gate"
-    """There was no cycle: pre_enqueue keeps the members out of the queue."""
+    """There was no cycle: a pre_enqueue plugin keeps the members out of the queue."""
     SCHEDULER_NAMES = "scheduler names"
     """Members ask for different schedulers."""
     PLACEMENT_GENERATION = "placement generation"
-    """No placement came out of it, or its plugin failed."""
+    """The placement_generate plugin gave no placement, or failed."""
     PRE_FILTER = "pre_filter"
     """On the nearest placement, pre_filter refused every member that has no node."""
     MEMBERS = "members"
@@ -36,7 +36,7 @@ class GroupStage(StrEnum):
 
 @attrs.frozen(eq=False)
 class MemberStep:
-    """How a member fared on a placement.
+    """The outcome for a member on a placement.
 
     `node` is the node that it would get, empty for none; `message` says why none, in kube-scheduler's words.
     `permit` is what permit plugins said, None if they weren't asked. `decision` has the filters' answers on the nodes
@@ -54,7 +54,7 @@ class MemberStep:
 
 @attrs.frozen(eq=False)
 class PlacementStep:
-    """How a group fared on a placement, with its members in the order in which they were tried.
+    """The outcome for a group on a placement, with the members in the order in which they were tried.
 
     `suffices` says whether so many members fit that the group could go there, `message` why not. `scores` are weighted,
     by plugin; they are empty unless several placements suffice.
@@ -69,7 +69,7 @@ class PlacementStep:
 
     @property
     def placed(self) -> int:
-        """How many of the members have a node on it."""
+        """The number of members that have a node on the placement."""
         return sum(1 for each in self.members if each.node)
 
     @property
@@ -79,12 +79,12 @@ class PlacementStep:
 
     @property
     def refused(self) -> Sequence[MemberStep]:
-        """The members without a node on it."""
+        """The members without a node on the placement."""
         return [each for each in self.members if not each.node]
 
     @property
     def distance(self) -> tuple[float, ...]:
-        """Sorts the placement first that is nearest to taking the group.
+        """The sort key that puts the placement with room for most of the group first.
 
         That is the one with most members; among equal ones, that on which the first member without a node has the
         closest node (`NodeExplanation.obstacles`).
@@ -136,7 +136,7 @@ class GroupStep:
 
     @cached_property
     def nearest(self) -> PlacementStep | None:
-        """The placement taken, or the one that is nearest to taking the group; None without placements."""
+        """The placement that was taken, or else the first by `distance`; None without placements."""
         for each in self.placements:
             if each.name == self.taken:
                 return each
@@ -144,5 +144,5 @@ class GroupStep:
 
     @property
     def needed(self) -> int:
-        """How many more members have to get a node for the group to be scheduled."""
+        """The number of further members that need a node before the group can be scheduled."""
         return 1 if self.min_count is None else max(self.min_count - self.scheduled, 1)

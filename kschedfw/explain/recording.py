@@ -100,7 +100,7 @@ class ExplainingScheduler:
         except FitError as error:
             record.plan_preemption(error)
         except (NoNodesAvailableError, SchedulingError):
-            pass  # the record has it
+            pass  # the record keeps the failure
         finally:
             chance.setstate(before)
         return record.explanation()
@@ -130,7 +130,7 @@ class ExplainingScheduler:
 
 
 class NoProfileError(KschedfwError):
-    """No profile has the scheduler name that a pod asks for."""
+    """Raised when no profile has the scheduler name that a pod asks for."""
 
     def __init__(self, pod: Pod, names: Sequence[str]) -> None:
         wanted, known = pod.spec.scheduler_name, ", ".join(names)

@@ -211,7 +211,7 @@ def _draw(explanation: Explanation) -> Iterator[str]:
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
     """The reasons why nodes aren't feasible, with the rows of the nodes."""
     groups: list[tuple[Status, IntArray]] = []
-    if explanation.result is Result.GATED:  # this isn't about nodes
+    if explanation.result is Result.GATED:  # a gate refuses the pod on no particular node
         return groups
     step, pre_filter = explanation.filter, explanation.pre_filter
     if step is None:
@@ -364,7 +364,7 @@ _Found = list[tuple[str, Evidence]]
 
 
 def _by_plugin(explanation: Explanation) -> dict[str, dict[str, _Found]]:
-    """All evidence, by plugin and by what is asked for."""
+    """All evidence, by plugin and by the request that it is about."""
     groups: dict[str, dict[str, _Found]] = {}
     if explanation.beyond is not None:
         for plugin, by_row in explanation.beyond.evidence.items():

@@ -143,7 +143,7 @@ class PreemptionStep:
 
 @attrs.frozen(eq=False)
 class Beyond:
-    """What was computed for this explanation, without being needed for the decision.
+    """The facts that were computed for this explanation only: the decision didn't need them.
 
     `refusals` has the rejections of every filter on all nodes, by plugin; without filters that all nodes pass.
     `evidence` has the evidence for them, by plugin and row, of plugins that give evidence.

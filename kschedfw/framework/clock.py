@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Real time."""
+    """The clock of the machine: real time."""
 
     def now(self) -> float:
         return time.time()

@@ -35,7 +35,7 @@ class NodeCodes:
     statuses: Sequence[Status]
     count: int = attrs.field(kw_only=True)
     """The number of nodes with a status."""
-    # Kept from now: the table may get another layout while this is still asked why a pod didn't fit.
+    # Kept from the start: the table's rows may move while callers still ask why a pod didn't fit.
     _node_infos: Sequence[NodeInfo] = attrs.field(init=False)
     _rows: Mapping[str, int] = attrs.field(init=False)
 

@@ -25,7 +25,7 @@ NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
 VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
 REFERENCE: Final = "1.36"
-"""The version whose semantics kschedfw has, and whose defaults count unless another one is asked for."""
+"""The version whose semantics kschedfw has; its defaults hold unless the caller names another version."""
 
 
 class Stage(StrEnum):
@@ -87,7 +87,7 @@ class FeatureGate:
         return self.states[max(self.states, key=_number)]
 
 
-@lru_cache(maxsize=256)  # there are some 40 versions, and a FeatureGates looks at a thousand
+@lru_cache(maxsize=256)  # a FeatureGates compares a thousand versions, of which about 40 differ
 def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 

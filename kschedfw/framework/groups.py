@@ -25,7 +25,7 @@ class MemberStates:
     assumed: set[str] = attrs.field(factory=set)
     """The uids of members that are assumed on their node, but not known to be bound."""
     number_scheduled: int = 0
-    """How many members are on a node. Kept, since permit asks for it once per member: counting was quadratic."""
+    """Count of members on a node. Kept, since permit reads it once per member: counting was quadratic."""
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -46,7 +46,7 @@ class MemberStates:
         self.pods[pod.uid] = pod
 
     def remove(self, uid: str) -> None:
-        """Remove a member, if it is one."""
+        """Remove the pod with this uid from the members; ignore an unknown uid."""
         self.number_scheduled -= self._is_scheduled(uid)
         self.pods.pop(uid, None)
         self.assumed.discard(uid)
@@ -96,7 +96,7 @@ class GroupStates:
             return len(self._groups.get(key) or ())
 
     def number_scheduled(self, key: str) -> int:
-        """How many members of the group are on a node."""
+        """The number of the group's members that are on a node."""
         with self._lock:
             return 0 if (state := self._groups.get(key)) is None else state.number_scheduled
 

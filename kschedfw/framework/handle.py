@@ -126,7 +126,7 @@ def record_event(
         # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
         others = () if related is None else (related,)
         cluster.record_event(regarding, type, reason, message, *others)
-    except Exception as error:  # whatever kind of cluster this is
+    except Exception as error:  # a cluster may raise anything, and no attempt should fail for an event
         _log.warning("can't record event %s of %s: %s", reason, regarding.key, error)
 
 

@@ -110,7 +110,7 @@ class DevicePreparation(StrEnum):
     FAILURE = "failure"
     TIMEOUT = "timeout"
     ERROR = "error"
-    """No device is to blame: its claim is gone, or the pod was preempted."""
+    """The wait ended without a fault of a device: the claim is gone, or the pod was preempted."""
 
 
 class VolumeStage(StrEnum):

@@ -121,7 +121,7 @@ class _Run(Generic[T]):
         """Work until nothing is left to take; never raises."""
         try:
             self._take_chunks()
-        except BaseException as error:  # raised again in the caller's thread
+        except BaseException as error:  # kept: the caller's thread raises it again
             with self._lock:
                 self._error = error
                 self._stopped = True
@@ -146,7 +146,8 @@ class _Run(Generic[T]):
                 break
             try:
                 results.append(self.work(piece))
-            except Exception as error:  # raised again in the caller's thread, if its turn comes
+            except Exception as error:
+                # kept: the caller's thread raises it again if this chunk's results are used
                 return results, error
         return results, None
 

@@ -62,22 +62,22 @@ class PlanPart(Enum):
     """The ways in which a plugin takes part in the plan for pods of a shape; see `Plugin.plan_part`."""
 
     IDLE = "idle"
-    """It refuses no node, and gives all nodes the same score."""
+    """The plugin refuses no node, and gives all nodes the same score."""
     NODES = "nodes"
-    """Its hooks' answers depend on the shape and the node objects alone."""
+    """The hooks' answers depend on the pod's shape and the node objects alone."""
     SIGNATURE = "signature"
-    """Its hooks' answers depend on `sign` as well, in which pods of one shape differ."""
+    """The hooks' answers depend on `sign` as well, in which pods of one shape differ."""
     LEAST_ALLOCATED = "least-allocated"
-    """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left.
+    """The plugin refuses nodes with too little left, and scores by the free shares of CPU and memory.
 
     Extended resources count if `sign` returns a signature for the pod: a node must have what the pod requests.
     """
     MOST_ALLOCATED = "most-allocated"
-    """As LEAST_ALLOCATED, but it scores by the shares of CPU and memory that are used."""
+    """The plugin refuses nodes as LEAST_ALLOCATED does, and scores by the used shares of CPU and memory."""
     BALANCED_ALLOCATION = "balanced-allocation"
-    """It scores by how evenly CPU and memory are used."""
+    """The plugin scores by how evenly CPU and memory are used."""
     POD = "pod"
-    """Its answers depend on other pods: its hooks are called for every pod of the shape, by their batch forms.
+    """The answers depend on other pods: the batch forms of the hooks are called for every pod of the shape.
 
     pre_filter and the filter are called with all nodes, also those that other filters refuse, pre_score and the score
     with the feasible nodes.

@@ -23,11 +23,11 @@ _PRESSURES: Final = {
     "PIDPressure": (f"{_PREFIX}pid-pressure", "PID pressure"),
     "NetworkUnavailable": (f"{_PREFIX}network-unavailable", "no network"),
 }
-"""Of each condition that is bad when it is true: the taint that the node controller adds, and how the page calls it."""
+"""By condition that is bad when true: the taint that the node controller adds, and its name on the page."""
 _OF_CONDITIONS: Final = _UNREADY | {_CORDON} | {taint for taint, _ in _PRESSURES.values()}
 
 ABSENT = -2
-"""Instead of a pod's node: the pod isn't there."""
+"""The value in place of a pod's node while the pod doesn't exist."""
 
 
 class NodeColumns(msgspec.Struct, frozen=True):

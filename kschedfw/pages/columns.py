@@ -11,7 +11,7 @@ Column: TypeAlias = int | list[int]
 """One number per row; a single number if it is the same in all rows."""
 
 NONE = -1
-"""Instead of a row or a code: there is none."""
+"""The value in place of a row or a code where there is none."""
 
 
 def column(values: Iterable[int]) -> Column:

@@ -107,7 +107,7 @@ def data_block(content: object) -> str:
 
 
 MOST_ATTEMPTS = 20
-"""Of how many attempts a page has the matrices: the last ones."""
+"""The number of attempts, counted from the last one, whose matrices a page has."""
 
 
 class PageFileError(KschedfwError):

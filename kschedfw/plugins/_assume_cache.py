@@ -38,7 +38,7 @@ class AssumeCache(Generic[T]):
         return [self._latest(obj) for obj in present] if self._assumed else present
 
     def assume(self, obj: T) -> bool:
-        """Assume this state.
+        """Record this state as the present one until the cluster delivers it.
 
         Return False if the cluster's object has changed since, so that the decision is out of date.
         """

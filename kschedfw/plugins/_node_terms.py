@@ -90,7 +90,7 @@ class RequiredNodeAffinity:
         return functools.reduce(np.logical_and, masks) if masks else np.ones(len(rows), dtype=np.bool_)
 
 
-# The pods of a workload have equal ones.
+# Cached, since all pods of a workload have equal terms.
 @functools.lru_cache(maxsize=4096)
 def _required(node_selector: FrozenDict[str, str], affinity: NodeAffinity | None) -> RequiredNodeAffinity:
     required = None if affinity is None else affinity.required

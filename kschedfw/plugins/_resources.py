@@ -258,7 +258,7 @@ _ROWS_SCORED = _RowsScored()
 @cache
 def _compiled_if_installed() -> CompiledScores | None:
     try:
-        from kschedfw.plugins import _compiled  # Numba takes a while to load, and may be missing
+        from kschedfw.plugins import _compiled  # raised if Numba isn't installed
     except ImportError:
         return None
     return _compiled

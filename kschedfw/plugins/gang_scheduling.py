@@ -75,7 +75,7 @@ class GangScheduling(Plugin):
         return None
 
     def takes_members_alike(self, pod: Pod) -> bool:
-        key = self._group_of(pod)  # without its object permit fails
+        key = self._group_of(pod)  # permit fails while the group's object is missing
         return not key or self.handle.cluster.get(PodGroup, key) is not None
 
     @hookimpl

@@ -29,7 +29,7 @@ _MIB = 1024 * 1024
 _LEAST_WORTH = 23 * _MIB
 _MOST_WORTH_PER_CONTAINER = 1000 * _MIB
 _ENOUGH = 1 << 50
-"""More than the sizes of any pod's images can earn."""
+"""A sum of image sizes that is large enough for the highest score of any pod."""
 
 
 class ImageLocality(Plugin):

@@ -57,7 +57,7 @@ _FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
     "RestartAllContainersOnContainerExits": _restarts_all_containers,
     "UserNamespacesHostNetworkSupport": _has_own_users_in_the_hosts_network,
 }
-"""By name: whether a pod with this spec needs the feature of its node."""
+"""The features by name, with a function that tells whether a pod with this spec needs the feature."""
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -85,7 +85,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
-            return None  # device-backed resources depend on other objects than the node
+            return None  # unsigned: device-backed resources depend on other objects than the node
         return self._resources.requests_of(requests)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:

@@ -48,7 +48,7 @@ class TopologyPlacementGenerator(Plugin):
             value = table.node_infos[row].node.labels.get(key)
             if value is not None and (fixed is None or value == fixed):
                 domains.setdefault(value, []).append(row)
-        # kube-scheduler's order is random.
+        # Sorted, since kube-scheduler's order is random and ours has to be reproducible.
         return [
             GroupPlacement(value, NodeSelection(table, np.array(rows, dtype=np.int64)))
             for value, rows in sorted(domains.items())

@@ -187,7 +187,7 @@ def _exclude(disk: Disk, other: Disk) -> bool:
         case GCEPersistentDiskSource(), GCEPersistentDiskSource():
             same = disk.pd_name == other.pd_name
         case AWSElasticBlockStoreSource(), AWSElasticBlockStoreSource():
-            return disk.volume_id == other.volume_id  # can't be shared even by readers
+            return disk.volume_id == other.volume_id  # the disk can't be shared, even by readers
         case ISCSISource(), ISCSISource():
             same = disk.iqn == other.iqn
         case RBDSource(), RBDSource():
@@ -206,7 +206,7 @@ def _after_claim_addition(pod: Pod, _old: object | None, new: object | None) -> 
 def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
     if not isinstance(old, Pod) or old.namespace != pod.namespace:
         return QueueingHint.SKIP
-    # Whether a common claim is exclusive isn't looked up: it would cost more than an attempt too many.
+    # Queue without checking that the claim is exclusive: an unneeded attempt costs less than the look-up.
     common = ExclusiveClaims(_claim_names(pod)).uses_by(old) > 0
     return queue_if(common or _conflict(_disks(pod), tuple(_disks(old))))
 

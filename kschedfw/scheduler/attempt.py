@@ -76,9 +76,7 @@ class Moment:
             self._pods_on_nodes = pods
         if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
             stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
-            infos = [
-                self._infos[pod] for pod in stuck
-            ]  # those that wait at the moment have no plugin that refused them
+            infos = [self._infos[pod] for pod in stuck]  # no plugin refused the pods that wait at this moment
             plugins = {
                 plugin for each in infos for plugin in each.unschedulable_plugins | each.pending_plugins
             }

@@ -141,7 +141,7 @@ class Batch:
                 signatures.append(signature)
             made = tuple(signatures)
             hash(made)
-        except HOOK_FAILURES:  # a plugin that fails to sign is one that can't sign
+        except HOOK_FAILURES:  # a plugin whose `sign` raises counts as one that can't sign
             return None
         return made
 
@@ -156,7 +156,7 @@ class Batch:
             flush = self._obstacle(kept, state, pod)
             if flush is None:
                 self._hint = Hint(kept.take_best(selector), kept.pod)
-            else:  # it stays until another search replaces it, and is checked again for the next pod
+            else:  # keep the search until another one replaces it; the next pod checks it again
                 self._metrics.batch_flushed(flush, self._profile)
         if self._hint is None:
             self._metrics.batch_attempt(BatchAttempt.NO_HINT, self._profile)

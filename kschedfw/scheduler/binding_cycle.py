@@ -143,7 +143,8 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            patch_nomination(self._cluster, present, "")  # otherwise the nomination would keep the resources
+            # clear the nomination, which would keep the resources
+            patch_nomination(self._cluster, present, "")
             self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
@@ -162,7 +163,7 @@ class BindingCycle:
             _log.exception("can't look up %s", assumed.key)
             return
         if present is not None and present.uid == assumed.uid and present.node_name:
-            with suppress(CacheError):  # the event came first
+            with suppress(CacheError):  # the event of the binding has added the pod already
                 self._cache.add_pod(present)
 
     def _count(self, attempt: Attempt) -> None:
@@ -213,7 +214,7 @@ def release(attempt: Attempt, cache: Cache) -> None:
         _log.error("%s", failure.message, exc_info=failure.error)
     try:
         cache.forget_pod(assumed)
-    except CacheError as error:  # the cluster has confirmed it, or it was deleted
+    except CacheError as error:  # the cluster has confirmed the pod, or it was deleted
         _log.info("%s", error)
 
 

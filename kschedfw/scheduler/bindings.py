@@ -148,7 +148,7 @@ class Bindings:
     def _submit(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
         try:
             future = self._executor.submit(lambda: self._run(binding, stage))
-        except Exception as error:  # for example, the executor was shut down
+        except Exception as error:  # the executor refuses work, for example since it was shut down
             self._abandon(binding, error)
             return
         # The class first: checking the protocol takes tens of microseconds.
@@ -176,7 +176,7 @@ class Bindings:
                 self._metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
-            if not isinstance(error, Exception):  # such as KeyboardInterrupt, which ends the process
+            if not isinstance(error, Exception):  # KeyboardInterrupt and the like end the process
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:

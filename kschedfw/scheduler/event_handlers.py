@@ -153,7 +153,7 @@ class EventHandlers:
         if last is not None and before is not last and _is_older(obj, last):
             return
         if last is not None and last.uid != obj.uid:
-            last = None  # the last object was an earlier one of this name
+            last = None  # the known object was an earlier one of this name
         known[obj.key] = obj
         action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
@@ -222,7 +222,7 @@ class EventHandlers:
         if known is None or not self._cache.is_assumed(pod):
             return
         if not self._waiting_pods.reject(pod.uid):
-            with suppress(CacheError):  # its binding has just failed
+            with suppress(CacheError):  # raised if the binding has just failed, which forgets the pod
                 self._cache.forget_pod(known)
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 

@@ -97,7 +97,8 @@ def pass_extenders(
             continue
         try:
             result = extender.filter(pod, feasible)
-        except HOOK_FAILURES as error:  # whatever an extender raises is its failure, not ours
+        except HOOK_FAILURES as error:
+            # an extender may raise anything; that is its failure, not the scheduler's
             if extender.is_ignorable:
                 continue
             raise SchedulingError(Status.from_error(error)) from error
@@ -123,7 +124,7 @@ def with_extenders(
             continue
         try:
             priorities = extender.prioritize(pod, nodes)
-        except HOOK_FAILURES:  # a failure only loses this extender's priorities
+        except HOOK_FAILURES:  # as in kube-scheduler, a failure only loses this extender's priorities
             continue
         for name, priority in priorities.items():
             if name in rows:

@@ -104,7 +104,8 @@ class FailureHandler:
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
             info.retry_at = status.error.diagnosis.retry_at
         info.update(present)
-        with suppress(PodAlreadyQueuedError):  # deleted and created again in the meantime
+        # raised if the pod was deleted and created again in the meantime
+        with suppress(PodAlreadyQueuedError):
             self._queue.add_unschedulable_if_not_present(info)
 
     def _nominate(self, info: PodInfo, nomination: PostFilterResult | None) -> None:
@@ -136,7 +137,7 @@ def patch_condition(
         return
     try:
         cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
-    except Exception as error:  # whatever kind of cluster this is
+    except Exception as error:  # a cluster may raise anything; the pod is retried all the same
         _log.warning("can't patch the status of %s: %s", pod.key, error)
 
 
@@ -146,7 +147,7 @@ def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
         return
     try:
         cluster.patch_pod_status(pod, nominated_node_name=node_name)
-    except Exception as error:  # whatever kind of cluster this is
+    except Exception as error:  # a cluster may raise anything; the pod is retried all the same
         _log.warning("can't nominate %s to node %s: %s", pod.key, node_name, error)
 
 
@@ -210,7 +211,7 @@ def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
     """Return the pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # an unneeded attempt is better than a lost pod
+    except Exception:  # take the pod as pending: an unneeded attempt is better than a lost pod
         _log.exception("can't look up %s", pod.key)
         return pod
 

@@ -32,7 +32,7 @@ class NodeTree:
         self._zones: dict[Zone, dict[str, None]] = {}
         self._zone_of: dict[str, Zone] = {}
         self._names: list[str] | None = []
-        """All names in order; None if it must be computed again."""
+        """All names in order; None if the order must be computed again."""
 
     def __len__(self) -> int:
         return len(self._zone_of)
@@ -64,7 +64,7 @@ class NodeTree:
         if self._names is not None and is_last:
             del self._names[self._position(zone, len(names))]
         else:
-            self._names = None  # later nodes of its zone come a round earlier
+            self._names = None  # computed again: later nodes of the zone move up by a round
         if not names:
             del self._zones[zone]
 

@@ -66,9 +66,9 @@ class Placement:
         self.pod = attempt.assumed
         """The pod, bound to its node."""
         self.result: ScheduleResult = attempt.result
-        """How many nodes were evaluated, and how many were feasible."""
+        """The numbers of evaluated and of feasible nodes."""
         self.preempted: str | None = None
-        """Why the resources were taken for a pod of higher priority; None if they weren't."""
+        """The reason for which a pod of higher priority took the resources; None if none did."""
 
     @property
     def node_name(self) -> str:
@@ -157,7 +157,7 @@ class Placement:
 
 @attrs.frozen(eq=False)
 class GroupPlaces:
-    """What became of pods that were placed together: the places that are held, and the pods that got none, by uid."""
+    """The result of placing pods together: the places that are held, and the pods without a place, by uid."""
 
     placements: tuple[Placement, ...]
     refused: Mapping[str, MemberRefusal]
@@ -184,7 +184,7 @@ class Placements:
         self._held: set[Placement] = set()
 
     def __iter__(self) -> Iterator[Placement]:
-        """Those that are held at this moment."""
+        """Iterate over the placements that are held at this moment."""
         return iter(tuple(self._held))
 
     def hold(self, attempt: Attempt) -> Placement:

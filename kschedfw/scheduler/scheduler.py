@@ -251,7 +251,7 @@ class Scheduler:
                         info = self.queue.pop(self._seconds_to_next_tick())
                         if info is not None:
                             self._attempt(info)
-                    except Exception:  # whatever it is, the loop goes on
+                    except Exception:  # whatever fails in one attempt, the loop goes on
                         _log.exception("an attempt failed in a way that it shouldn't")
             finally:
                 self.close()

@@ -110,7 +110,8 @@ def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
     error.diagnosis.post_filter_message = status.message
     if nomination is not None:
         error.diagnosis.nominated_node_name = nomination.nominated_node_name
-    if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
+    # post_filter failed, for example since the cluster can't be reached
+    if bug_behind(status.error) is not None:
         error.diagnosis.post_filter_failed = True
         _log.error("making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error)
     return nomination

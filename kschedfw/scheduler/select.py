@@ -47,7 +47,7 @@ def pick_of(count: int, random: Random) -> int:
     """Return the index of `select_host`'s pick among this many best nodes."""
     draw, pick = random.random, 0
     while count > 1:
-        # random() is below 1, so this is finite.
+        # random() is below 1, so the divisor isn't 0.
         place = int((pick + 1) / (1.0 - draw()))
         if place >= count:
             break
@@ -113,7 +113,7 @@ class FirstByNameSelector:
         """Return the position of the row whose name comes first."""
         if len(rows) == 1:
             return 0
-        if table.names is not self._names:  # made anew when nodes come or go
+        if table.names is not self._names:  # the table makes a new list when nodes come or go
             order = sorted(range(len(table)), key=table.names.__getitem__)
             self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
             self._ranks[order] = table.all_rows

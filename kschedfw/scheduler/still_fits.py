@@ -99,7 +99,8 @@ class StillFits:
 
     def _follow_pod(self, pod: Pod, *, gone: bool) -> None:
         if gone:
-            with suppress(CacheError):  # it ended before it was deleted
+            # raised for a pod that had ended, and so was removed before its deletion
+            with suppress(CacheError):
                 self._cache.remove_pod(pod)
         elif self._cache.get_pod(pod) is None or self._cache.is_assumed(pod):
             self._cache.add_pod(pod)

@@ -73,7 +73,7 @@ class Failures:
         root = logging.getLogger()
         if self._propagated and (
             root.handlers or not self._usual
-        ):  # otherwise Python's handler of last resort would print it, too
+        ):  # else Python's handler of last resort would print the record, too
             root.callHandlers(record)
 
     def log(self) -> None:

@@ -56,7 +56,7 @@ PODS_PER_NODE = 1001
 EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
 """The moment that stands for second 0 of the trace, whose times are relative."""
 
-_LARGEST = (1 << 53) - 1  # leaves room for the conversion to bytes within int64
+_LARGEST = (1 << 53) - 1  # larger amounts in MiB may exceed int64 in bytes
 
 
 class OpenbError(KschedfwError, ValueError):
@@ -187,7 +187,7 @@ def _pod(row: _Row) -> Pod:
     if models := row.text("gpu_spec"):
         annotations[GPU_MODEL] = models
     for event in ("creation", "deletion", "scheduled"):
-        if row.text(f"{event}_time"):  # an event that didn't happen has no time
+        if row.text(f"{event}_time"):  # the time is absent if the event didn't happen
             annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
     annotations["openb.trace/pod-phase"] = row.text("pod_phase")
     gpu_amount = {GPU: _quantity(gpus)} if gpus else {}

@@ -92,7 +92,7 @@ class PendingPods:
         return found
 
 
-_LEAVES, _COMES = 0, 1  # in this order at the same time
+_LEAVES, _COMES = 0, 1  # at equal times, pods leave before others come
 _SHORTEST = 1e-6
 """Seconds. A pod that has come is tried before its lifetime is over; today's times, in seconds since 1970, have no
 steps smaller than this.
@@ -151,7 +151,7 @@ class ComingsAndGoings:
                 self._note_arrived(pod)
             else:
                 present = self._cluster.get(Pod, pod.key)
-                if present is not None and present.uid == pod.uid:  # otherwise it was preempted before
+                if present is not None and present.uid == pod.uid:  # skip a pod that was preempted before
                     self._cluster.delete(present)
 
     def _note_arrived(self, pod: Pod) -> None:

@@ -13,7 +13,7 @@ QUEUES = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
 """The places whose numbers of pods are recorded."""
 
 PENDING = ""
-"""Instead of the name of a node: the pod is there and on none."""
+"""The value in place of a node's name for a pod that exists and is on no node."""
 
 
 class Timeline:

@@ -110,7 +110,7 @@ class Runner:
         configuration: str,
         field: str,
     ) -> Report:
-        """Schedule under the configuration of that path, which the field names."""
+        """Schedule the case under the configuration in this file; `field` names the file in errors."""
         with _refusing(case.place, field):
             # An absolute path: a relative one would be told of as one of the working directory.
             file = (case.file.parent / configuration).absolute()

@@ -103,7 +103,7 @@ def assert_decision(
         AssertionError: a fact differs, or names an unknown node or plugin; lists all of these, and shows the
             explanation.
     """
-    __tracebackhide__ = True  # pytest shows the test's line, not this function
+    __tracebackhide__ = True  # pytest shows the line of the test, not of this function
     wrong: list[str] = []
     if node is not None and (explanation.result not in _PLACED or explanation.node != node):
         placed = explanation.node if explanation.result in _PLACED else None

@@ -67,7 +67,8 @@ def record_decisions(
         TypeError: the cluster or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
-    __tracebackhide__ = True  # in this module: pytest shows the test's line, and the difference
+    # set for the module, so that pytest shows the line of the test, and the difference
+    __tracebackhide__ = True
     return _explained(cluster, configuration, profiles, registry, seed)[1]
 
 

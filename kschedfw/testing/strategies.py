@@ -94,7 +94,8 @@ def resources(draw: st.DrawFn) -> Manifest:
         if len(chosen) == 2:
             given["limits"][name] = chosen[1]
     if draw(_ONE_IN_FIVE):
-        given["limits"][GPU] = str(draw(st.integers(0, 4)))  # not overcommitted: the request equals the limit
+        # extended resources can't be overcommitted: the request equals the limit
+        given["limits"][GPU] = str(draw(st.integers(0, 4)))
     return given
 
 

@@ -278,7 +278,7 @@ class Trial:
             if present is not None:
                 self._cluster.delete(present)
         elif present is None:
-            # Nothing comes back: it is another object of the name.
+            # A deleted object doesn't come back: this is another object with its name.
             self._cluster.add(_without_identity(change.new))
         else:
             self._cluster.update(_without_identity(change.new))

@@ -282,7 +282,8 @@ class Engine:
                 if not found:
                     return Refused(pod, str(error), error.diagnosis, victims=tuple(victims))
                 victims += found
-                pod = self.present(pod)  # there is room now
+                # the present pod: the preemption has nominated it, and there is room now
+                pod = self.present(pod)
                 continue
             except NoNodesAvailableError as error:
                 return Refused(pod, str(error), Diagnosis(), victims=tuple(victims))

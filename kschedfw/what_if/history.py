@@ -183,11 +183,11 @@ class History:
         failed: list[tuple[Placement, Exception]] = []
         for placement in tuple(self.held.values()):
             try:
-                if placement.is_waiting:  # for something that won't come any more
+                if placement.is_waiting:  # end a wait for permission that nothing will grant any more
                     placement.give_up()
                     raise WhatIfError("it still waits for permission")
                 placement.commit()
-            except Exception as error:  # whatever a plugin does, the others are bound
+            except Exception as error:  # whatever a plugin raises, the other pods get bound
                 failed.append((placement, error))
         self.held.clear()
         self._steps.clear()

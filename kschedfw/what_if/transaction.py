@@ -170,7 +170,8 @@ class Transaction:
             for pod in [self._objects.on_node(pod) for pod in wanted]:
                 if pod.is_terminating or belongs_to_its_node(pod):
                     staying.append(pod)
-                elif not pod.node_name:  # it only has a place, which the eviction of another may have cost it
+                elif not pod.node_name:
+                    # the pod isn't bound; the eviction of another pod may have cost it its place
                     self._objects.give_up(pod)
                     evicted.append(self._objects.present(pod))
                 elif reason := charge_budget(self._engine.cluster, pod):
@@ -383,7 +384,8 @@ class Transaction:
             self._stage = _Stage.OPEN
             if self._outer is not None:
                 self._preempted = dict(self._outer._preempted)
-            one_thread.__enter__()  # until `_end`: this thread alone knows what the transaction has changed
+            # held until `_end`: no other thread may see the changes of the transaction
+            one_thread.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -257,7 +257,7 @@ def _take_over(source: Source) -> RevertibleCluster:
         return RevertibleCluster(_with_assumed(objects, assumed))
     if not isinstance(source, Iterable) and hasattr(source, "watch"):
         return RevertibleCluster(_objects_of(source))
-    given: object = source  # whatever it is
+    given: object = source  # callers may pass anything
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         return RevertibleCluster(expect_all(Named, given, "source"))
     hint = "; read_manifests reads files" if isinstance(given, str | PurePath) else ""
@@ -268,7 +268,7 @@ def _take_over(source: Source) -> RevertibleCluster:
 
 def _objects_of(cluster: Cluster) -> list[Named]:
     events: list[WatchEvent] = []
-    cluster.watch(events.append)()  # a watch begins with all that is there; this one ends with it
+    cluster.watch(events.append)()  # a watch delivers all existing objects first; end it at once
     return [event.object for event in events]
 
 

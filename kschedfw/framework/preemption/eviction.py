@@ -96,7 +96,7 @@ def evict_later(
     def task() -> None:
         try:
             evict(handle, plugin_name, victims, preemptor)
-        except Exception:  # whatever kind of cluster this is
+        except Exception:  # a cluster may raise anything; only this preemption should fail
             logger.exception("the preemption for %s %s failed", preemptor.kind, preemptor.uid)
             handle.activate(members)
 

@@ -35,7 +35,7 @@ from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
 _STEPS_OF_CAPACITY: Final = 3
-"""What it takes to round what is asked for of a capacity, and to compare it with what is left."""
+"""Steps for rounding a requested capacity, and comparing it with the free capacity."""
 
 _LONG_SEARCH: Final = 1000
 """Steps after which it pays to look for a proof that there is no solution. Most searches take fewer than 100."""
@@ -84,7 +84,7 @@ class Search:
         self._constraints: list[list[Constraint]] = []
         self._found: list[list[Found]] = [[] for _ in claims]
         self._taken: dict[DeviceId, set[int]] = {}
-        """The claims, by number, for which a device is taken as a whole; several only with admin access."""
+        """The claims, by number, that have a device as a whole; several only with admin access."""
         self._shared: dict[DeviceId, list[FrozenDict[str, Quantity]]] = {}
         """The consumed capacity of a device after each share: summing shares up at every look took most of the time."""
         self._counters: dict[PoolId, PoolCounters] = {}
@@ -141,7 +141,9 @@ class Search:
             for slice_ in pool.slices:
                 for position, device in enumerate(slice_.devices):
                     self._budget.spend(1)
-                    # "All" are those that have the capacity now, as in v1.36; one that is used up isn't waited for.
+                    # As in v1.36, "all" means the devices with enough capacity now; used-up devices are left
+                    # out.
+
                     if self._is_selected(wanted, option, slice_, position) and self._has_capacity(
                         option, device
                     ):
@@ -194,7 +196,7 @@ class Search:
         wanted = self._claims[place.claim]
         if place.request == len(wanted.requests):
             yield _Place(place.claim + 1)
-            return False  # too many devices for the next claim are no concern of this one
+            return False  # the answer was about the next claim, not about this one
         request = wanted.requests[place.request]
         if place.option is None:
             all_have = True
@@ -228,7 +230,7 @@ class Search:
         concerning = self._concerning(place.claim, option)
         candidates = self._reach.candidates(option.selectors, self._budget)
         failed: set[Hashable] = set()
-        """What devices are like with which there is no solution from here on."""
+        """The likenesses of the devices that led to no solution at this place of the search."""
         for index in range(place.after, len(candidates)):
             self._budget.spend(1)
             slice_, position, fails = candidates[index]
@@ -236,18 +238,19 @@ class Search:
             if self._is_in_use(place.claim, option, device):
                 continue
             if fails:
-                self._is_selected(wanted, option, slice_, position)  # says which selector it is
+                # evaluated again, for the error that names the selector
+                self._is_selected(wanted, option, slice_, position)
             if not self._has_capacity(option, device):
                 continue
             if failed and self._likeness(device) in failed:
                 continue
             if concerning and not device.device.consumes_counters and not concerning[0].allows(device):
-                continue  # at less expense than below
+                continue  # checked here, where it costs less than in `_take`
             if give_back := self._take(place.claim, wanted, option, device):
                 has_too_many = yield place._replace(found=place.found + 1, after=index + 1)
                 give_back()
                 if has_too_many:
-                    return True  # whichever device it is
+                    return True  # every device would give too many
                 if self._pruning.knows_likeness:
                     failed.add(self._likeness(device))
         return False
@@ -303,7 +306,7 @@ class Search:
                     earlier.remove(option.request)
                 return None
             constraint.add(option.request, published)
-        # Of all devices one may be used up since by an earlier request. Constraints keep it, as in v1.36.
+        # An earlier request may have used up one of "all" devices. As in v1.36, constraints keep the device.
         if option.wants_all and not self._has_capacity(option, published):
             return None
         amounts = consumed(device.capacity, option.capacity) if is_shared else None
@@ -322,7 +325,9 @@ class Search:
                 if counters is not None:
                     counters.give_back(device)
             elif amounts:
-                # It keeps its counters, as in v1.36; without capacities it counts as shared ever after.
+                # The device keeps its counters, as in v1.36; without capacities it counts as shared ever
+                # after.
+
                 self._shared[published.id].pop()
 
         return give_back

@@ -23,17 +23,17 @@ from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 PROBLEMS: Final = ("", CANNOT_ALLOCATE, str(InvalidPoolsError()))
-"""Why nothing is found, by the code of an answer; 0: it is."""
+"""The reasons for finding no devices, by the code of an answer; code 0 stands for devices found."""
 
 _TIMED_OUT: Final = len(PROBLEMS)
 
 _STEPS_PER_DEVICE: Final = 20
-"""What looking at a device once takes, capacities included, beside `filterTimeout`: without this, no pod of
+"""Steps for looking at a device once, capacities included, beside `filterTimeout`: without this, no pod of
 scheduler_perf's claim-partitions got devices from 300 nodes on, whose 36,000 devices every node reaches.
 """
 _UNKNOWN: Final = -1
 _MOST_KEPT: Final = 128
-"""Of so many different things that pods ask for answers are kept, at most 5 bytes for each node."""
+"""The number of different requests whose answers are kept, each in at most 5 bytes per node."""
 
 Solution: TypeAlias = Sequence[Sequence[Found]]
 """The devices for each claim."""
@@ -82,11 +82,11 @@ class AllocationAnswers:
         """
         asked = timeout, tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
         kept = self._kept.pop(asked, None)
-        # What is known of a later picture is of no use to an earlier one.
+        # Answers for a later usage may be wrong for an earlier one.
         if kept is None or kept.version > usage.version:
             kept = KeptAnswers()
         kept.follow(self._inventory, self._book, usage.version)
-        self._kept[asked] = kept  # behind all others: it was used last
+        self._kept[asked] = kept  # moved to the end: the latest one used
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return Question(wanted, usage, timeout, self._inventory, kept)
@@ -134,7 +134,8 @@ class Question:
             AllocationError: the attempt has to end.
         """
         kept = self._kept
-        if kept.version != self._usage.version:  # a later pod has asked since
+        # the answers follow a later usage, since another pod has asked in between
+        if kept.version != self._usage.version:
             return self.solve(reach)[0]
         kept.make_room(self._inventory.size)
         code = int(kept.codes[reach.number])

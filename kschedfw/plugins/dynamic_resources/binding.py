@@ -220,7 +220,7 @@ class ClaimBinder:
     def _update(self, claim: ResourceClaim) -> ResourceClaim:
         stored = self._handle.cluster.update(claim)
         if self._handle.cluster.get(ResourceClaim, stored.key) != stored:
-            self._claims.cache.assume(stored)  # reads lag behind
+            self._claims.cache.assume(stored)  # assumed, since reads lag behind writes
         return stored
 
     def _wait(

@@ -12,7 +12,7 @@ from kschedfw import FrozenDict, Quantity
 from kschedfw.api import CapacityPolicy, CapacityRange, DeviceCapacity, QuantityFormat
 
 Amounts: TypeAlias = Mapping[str, Quantity]
-"""By the name of the capacity."""
+"""Amounts by the name of the capacity."""
 
 
 def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> FrozenDict[str, Quantity] | None:

@@ -12,7 +12,7 @@ from kschedfw.plugins.dynamic_resources.inventory import Pool
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
 
 CounterName: TypeAlias = tuple[str, str]
-"""Counter set and counter."""
+"""The names of a counter set and of a counter in it."""
 
 
 def consumption_of(device: Device) -> Iterator[tuple[CounterName, Quantity]]:
@@ -30,7 +30,7 @@ class PoolCounters:
 
     def __init__(self, pool: Pool, usage: PoolUsage) -> None:
         self._there, self._allocated = _counted(pool, usage)
-        # After a change of a slice more may be allocated than there is. No device gets anything then, as in v1.36.
+        # After a change of a slice, more may be allocated than exists. Then no device is free, as in v1.36.
         self._is_overdrawn = any(
             amount > self._there[name] for name, amount in self._allocated.items() if name in self._there
         )
@@ -70,7 +70,7 @@ class PoolCounters:
             self._taken[name].remove(amount)
 
 
-# Of most pools nothing is taken or given back from one pod to the next.
+# Cached, since the usage of most pools doesn't change from one pod to the next.
 @lru_cache(maxsize=4096)
 def _counted(pool: Pool, usage: PoolUsage) -> tuple[Counted, Counted]:
     """Return the total amount of each counter, and the amount that allocated devices take."""

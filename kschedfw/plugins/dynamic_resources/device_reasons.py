@@ -26,7 +26,7 @@ from kschedfw.plugins.dynamic_resources.requests import Option
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
 _LONGEST: Final = 160
-"""Characters of an expression."""
+"""The number of characters of an expression that are shown."""
 
 
 def _nothing(_: PublishedDevice) -> str:

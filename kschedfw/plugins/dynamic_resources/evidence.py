@@ -25,9 +25,9 @@ from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 MOST_NAMED: Final = 3
 """How many devices with the same reason are named."""
 _MOST_REASONS: Final = 8
-"""How many are given for a request: those with the most devices."""
+"""The number of reasons that are given for a request: those with the most devices."""
 _MOST_PIECES: Final = 40
-"""How much is said of a node altogether."""
+"""The number of pieces of evidence for one node."""
 
 
 def evidence_of(

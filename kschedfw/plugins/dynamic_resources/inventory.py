@@ -33,11 +33,11 @@ DeviceId: TypeAlias = tuple[str, str, str]
 """Driver, name of the pool, name of the device."""
 
 _MOST_SELECTORS: Final = 256
-"""Of so many lists of selectors each slice remembers what they match."""
+"""The number of lists of selectors whose matches each slice remembers."""
 
 
 _MOST_CANDIDATES: Final = 32
-"""Of so many pairs of them what a node can use is remembered in order."""
+"""The number of pairs of such lists for which the usable devices of a node are remembered, in order."""
 
 
 class SelectorFailure(Exception):
@@ -137,7 +137,7 @@ class PublishedSlice:
 
 Expressions: TypeAlias = tuple[str, ...]
 Selectors: TypeAlias = tuple[Expressions, Expressions]
-"""Those of a class, and those of a request."""
+"""The selectors of a class, and those of a request."""
 Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
 """A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
 
@@ -333,7 +333,7 @@ class Inventory:
             for id_, of_pool in generations.items()
         }
         everywhere = (self._pool_of(id_, ()) for id_ in self._counters)
-        # Without devices they are only in the way, of all nodes.
+        # A pool for all nodes without usable devices can't help a search; it can only make one fail.
         self._in_the_way = [each for each in everywhere if each is not None and not each.can_be_used]
         self._on_node: dict[str, tuple[Node, ReachablePools]] = {}
         self._reaches: dict[tuple[object, ...], ReachablePools] = {}

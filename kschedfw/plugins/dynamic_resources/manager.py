@@ -18,7 +18,7 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 
 _STEPS_TO_COUNT: Final = 10 * STEPS_PER_SECOND
 _STEPS_PER_DEVICE: Final = 100
-"""What counting the devices of classes may take for one state of all slices. A common selector takes one for each."""
+"""Steps per device for counting the devices of classes. A common selector takes one step per device."""
 
 
 class DeviceManager:
@@ -110,4 +110,4 @@ def _counted(
 
 
 _MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
-"""By the identity of the cluster, which the manager keeps alive; plugins keep the manager."""
+"""Managers by the `id` of their cluster. A manager keeps its cluster alive, and plugins keep the manager."""

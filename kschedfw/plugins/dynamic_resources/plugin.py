@@ -73,11 +73,11 @@ class DynamicResourcesArgs:
 
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
-"""None where pre_filter refused the pod, or it has no claims."""
+"""The pod's devices, for later hooks; None if pre_filter refused the pod, or it has no claims."""
 RESERVATION = StateKey[DeviceReservation]("DynamicResources.reservation")
 
 
-# Made once: every pod gets one of them.
+# Made once, since every pod gets one of these two results.
 _HAS_WORK: Final = PreBindPreFlightResult(allow_parallel=True, skip=False)
 _IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
@@ -99,7 +99,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # What is left for a pod with claims depends on all other claims; the score of others is always 0.
+        # The devices that are left for a pod with claims depend on all other claims. Pods without claims
+        # score 0.
+
         if pod.spec.resource_claims:
             return None
         return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
@@ -301,9 +303,10 @@ def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
             return QueueingHint.SKIP
         before = old if isinstance(old, ResourceClaim) else None
         try:
-            own = new.uid in [claim.uid for claim in claims.of(pod)]  # of all claims: each may be a problem
+            # asked first: `of` raises if any of the pod's claims is a problem
+            own = new.uid in [claim.uid for claim in claims.of(pod)]
         except ResourceClaimProblem:
-            return QueueingHint.SKIP  # it has to wait for another one in any case
+            return QueueingHint.SKIP  # another claim of the pod is the problem, so this change can't help
         if before is not None and before.status.allocation is not None and new.status.allocation is None:
             return QueueingHint.QUEUE
         return queue_if(own and (before is None or before.status != new.status))

@@ -123,7 +123,7 @@ class Pruning:
             ),
             tuple(published.attribute(name) for name in self._matched_attributes),
             published.id[2] in self._usage.of(published.id[:2]).taken,
-            # Of a shared device it matters how much is left.
+            # For a shared device the free capacity matters, too.
             device.capacity if device.allow_multiple_allocations else None,
             (published.id[:2], device.consumes_counters) if device.consumes_counters else None,
         )
@@ -140,7 +140,7 @@ class Pruning:
         if any(
             each.failing or (each.option.wants_all and each.is_constrained) for each in self._choices.values()
         ):
-            return False  # the search may end with an error instead
+            return False  # no proof: the search may end with an error instead
         exclusive: list[tuple[int, frozenset[PublishedDevice]]] = []
         for number, wanted in enumerate(self._claims):
             for request in wanted.requests:

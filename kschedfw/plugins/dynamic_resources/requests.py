@@ -25,7 +25,7 @@ from kschedfw.plugins.dynamic_resources.inventory import Selectors
 ClassLookup: TypeAlias = Callable[[str], DeviceClass | None]
 
 MOST_SCORE: Final = 8
-"""What the first of a request's alternatives earns."""
+"""The score of the first alternative of a request."""
 _MOST_KNOWN: Final = 1024
 
 

@@ -19,7 +19,7 @@ from kschedfw.plugins.dynamic_resources.usage import (
 )
 
 _FEWEST_CHANGES: Final = 4096
-"""So many changes are remembered at least."""
+"""The least number of changes that are remembered."""
 
 
 class UsageBook:
@@ -32,11 +32,11 @@ class UsageBook:
         self._listed: Sequence[ResourceClaim] = ()
         self._claims: dict[str, ResourceClaim] = {}
         self._extended: dict[str, dict[str, ResourceClaim]] = {}
-        """Claims for extended resources, by the uids of their pods and their own."""
+        """Claims for extended resources, by the uid of the pod, then by the claim's own uid."""
         self._in_flight: dict[str, AllocationResult] = {}
         self._lock = threading.Lock()
         self._told: set[str] = set()
-        """The claims for which something came or went that was in flight."""
+        """The claims whose allocations in flight have come or gone since the last update."""
         self._counted: dict[str, AllocationResult] = {}
         self._allocations: dict[PoolId, dict[str, AllocationResult]] = {}
         self._by_pool: dict[PoolId, PoolUsage] = {}

@@ -15,7 +15,7 @@ from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.terms import TermQuery
 
 MOST_NAMED = 3
-"""So many pods are named, and the others counted."""
+"""The number of pods that are named; others are counted."""
 
 _EXISTING = "podAntiAffinity of existing pods"
 

@@ -128,13 +128,14 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         affinity = pod.spec.affinity
         if affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None:
             return None
-        # Terms of existing pods may be about the labels.
+        # Terms of existing pods may select this pod by its labels.
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
         return PlanPart.POD
 
-    def takes_members_alike(self, pod: Pod) -> bool:  # members with terms attract or repel each other
+    # false for members with terms, which attract or repel each other
+    def takes_members_alike(self, pod: Pod) -> bool:
         affinity = pod.spec.affinity
         return affinity.pod_affinity is None and affinity.pod_anti_affinity is None
 
@@ -305,7 +306,9 @@ class AffinityHints:
         wanted = () if terms.company is None else [term.topology_key for term in terms.company.terms]
         avoided = [term.topology_key for term in terms.anti_affinity]
         if not isinstance(old, Node):
-            # A node outside of all domains is company to nobody, but breaks no anti-affinity either.
+            # A node without the topology labels satisfies no affinity term, but violates no anti-affinity
+            # either.
+
             return queue_if(any(key in new.labels for key in wanted) or bool(avoided))
         entered = any(new.labels.get(key) not in (None, old.labels.get(key)) for key in wanted)
         left = any(old.labels.get(key) not in (None, new.labels.get(key)) for key in avoided)

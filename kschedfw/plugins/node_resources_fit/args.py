@@ -19,11 +19,11 @@ _MAX_WEIGHT = 100
 
 class ScoringStrategyType(StrEnum):
     LEAST_ALLOCATED = "LeastAllocated"
-    """Spread: the emptier the better."""
+    """Spread pods: emptier nodes score higher."""
     MOST_ALLOCATED = "MostAllocated"
-    """Pack: the fuller the better."""
+    """Pack pods: fuller nodes score higher."""
     REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
-    """Whatever the given shape says."""
+    """Score by the shape in the arguments."""
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ from kschedfw.plugins.node_resources_fit.args import (
 from kschedfw.plugins.node_resources_fit.scoring import shape_table
 
 ColumnUsage = tuple[IntArray, IntArray, int]
-"""Of one resource: how much each node would have requested with the pod, its allocatable amount, the weight.
+"""For a resource: the amount requested on each node with the pod, the allocatable amount, and the weight.
 
 Where the allocatable amount is 0, the resource doesn't count.
 """

@@ -129,12 +129,12 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
         return None
     if not len(rows):
         return Verdicts.passing(0)
-    short: IntArray | None = None  # a bit per resource that is short, and one for unresolvable
+    short: IntArray | None = None  # the bits of a node: one per short resource, and one for unresolvable
     refused: list[IntArray] = []
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
         if column is None:
-            if amount <= 0:  # the request has wrapped around
+            if amount <= 0:  # skip a request that has wrapped around int64, which always fits
                 continue
             lacking = np.arange(len(rows))
         else:
@@ -170,7 +170,7 @@ def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArr
     if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
         combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
         return combinations[1:].tolist(), codes[:-1]
-    # The usual case: counting takes a fraction of the time of sorting.
+    # The usual case, few resources: counting takes a fraction of the time of sorting.
     combinations = np.bincount(occurring).nonzero()[0]
     number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
     number_of[combinations] = np.arange(1, len(combinations) + 1)

@@ -25,7 +25,7 @@ Attachment = tuple[str, str]
 """A volume by its driver, and the handle that the driver knows it by."""
 
 _NOT_BOUND: Final = "not bound: "
-"""Before the key of a claim, what stands for a volume that isn't there yet; no driver's handle is like that."""
+"""The prefix of a claim's key that stands for a volume not made yet; no driver's handle looks like that."""
 
 
 def can_count(pod: Pod) -> bool:

@@ -77,7 +77,7 @@ class Extent:
     complete: Mask | None
     """The nodes that have all labels that are required, None if all nodes do."""
     occupied: Mask
-    """The domains in which a node counts; `domains` is their number."""
+    """The domains to which at least one counted node belongs; `domains` is their number."""
     domains: int
     _lie_in: Places
     """`places` + 1, with nodes without the label in the domain of the empty label if there is one."""
@@ -122,9 +122,7 @@ class Extent:
         counter = snapshot.topology.counter(siblings)
         if self._bins is None:
             return counter.by_domain(self.key)
-        rows = np.flatnonzero(
-            counter.per_node
-        )  # few, unless the pods have as many siblings as there are nodes
+        rows = np.flatnonzero(counter.per_node)  # the rows of nodes with siblings, usually few
         counts = np.bincount(self._bins.take(rows), counter.per_node.take(rows), len(self.occupied) + 1)
         return counts[1:].astype(np.int64)
 

@@ -204,7 +204,8 @@ class HardSpread:
         codes: npt.NDArray[np.int8] | None = None
         for extent, by_domain in deciding:
             ours = by_domain.take(extent.places_of(rows))
-            codes = ours if codes is None else np.where(codes, codes, ours)  # the first refusal counts
+            # keep an earlier constraint's refusal
+            codes = ours if codes is None else np.where(codes, codes, ours)
         assert codes is not None
         return Verdicts(codes, _STATUSES)
 

@@ -185,7 +185,8 @@ class VolumeBinder:
             raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
         if there.spec.volume_name:
             volume = self._cluster.get(PersistentVolume, there.spec.volume_name)
-            if volume is None:  # not yet; if it is gone, the claim will be unbound
+            # the volume isn't visible yet; if it was deleted, its controller unbinds the claim
+            if volume is None:
                 return False
             self._check_reach(volume, node)
         return is_fully_bound(there)

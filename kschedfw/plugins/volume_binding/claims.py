@@ -119,7 +119,8 @@ class VolumeClaims:
             if volume is None:
                 return None
             bound = BoundReach.of(volume)
-            if bound.plugin is not None:  # what was migrated on a node isn't seen in the node
+            # an in-tree plugin: whether a node has migrated it is read from the CSINode
+            if bound.plugin is not None:
                 return None
             if bound.reach.terms is not None:
                 reaches.append(bound.reach)

@@ -102,7 +102,7 @@ def _value(shape: Shape, requested: int, capacity: int) -> int:
 
 
 DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
-"""The emptier the better."""
+"""The shape by which emptier volumes score higher."""
 
 
 @attrs.frozen
@@ -147,7 +147,7 @@ VOLUMES = StateKey[PodVolumes]("VolumeBinding.volumes")
 RESERVATION = StateKey[VolumeReservation]("VolumeBinding.reservation")
 
 
-# Made once: every pod gets one of them.
+# Made once, since every pod gets one of these two results.
 _HAS_WORK: Final = PreBindPreFlightResult(allow_parallel=True, skip=False)
 _IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 

@@ -61,7 +61,7 @@ class Unbound:
             free, occupied = _split(left, taken.get(volume.name))
             mine = free[reach_of(volume).mask(nodes, rows[free])]
             _take(volume, mine, found, taken)
-            left = occupied  # where it is free but out of reach, no other volume will do
+            left = occupied  # nodes where the claim's volume is taken; elsewhere no other volume will do
             if not len(left):
                 return found
         for volume in self.candidates.available:

@@ -35,7 +35,7 @@ _TOPOLOGY_KEYS: Final = {
     AZURE_DISK: "topology.disk.csi.azure.com/zone",
     CINDER: "topology.cinder.csi.openstack.org/zone",
 }
-"""By which node label the drivers that took the place of in-tree plugins know zones."""
+"""The node label by which the CSI drivers that replaced in-tree plugins know zones."""
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
@@ -115,7 +115,8 @@ def reach_of(volume: PersistentVolume) -> Reach:
 def _compiled(selector: NodeSelector) -> Reach:
     """Return compiled terms; cached, since volumes are looked at again with every pod."""
     if any(selector_errors(selector, "")):
-        return Reach(())  # one term that doesn't compile spoils the whole selector here
+        # a term that doesn't compile makes the whole selector match nothing, as in kube-scheduler
+        return Reach(())
     terms = []
     for term in selector.node_selector_terms:
         # Only labels are looked at, so fields are those of a node without a name.

@@ -44,7 +44,7 @@ from kschedfw.scheduler.groups.trial import AffinityLists, MemberTrial
 from kschedfw.scheduler.scheduling_cycle import make_room
 
 Stops: TypeAlias = Callable[[PlacedGroup, int], Status]
-"""Says whether a placement may still do, given the members that have a node and how many haven't been tried."""
+"""Returns success if a placement can still take the group; gets the placed members and the number untried."""
 
 _PLACEMENT_FEASIBLE_SINCE: Final = "1.37"
 _WAITING: Final = "pod group is waiting for preemption to complete"
@@ -173,7 +173,7 @@ class GroupAlgorithm:
             if not status.is_success:
                 return GroupResult(status, results, taken=best)
             totals = [each.total for each in scores]
-            # kube-scheduler draws among equals; here the first by name wins.
+            # kube-scheduler draws among equals. Here the first by name wins, so that runs are reproducible.
             best = good[totals.index(max(totals))]
         return GroupResult(best.status, results, scores, best, best.is_waiting)
 
@@ -303,7 +303,7 @@ class GroupAlgorithm:
 
 
 def _stopped(stops: Stops, placement: GroupPlacement, members: Sequence[MemberResult], number: int) -> Status:
-    """Ask whether a placement may still do, on which these of the group's members were tried."""
+    """Return success if the placement can still take the group, given the results of the first members."""
     node_names = {each.attempt.pod.uid: each.node_name for each in members if each.node_name}
     return stops(PlacedGroup(placement, node_names), number - len(members))
 

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen(eq=False)
 class GroupDecision:
-    """What was decided in the cycle of a group.
+    """The decision that was made in the cycle of a group.
 
     `states` are the members when the cycle began. `result` is None if the cycle ended before the algorithm,
     `preemption` if none was tried. `status` is that of the group in the end.
@@ -60,7 +60,7 @@ class GroupDecision:
 
     @property
     def refusals(self) -> Mapping[str, MemberRefusal]:
-        """Why members go back to the queue, by uid; without those that get the node that was found for them."""
+        """Why members go back to the queue, by uid; without the members that get their node."""
         tried = () if self.result is None else self.result.members
         found = {pod.uid: MemberRefusal(self.status) for pod in self.group.pods}
         for member in tried:
@@ -75,21 +75,21 @@ class GroupDecision:
 
 @attrs.frozen(eq=False)
 class MemberRefusal:
-    """Why a member gets no place. `node_name` is where it would have one, if the group did; empty for nowhere."""
+    """The reason why a member gets no place. `node_name` is the node found for it, or empty."""
 
     status: Status
     node_name: str = ""
 
 
 Start: TypeAlias = Callable[[Attempt, Callable[[], Status]], None]
-"""Takes a member's place by the function that it is given, and goes on with the member from there."""
+"""Calls the given function to take the member's place, then begins its binding cycle."""
 
 
 class GroupObserver(GroupObservation, Protocol):
     """Follows the cycles of groups, for example to explain them. It must not change what it is given."""
 
     def decided(self, decision: GroupDecision) -> None:
-        """This was decided; it is submitted next."""
+        """Receive the decision on a group, before it is submitted."""
         ...
 
 
@@ -141,7 +141,8 @@ class GroupCycle:
             return
         try:
             self._schedule(key, states, attempts, self._start)
-        except BaseException as error:  # no error may leave members in flight
+        except BaseException as error:
+            # whatever fails, no member may stay in flight: its events would be kept for ever
             self._fail_those_in_flight(attempts, error)
             if not isinstance(error, Exception):
                 raise
@@ -232,7 +233,7 @@ class GroupCycle:
         handle = framework.handle
         try:
             preemption = plan_preemption(handle, group, try_group)
-        except Exception as error:  # whatever kind of cluster this is; it must cost only this cycle
+        except Exception as error:  # a cluster may raise anything, which must cost only this cycle
             _log.exception("looking for room for group %s failed", group.key)
             return GroupPreemption(Status.from_error(error))
         if preemption.status.is_success:
@@ -258,7 +259,8 @@ class GroupCycle:
             if member is not None and _gets_its_node(member, status):
                 self._take_place(member, call, start)
                 continue
-            call.is_done = False  # back in the queue it goes, and the next one that waits calls it in again
+            # the member goes back to the queue; the next member that waits activates it again
+            call.is_done = False
             if member is None:
                 refusal = MemberRefusal(status)
                 self._cycle.fail(attempt, status)
@@ -272,7 +274,8 @@ class GroupCycle:
     def _take_place(self, member: MemberResult, call: CallIn, start: Start) -> None:
         attempt, result = member.attempt, member.result
         assert result is not None
-        attempt.state.delete(MEMBER_STATES)  # from now on the cache counts, not the trial
+        # from now on, plugins count members in the cache instead of those on trial
+        attempt.state.delete(MEMBER_STATES)
         attempt.state.write(CALL_IN, call)
         start(attempt, lambda: self._cycle.assume(attempt, result))
         call.is_done = call.is_done and attempt.is_binding
@@ -304,7 +307,7 @@ class GroupCycle:
             return
         try:
             self._cluster.update(present.with_condition(condition))
-        except Exception as error:  # whatever kind of cluster this is
+        except Exception as error:  # a cluster may raise anything; the condition isn't worth a failed cycle
             _log.warning("can't write the condition of group %s: %s", group.key, error)
 
 
@@ -315,7 +318,7 @@ def _outcome(status: Status) -> AttemptResult:
 
 
 def turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
-    """Sorts members as they are tried: by priority, then by when they first became active."""
+    """The sort key of the order in which members are tried: priority, then the time when first active."""
     return (
         -info.pod.priority,
         info.initial_attempt_timestamp or 0.0,

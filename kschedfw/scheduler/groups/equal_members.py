@@ -27,7 +27,7 @@ from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, Member
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""
 _FEWEST_NODES: Final = 256
-"""From so many nodes on it is loaded for other pods as well (`runtime.one_pass`)."""
+"""The number of nodes from which `runtime.one_pass` is loaded for other pods as well."""
 _FEWEST_MEMBERS: Final = 16
 """The least number of searches for which it is worth while to see whether members are equal."""
 _PREEMPTION: Final = "DefaultPreemption"
@@ -77,7 +77,7 @@ class EqualMembers:
         points = framework.plugins_at(ExtensionPoint.POST_FILTER)
         self._counts_refusals = makes_room and _PREEMPTION in points and attempts[0].may_preempt
         self._refusals = 0
-        """How many members weren't refused by DefaultPreemption, which counts them, but would have been."""
+        """Count of members for which DefaultPreemption, which counts refusals, was not asked."""
 
     @classmethod
     def of(
@@ -130,7 +130,7 @@ class EqualMembers:
         return PlacementResult(placement, status, members, node_names=places)
 
     def end(self, result: GroupResult) -> None:
-        """Make the members of the placement that was taken, while the snapshot is that of the cycle."""
+        """Make the members of the taken placement, while the snapshot is that of the cycle."""
         len(result.members)
         for _ in range(self._refusals):
             self._framework.handle.metrics.preemption_attempt()
@@ -173,7 +173,8 @@ class EqualMembers:
             if left := run[len(found) :]:
                 self._refuse(placement, left[0], placed)
                 if self._counts_refusals:
-                    self._refusals -= 1  # it was asked for this one
+                    # take back the refusal of this member, for which DefaultPreemption was asked
+                    self._refusals -= 1
                 for member in left[1:]:
                     _refuse_like(member, left[0])
         passing = bisect(range(1, len(placed) + 1), False, key=lambda number: self._permit(number).is_success)
@@ -219,7 +220,7 @@ class _Members(Sequence[MemberResult]):
 
 
 def _runs(pods: Sequence[PlannedPod]) -> list[tuple[PlannedPod, int]]:
-    """Equal pods that follow one another: the first of them, and how many they are."""
+    """Runs of equal consecutive pods: the first pod of each run, and the number of its pods."""
     runs: list[tuple[PlannedPod, int]] = []
     for pod in pods:
         if runs and runs[-1][0].is_like(pod):

@@ -44,7 +44,7 @@ class VictimUnit:
 
     @property
     def importance(self) -> tuple[float, ...]:
-        """Sorts the most important unit first."""
+        """The sort key that puts the most important unit first."""
         size = -len(self.pods) if self.is_grouped else -math.inf
         return (-self.priority, not self.is_grouped, size, self.started)
 
@@ -90,7 +90,7 @@ class Reprieve:
 
 @attrs.frozen(eq=False)
 class GroupPreemption:
-    """What came of looking for room, and how. With success the `victims` are being evicted."""
+    """The result of looking for room, with its reasons. With success the `victims` are being evicted."""
 
     status: Status
     potential: Sequence[VictimUnit] = ()
@@ -106,7 +106,7 @@ class GroupPreemption:
 
     @property
     def num_pdb_violations(self) -> int:
-        """How many of the victims violate a disruption budget."""
+        """The number of victims whose eviction violates a disruption budget."""
         return sum(1 for unit in self.victims if unit in self.violating)
 
 

@@ -20,7 +20,7 @@ UNSCHEDULABLE: Final = "pod group is unschedulable"
 
 @attrs.define(eq=False)
 class MemberResult:
-    """How a member fared in a trial: it has a node (`result`), or `status` says why not.
+    """The outcome for a member in a trial: a node (`result`), or the `status` that says why there is none.
 
     `permit` is what permit plugins said. `nomination` is what becomes of its nomination if it isn't placed. A member
     that `preempts` goes on as if it were on the node that it is nominated to.
@@ -42,7 +42,7 @@ class MemberResult:
 
 @attrs.frozen(eq=False)
 class PlacementResult:
-    """How a group fared on a placement. `is_waiting`: enough members fit, some once their victims are gone.
+    """The outcome for a group on a placement. `is_waiting`: enough fit, some once their victims are gone.
 
     `members` may be read until the cycle submits what was found: they may be made when first read.
     """
@@ -63,7 +63,7 @@ class PlacementResult:
 
 @attrs.frozen(eq=False)
 class GroupResult:
-    """How a group fared on all placements. `taken` is the best one, or the first that was tried where none will do."""
+    """The outcome for a group. `taken` is the best placement, or the first tried if none suffices."""
 
     status: Status
     placements: Sequence[PlacementResult] = ()

@@ -29,7 +29,7 @@ class AffinityLists:
         )
 
     def on_trial(self, info: PodInfo, node_name: str) -> PodInfo:
-        """The pod as others see it while it is assumed in a trial."""
+        """The pod as other members see it while it is assumed in a trial."""
         return info.on_trial(
             listed=node_name in self.with_affinity,
             listed_anti_affinity=node_name in self.with_anti_affinity,

@@ -14,7 +14,7 @@ WINDOW = 1.0
 """The length of a window in seconds. Pods whose backoff ends within the same window are ordered by priority
 (KEP-5142)."""
 
-_MAX_DOUBLINGS = 1000  # more would be too much for a float
+_MAX_DOUBLINGS = 1000  # 2 ** 1024 overflows a float
 
 
 @attrs.frozen
@@ -88,7 +88,7 @@ class BackoffQueue:
         return [*self._refused.ordered(), *self._failed.ordered()]
 
     def add(self, info: QueuedPodInfo) -> None:
-        # The last attempt decides: a gate that holds a pod back after an error is no rejection.
+        # The last attempt decides: if a gate holds a pod back after an error, the pod still counts as failed.
         heap = self._failed if info.consecutive_errors_count else self._refused
         heap.push(info.pod.uid, info)
 

@@ -47,7 +47,7 @@ class BlockingQueue(ABC):
         self._metrics = metrics
         self._reports = listens(metrics)
         self._in_flight = InFlight(metrics)
-        # Methods that never wait take the lock itself: a Condition's methods are written in Python.
+        # Methods that never wait take the lock itself, which is faster: a Condition's methods are in Python.
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
         self._changing = _Changing(self._lock, self._tell)

@@ -33,11 +33,11 @@ FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, cus
 RETRY_TIME: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="RetryTime")
 """The event of the time at which a plugin that rejected a pod wants it to be retried."""
 
-# Not events of the cluster, but reasons for a move, in the same metric.
+# Two reasons for a move that aren't events of the cluster; the metric of moves has them, too.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
-# No event of the cluster either: the entry of a pod in the list of events for pods in flight.
+# The entry of a pod in the list of events for pods in flight; no event of the cluster either.
 POD_POPPED: Final = "PodPopped"
 
 
@@ -70,7 +70,7 @@ def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
 def _scaled_down(old: Pod, new: Pod) -> bool:
     """Whether the pod requests less of a resource, or no longer names one, be it one of which it requested 0."""
     if old.spec is new.spec and not (old.status.tells_of_resources or new.status.tells_of_resources):
-        return False  # a change of the status alone, as most are
+        return False  # the usual case: only the status has changed
     before, after = total_requests(old), total_requests(new)
     return any(
         name not in after or amount.milli_value() > after[name].milli_value()

@@ -45,7 +45,7 @@ class QueueingHints:
         self._subscriptions = subscriptions
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics if listens(metrics) else None
-        # There are few different events, but they come often.
+        # Cached by event: there are few different events, but they come often.
         self._matching: dict[tuple[Rejector, ClusterEvent], tuple[ClusterEvent, ...] | None] = {}
 
     def concerns(self, rejector: Rejector, event: ClusterEvent) -> bool:
@@ -55,7 +55,7 @@ class QueueingHints:
     def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:
         """Return the handling of the pod after one event."""
         rejectors = info.rejector_plugins
-        # No plugin refused it: the last attempt ended with an error, and only backoff delays the next one.
+        # No plugin refused the pod: the last attempt ended with an error, and only backoff delays the next.
         if not rejectors:
             return Requeue.AFTER_BACKOFF
         if occurrence.event.is_wildcard:

@@ -41,9 +41,9 @@ class InFlight:
 
     def __init__(self, metrics: MetricsRecorder = NO_METRICS) -> None:
         self._metrics = metrics if listens(metrics) else None
-        self._flights: OrderedDict[str, Flight] = OrderedDict()  # oldest first
+        self._flights: OrderedDict[str, Flight] = OrderedDict()  # by uid, the oldest flight first
         self._events: list[Occurrence] = []
-        self._dropped = 0  # the number of events before the first in the list
+        self._dropped = 0  # the number of events that were dropped from the front of the list
 
     def __len__(self) -> int:
         return len(self._flights)

@@ -100,7 +100,7 @@ class SchedulingQueue(BlockingQueue):
             try:
                 if less(one, other):
                     return True
-                # Pods that are equal to the plugin are served in the order of their arrival.
+                # Pods that the plugin ranks equally are served in the order of their arrival.
                 return one.sequence < other.sequence and not less(other, one)
             except Exception:
                 # An exception in a comparison would leave a broken heap, and pods in no place.
@@ -241,7 +241,7 @@ class SchedulingQueue(BlockingQueue):
 
         A pod in flight is tried again if it comes back. Unknown pods are ignored.
         """
-        if pods := tuple(pods):  # mostly there are none
+        if pods := tuple(pods):  # mostly there are no pods, and the lock isn't needed
             with self._changing:
                 for pod in pods:
                     self._activate(pod.uid)

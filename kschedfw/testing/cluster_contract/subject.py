@@ -18,7 +18,7 @@ from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import Cluster
 
 _PATIENCE = 20.0
-"""Seconds for a write to be seen by those who read."""
+"""The seconds within which readers must see a write."""
 
 
 @attrs.frozen
@@ -55,10 +55,10 @@ def pod_in(namespace: str, name: str = "web", **spec: object) -> Pod:
     """Return a pod that a cluster may take; no kubelet runs it."""
     containers = [{"name": "main", "image": "registry.example/app:1"}]
     metadata = {"name": name, "namespace": namespace}
-    # Without the name of the default scheduler none that runs in the cluster takes it.
+    # With another name than the default scheduler's, no scheduler in the cluster takes the pod.
     scheduler = {"schedulerName": "nobody", "terminationGracePeriodSeconds": 0}
     pod = pod_from_manifest({"metadata": metadata, "spec": {"containers": containers, **scheduler, **spec}})
-    return pod.with_metadata(attrs.evolve(pod.metadata, uid=""))  # that is the cluster's to give
+    return pod.with_metadata(attrs.evolve(pod.metadata, uid=""))  # no uid, since the cluster assigns it
 
 
 def eventually(look: Callable[[], T]) -> T:

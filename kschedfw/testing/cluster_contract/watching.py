@@ -80,7 +80,7 @@ class WatchChecks(ClusterSubject):
         end()
         first, *changes, last = watcher.events
         assert first == WatchEvent(EventType.ADDED, pod)
-        # On its way out a pod may be told to end, which is a change of its own.
+        # Before its deletion a pod may get a deletion timestamp, which is a change of its own.
         assert changes[0] == WatchEvent(EventType.MODIFIED, changed, pod)
         assert last.object.uid == pod.uid
         assert last.object.labels == changed.labels

@@ -93,7 +93,8 @@ def _profile_of(scenario: Scenario, registry: Registry) -> Profile:
     return _read_profile(scenario.config, f"{scenario.name}: config", registry)
 
 
-@lru_cache(maxsize=1)  # most scenarios have it, and reading it takes a third of a decision's time
+# cached: most scenarios have this profile, and reading it takes a third of a decision's time
+@lru_cache(maxsize=1)
 def _default_profile(registry: Registry) -> Profile:
     return _read_profile(_DEFAULT, "the default configuration", registry)
 
@@ -105,7 +106,7 @@ def _read_profile(written: Json, where: str, registry: Registry) -> Profile:
     profile = configuration.profiles[0].profile()
     given = profile.args.get(DefaultPreemption.name)
     if not isinstance(given, DefaultPreemptionArgs):
-        return profile  # without preemption
+        return profile  # a profile without preemption stays as it is
     all_nodes = attrs.evolve(given, min_candidate_nodes_percentage=100)
     return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
 

@@ -72,7 +72,7 @@ class AnsweringCluster:
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
         if condition is not None and condition.reason == REASON_SCHEDULING_GATED:
-            return  # the API server's own doing
+            return  # a write of the API server, not of the scheduler
         present = self._patched.get(pod.key) or self._view.get(Pod, pod.key)
         if present is None:
             return

@@ -126,13 +126,13 @@ class Mode(Enum):
     """The ways of calling plugins, and the changes between decisions."""
 
     SCALAR = "scalar"
-    """Node by node."""
+    """Call the plugins node by node."""
     BATCH = "batch"
-    """By batch forms."""
+    """Call the plugins' batch forms."""
     MEMO = "memo"
-    """With the memo, as schedulers do it."""
+    """Call the plugins with the memo, as schedulers do."""
     CHANGES = "changes"
-    """With the memo, and changes of the cluster before each decision that are undone."""
+    """Call the plugins with the memo; before each decision, change the cluster and undo the changes."""
 
     @property
     def evaluation(self) -> Evaluation:

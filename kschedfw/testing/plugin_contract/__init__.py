@@ -14,7 +14,7 @@ from kschedfw.testing.plugin_contract.waking import WakingChecks
 __all__ = ["PluginContract"]
 
 
-class PluginContract(  # pytest runs the checks of the last base first
+class PluginContract(  # the order of the bases matters: pytest runs the checks of the last one first
     WakingChecks,
     BindingChecks,
     ReservingChecks,

@@ -71,7 +71,8 @@ def _recording(slept: list[float]) -> Callable[[float], None]:
 
 
 def _global_chance() -> object:
-    _, keys, *rest = np.random.get_state()  # this checks that the plugin doesn't use it
+    # reads the global generator, to check that the plugin doesn't use it
+    _, keys, *rest = np.random.get_state()
     return random.getstate(), np.asarray(keys).tolist(), rest
 
 

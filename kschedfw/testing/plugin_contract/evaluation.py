@@ -56,7 +56,7 @@ class EvaluationChecks(Subject):
             )
             planner = planned._planner
             if planner is None:
-                return  # it says nothing of shapes
+                return  # the plugin promises nothing for shapes
             planner.fewest_nodes = 1
             for seconds in _STEPS:
                 first, *others = world.pending()

@@ -106,7 +106,7 @@ class ReservingChecks(Subject):
                 _try_in_vain(given, pod)
             for placed in reversed(held):
                 given.unreserve(placed)
-            for _ in range(2):  # a token may be restored several times
+            for _ in range(2):  # twice, since a token may be restored several times
                 given.framework.waiting_pods.restore(waits)
                 given.framework.restore_states(states)
             _same_books(

@@ -95,8 +95,8 @@ class Subject:
         plugin = Registry().load(cls.plugin) if isinstance(cls.plugin, str) else cls.plugin
         for name, check in _checks(cls):
             if not any(hasattr(plugin, hook) for hook in getattr(check, _CONCERNS)):
-                setattr(cls, name, None)  # pytest doesn't collect None
-            elif getattr(cls, name) is None:  # a base class left it out for another plugin
+                setattr(cls, name, None)  # an attribute that is None hides the test from pytest
+            elif getattr(cls, name) is None:  # a base class has removed the test for another plugin
                 setattr(cls, name, check)
 
     # For the checks
