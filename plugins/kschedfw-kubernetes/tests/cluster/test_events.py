@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -241,6 +242,77 @@ def test_events_that_wait_for_an_answer_dont_hold_up_others(client: Client, pod:
         for number in range(200):
             recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
         eventually(lambda: len(raw.requests) == 200)
+        recorder.close(0)
+
+
+def test_a_thread_sends_the_events_of_its_block_when_the_block_ends(
+    client: Client, connected: Callable[..., Client], pod: Pod
+) -> None:
+    recorder = EventRecorder(connected(), client.clock)
+    recorder.start()
+    with recorder.sending_at_end():
+        recorder.record(pod, "Normal", "Scheduled", "there")
+        assert not recorded(client)
+    assert len(recorded(client)) == 1
+    recorder.close(10)
+    assert len(recorded(client)) == 1
+
+
+def test_an_event_of_a_block_that_the_server_cant_take_now_is_sent_in_the_background(
+    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod
+) -> None:
+    server.faults.throttled, server.faults.retry_after = 1.0, 1
+    server.faults.only = lambda method, _path: method == "POST"
+    recorder = EventRecorder(connected(), client.clock)
+    recorder.start()
+    with recorder.sending_at_end():
+        recorder.record(pod, "Normal", "Scheduled", "there")
+    assert not recorded(client)
+    server.faults.throttled = 0.0
+    recorder.close(30)
+    assert len(recorded(client)) == 1
+
+
+def test_a_recorder_that_closes_waits_for_events_of_blocks(
+    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod
+) -> None:
+    asked = threading.Event()
+    server.faults.slow, server.faults.seconds = 1.0, 0.5
+    server.faults.only = lambda method, _path: method == "POST" and not asked.set()  # type: ignore[func-returns-value]
+    recorder = EventRecorder(connected(), client.clock)
+    recorder.start()
+
+    def tell() -> None:
+        with recorder.sending_at_end():
+            recorder.record(pod, "Normal", "Scheduled", "there")
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    assert asked.wait(10)
+    recorder.close(30)
+    thread.join()
+    assert len(recorded(client)) == 1
+
+
+def test_threads_that_wait_for_answers_leave_the_events_of_others_to_the_background(
+    client: Client, pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kschedfw_kubernetes.cluster.events._SENT_BY_RECORDING_THREADS", 1)
+    with (
+        serving(lambda _connection, _head: None) as raw,
+        connect(master=f"http://127.0.0.1:{raw.port}", qps=-1) as other,
+    ):
+        recorder = EventRecorder(other, client.clock)
+        recorder.start()
+
+        def tell(number: int) -> None:
+            with recorder.sending_at_end():
+                recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
+
+        threading.Thread(target=tell, args=(0,), daemon=True).start()
+        eventually(lambda: len(raw.requests) == 1)
+        tell(1)  # no answer ever comes, so this thread would hang
+        eventually(lambda: len(raw.requests) == 2)
         recorder.close(0)
 
 
