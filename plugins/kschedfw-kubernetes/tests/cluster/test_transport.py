@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 import trustme
 from cluster.raw_server import Answer, RawServer, reply, serving
-from kschedfw_kubernetes.cluster.credentials import Credentials
+from cluster.waiting import eventually
+from kschedfw_kubernetes.cluster.connections import Connection, Dialer
+from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, FencedError, UnavailableError
 from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionConfig, UserSection
 from kschedfw_kubernetes.cluster.transport import Reply, Request, Transport, TransportLimits
@@ -60,6 +63,59 @@ def test_a_connection_that_was_closed_while_idle_isnt_used_again() -> None:
             assert transport.request(POST).status == 200
             time.sleep(1.1)
         assert server.connections == 2
+
+
+def test_requests_take_what_becomes_idle_while_others_wait_for_new_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dial, permits, begun, answered = Dialer.dial, threading.Semaphore(0), [], []
+
+    def dial_when_permitted(self: Dialer, identity: Identity, timeout: float) -> Connection:
+        begun.append(identity)
+        permits.acquire()
+        return dial(self, identity, timeout)
+
+    monkeypatch.setattr(Dialer, "dial", dial_when_permitted)
+    monkeypatch.setattr("kschedfw_kubernetes.cluster.transport._PATIENCE", 60.0)
+    with talking(lambda connection, _: connection.sendall(reply())) as (server, transport):
+        threads = [
+            threading.Thread(target=lambda: answered.append(transport.request(GET)), daemon=True)
+            for _ in range(20)
+        ]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: len(begun) == 4)
+        permits.release()
+        eventually(lambda: len(answered) >= 16)  # at most four have begun to make connections of their own
+        assert server.connections == 1
+        assert len(begun) <= 5
+        permits.release(20)
+        for thread in threads:
+            thread.join(10)
+        assert len(answered) == 20
+
+
+def test_a_request_doesnt_wait_long_behind_others_that_make_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, ended = [], threading.Event()
+
+    def dial(_self: Dialer, identity: Identity, _timeout: float) -> Connection:
+        begun.append(identity)
+        ended.wait(30)
+        raise UnavailableError("ended")
+
+    def ask(transport: Transport) -> None:
+        with contextlib.suppress(UnavailableError):
+            transport.request(GET)
+
+    monkeypatch.setattr(Dialer, "dial", dial)
+    transport = transport_to("http://127.0.0.1:1")
+    for _ in range(5):
+        threading.Thread(target=ask, args=(transport,), daemon=True).start()
+    eventually(lambda: len(begun) == 5)
+    ended.set()
+    transport.close()
 
 
 @pytest.mark.parametrize(
