@@ -132,9 +132,9 @@ class Planner:
             self._scratch = _Scratch(count)
         try:
             plan = self._plan(pod, table)
-            if plan is not None and not _counts_extended(plan, pod, table):
+            if plan is None or not _counts_extended(plan, pod, table):
                 return None
-            return None if plan is None else self._run(compiled, table, plan, state, pod, start, wanted)
+            return self._run(compiled, table, plan, state, pod, start, wanted)
         except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
             return None
 
