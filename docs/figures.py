@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "pods": "bench --growth pods --pods 100 --percentage 100",
     "device-nodes": "bench --workload claim-template --growth nodes --sizes 100,1000,5000,15000 --init-pods 200",
     "devices": "bench --workload claim-template --growth devices --sizes 1,8,32 --pods 100",
+    "members": "bench --workload gang --growth members",
+    "racks": "bench --workload gang --growth racks",
 }
 """What fills the tables, by the name that `make figures ONLY=NAME` takes."""
 MEASURED: Final = (

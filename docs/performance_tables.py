@@ -1,8 +1,9 @@
 """Writes the figures of docs/performance.md: `python docs/performance_tables.py REPORT...`.
 
 The reports come from `kschedfw bench --json`. Each fills the tables of its kind: of the workloads, of growth by nodes,
-by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own, and so have
-those whose pods differ. Every table ends with the machine, and with the commit and date if the report names them.
+by placed pods, by devices, or by what groups have; the others stay as they are. Workloads about devices have tables of
+their own, and so have those about groups, and those whose pods differ. Every table ends with the machine, and with the
+commit and date if the report names them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _GROWN = {
     "pods": ("placed before", "KiB/placed pod"),
     "devices": ("devices of each node", "KiB/device"),
 }
+_GROWN_GROUPS = {"members": "pods of a group", "racks": "racks"}
 _LEFT = {"workload"}
 
 
@@ -43,6 +45,9 @@ def filled(page: str, report: Report) -> str:
 def _tables(report: Report) -> Iterator[tuple[str, Iterable[str]]]:
     """The tables that the report has figures for: what they are called, and their lines."""
     growth = report["growth"]
+    if growth is not None and growth["axis"] in _GROWN_GROUPS:
+        yield f"growth-{growth['axis']}", _growth_of_groups(growth)
+        return
     if growth is not None:
         about_devices = all(find_workload(row["measurement"]["workload"]).devices for row in growth["rows"])
         yield f"{'device-' * about_devices}growth-{growth['axis']}", _growth(growth)
@@ -51,6 +56,8 @@ def _tables(report: Report) -> Iterator[tuple[str, Iterable[str]]]:
     for each in report["measurements"]:
         kind = "device-" * bool(find_workload(each["workload"]).devices)
         kind += "distinct-" * (each["workload"] in DISTINCT_WORKLOADS)
+        if find_workload(each["workload"]).members:
+            kind = "group-"
         rows.setdefault(f"{kind}workloads", []).append(each)
     for table, measured in rows.items():
         yield table, _workloads(measured)
@@ -115,6 +122,26 @@ def _growth(growth: Report) -> Iterator[str]:
 
     grown, each = _GROWN[growth["axis"]]
     yield from _table((grown, "per pod", "CPU/pod", "p50", "p99", each, "memory"), map(row, growth["rows"]))
+
+
+def _growth_of_groups(growth: Report) -> Iterator[str]:
+    """A row for each size, with what both parts of the scheduler take."""
+    by_size: dict[int, dict[str, Report]] = {}
+    for each in growth["rows"]:
+        by_size.setdefault(each["size"], {})[each["measurement"]["part"]] = each["measurement"]
+
+    def row(size: int) -> Sequence[str]:
+        parts = [by_size[size].get(part) for part in _PARTS]
+        taken = [
+            ""
+            if part is None
+            else _milliseconds(part["cpuSeconds"] / part["attempts"] if part["attempts"] else 0.0)
+            for part in parts
+        ]
+        return (f"{size:,}", *taken, *map(_speed, parts))
+
+    headers = (_GROWN_GROUPS[growth["axis"]], "algorithm", "end to end", "pods/s", "pods/s end to end")
+    yield from _table(headers, map(row, by_size))
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

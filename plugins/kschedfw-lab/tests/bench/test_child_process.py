@@ -14,7 +14,7 @@ from kschedfw_lab.bench.child_process import (
     measure_in_child,
     run_in_child,
 )
-from kschedfw_lab.bench.measure import Progress
+from kschedfw_lab.bench.laps import Progress
 from kschedfw_lab.bench.stage import Case
 
 pytestmark = pytest.mark.slow

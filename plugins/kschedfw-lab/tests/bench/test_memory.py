@@ -62,4 +62,5 @@ def test_a_row_for_each_size() -> None:
             for case in cases(axis, Case("basic", 10, 5, 2), [size])
         ]
         assert [row.size for row in rows] == [size]
-        assert all(row.bytes_each >= 0 and row.measurement.finished == 2 for row in rows)
+        assert all(row.bytes_each is not None and row.bytes_each >= 0 for row in rows)
+        assert all(row.measurement.finished == 2 for row in rows)

@@ -16,7 +16,8 @@ from kschedfw_lab.bench.child_process import BenchmarkError
 from kschedfw_lab.bench.clock import Timer
 from kschedfw_lab.bench.footprint import Footprint
 from kschedfw_lab.bench.forms import FormRuns, FormsComparison
-from kschedfw_lab.bench.measure import Progress, measure
+from kschedfw_lab.bench.laps import Progress
+from kschedfw_lab.bench.measure import measure
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.report import BenchReport, Machine
 from kschedfw_lab.bench.results import Measurement
@@ -129,6 +130,7 @@ class TestReport:
             "initialPods",
             "initialPlacement",
             "pods",
+            "group",
             "attempts",
             "seconds",
             "cpuSeconds",
@@ -146,6 +148,7 @@ class TestReport:
         assert set(first["latencySeconds"]) == {"p50", "p99", "max"}
         assert first["pods"] == {"wanted": 4, "finished": 4, "placed": 4}
         assert first["kubeSchedulerPodsPerSecond"] is None
+        assert first["group"] is None
         assert report["growth"] is None
         assert (report["evaluation"], report["baseline"]) == ("memo", [])
 
@@ -186,6 +189,31 @@ class TestReport:
         )
         assert "devices of each" in out
         assert "KiB/device" in out
+
+    def test_growth_by_members_and_racks_of_groups(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        small = "--workload", "gang", "--nodes", "6", "--init-pods", "2", "--results", str(tmp_path)
+        out = bench(capsys, *small, "--growth", "members", "--sizes", "2,4", "--racks", "3")
+        for part in ("the algorithm alone", "end to end"):
+            assert f"gang, {part}, all nodes, 6 nodes in 3 racks" in out
+        assert "CPU/group" in out
+        report = json.loads(
+            bench(capsys, *small, "--growth", "racks", "--sizes", "1,3", "--members", "4", "--json")
+        )
+        rows = report["growth"]["rows"]
+        assert [(row["size"], row["measurement"]["part"]) for row in rows] == [
+            (1, "algorithm"),
+            (3, "algorithm"),
+            (1, "end-to-end"),
+            (3, "end-to-end"),
+        ]
+        for row in rows:
+            assert row["bytesEach"] is None
+            assert row["measurement"]["group"] == {"members": 4, "racks": row["size"]}
+            assert row["measurement"]["pods"] == {"wanted": 12, "finished": 12, "placed": 12}
+        found = {(each.factors["members"], each.factors["racks"]) for each in read_results(tmp_path).runs()}
+        assert found == {(2, 3), (4, 3), (4, 1)}
 
     def test_growth_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         out = bench(capsys, "--growth", "pods", "--sizes", "10", "--pods", "2", "--nodes", "5", "--json")
@@ -394,6 +422,15 @@ class TestReport:
             ["--growth", "devices", "--workload", "claim-template", "--devices", "3"],
             "--growth devices makes --devices grow",
         ),
+        (
+            ["--growth", "members"],
+            "--growth members needs a --workload of groups, and the pods of basic are in none",
+        ),
+        (["--growth", "racks", "--workload", "gang", "--racks", "3"], "--growth racks makes --racks grow"),
+        (
+            ["--growth", "racks", "--workload", "gang", "--pods", "3"],
+            "--growth racks measures 3 groups of each size, so --pods doesn't go with it",
+        ),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
         (["--pods", "0"], "Invalid value for '--pods'"),
         (["--percentage", "101"], "Invalid value for '--percentage'"),
@@ -483,7 +520,7 @@ class TestResults:
         forms = FormsComparison("ImageLocality", "basic", 100, 10, 5, runs)
         report = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, forms=forms)
         with kept(tmp_path, FACTORS) as keeper:
-            keep(report, {"basic": 0}, keeper)
+            keep(report, {"basic": Case("basic", 10, 5, 2)}, keeper)
         found = read_results(tmp_path).runs()
         assert [
             (each.factors["profile"], each.factors["form"], each.factors["repeat"]) for each in found

@@ -12,7 +12,8 @@ from typing import TypeVar
 from kschedfw import KschedfwError
 from kschedfw_lab.bench.clock import Timer
 from kschedfw_lab.bench.footprint import Footprint, measure_footprint
-from kschedfw_lab.bench.measure import Progress, measure
+from kschedfw_lab.bench.laps import Progress
+from kschedfw_lab.bench.measure import measure
 from kschedfw_lab.bench.results import Measurement
 from kschedfw_lab.bench.stage import Case
 

@@ -1,4 +1,4 @@
-"""Measures how the time per pod and the memory grow with the cluster."""
+"""Measures how the time per pod and the memory grow with the cluster, and the time per group with groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 
 from kschedfw_lab.bench.footprint import Footprint
-from kschedfw_lab.bench.results import Measurement
+from kschedfw_lab.bench.results import Measurement, Part
 from kschedfw_lab.bench.stage import Case
 from kschedfw_lab.bench.workload import Placement
 
@@ -22,19 +22,37 @@ class Axis(StrEnum):
     """Pods that are on nodes."""
     DEVICES = "devices"
     """Devices of each node."""
+    MEMBERS = "members"
+    """Pods of each group."""
+    RACKS = "racks"
+    """Racks that nodes are divided into: the placements of groups."""
+
+    @property
+    def is_about_groups(self) -> bool:
+        return self in (Axis.MEMBERS, Axis.RACKS)
 
 
 SIZES = {
     Axis.NODES: (100, 1_000, 5_000, 15_000, 50_000, 100_000),
     Axis.PODS: (1_000, 10_000, 100_000),
     Axis.DEVICES: (1, 8, 32, 128),
+    Axis.MEMBERS: (8, 64, 256, 1_000, 2_000),
+    Axis.RACKS: (1, 10, 50, 200),
 }
-NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000}
+NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000, Axis.MEMBERS: 5_000, Axis.RACKS: 5_000}
 """The number of nodes if something else grows."""
-INITIAL_PODS = {Axis.NODES: 1_000, Axis.PODS: 1_000, Axis.DEVICES: 100}
+INITIAL_PODS = {
+    Axis.NODES: 1_000,
+    Axis.PODS: 1_000,
+    Axis.DEVICES: 100,
+    Axis.MEMBERS: 1_667,
+    Axis.RACKS: 1_667,
+}
 """The number of initial pods if something else grows; they fit on nodes with one device each."""
 PODS = 200
 """The number of pods that are scheduled at each size."""
+GROUPS = 3
+"""The number of groups that are scheduled at each size, where groups have a size."""
 LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024, Axis.DEVICES: 2 * 1024}
 """The limits of the bytes held for a node, a placed pod and a device."""
 
@@ -44,20 +62,31 @@ MeasureFootprint = Callable[[Case], Footprint]
 
 @attrs.frozen
 class GrowthRow:
-    """One size. `bytes_each` is held for a node, a placed pod or a device, beyond the objects from manifests."""
+    """One size. `bytes_each` is held for a node, a placed pod or a device, beyond the objects from manifests.
+
+    It is None where groups grow, of which nothing is held.
+    """
 
     size: int
     measurement: Measurement
-    bytes_each: float
+    bytes_each: float | None
 
     def to_json(self) -> dict[str, object]:
         return {"size": self.size, "bytesEach": self.bytes_each, "measurement": self.measurement.to_json()}
 
 
 def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Case]:
-    """The case in each of the sizes. Initial pods are bound to the nodes in turn, except for the last ones, which
-    are scheduled to warm up.
+    """The case in each of the sizes.
+
+    Initial pods are bound to the nodes in turn, except for the last ones, which are scheduled to warm up. Where groups
+    grow, both parts are measured, the algorithm first, and a group like the measured ones warms up.
     """
+    if axis.is_about_groups:
+        return [
+            _of_groups(axis, attrs.evolve(case, part=part), size)
+            for part in Part
+            for size in sizes or SIZES[axis]
+        ]
     sized = partial(attrs.evolve, case, own_placement=Placement.ROUND_ROBIN)
     if axis is Axis.NODES:
         return [sized(nodes=size) for size in sizes or SIZES[axis]]
@@ -66,9 +95,17 @@ def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Ca
     return [sized(initial_pods=size) for size in sizes or SIZES[axis]]
 
 
+def _of_groups(axis: Axis, case: Case, size: int) -> Case:
+    members = size if axis is Axis.MEMBERS else case.own_members or case.workload.members
+    racks = size if axis is Axis.RACKS else case.own_racks
+    return attrs.evolve(case, own_members=members, own_racks=racks, pods=GROUPS * members)
+
+
 def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFootprint) -> GrowthRow:
     """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
     measurement = measure(case)
+    if axis.is_about_groups:
+        return GrowthRow(case.members if axis is Axis.MEMBERS else case.racks, measurement, None)
     bound = attrs.evolve(case, own_placement=Placement.BOUND)
     # The memory of an empty framework doesn't count as that of nodes, nor that of nodes as that of pods or devices.
     if axis is Axis.NODES:

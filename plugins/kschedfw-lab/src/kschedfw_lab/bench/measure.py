@@ -6,12 +6,8 @@ Garbage from building the objects is collected before the measurement.
 
 from __future__ import annotations
 
-import gc
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -30,18 +26,14 @@ from kschedfw.scheduler import Place
 from kschedfw_lab.bench.clock import SkippingClock, Timer
 from kschedfw_lab.bench.derived_registry import DerivedRegistry
 from kschedfw_lab.bench.forms import with_form
+from kschedfw_lab.bench.group_trials import GroupTrials
+from kschedfw_lab.bench.laps import CallCount, Laps, Progress, garbage_collection
 from kschedfw_lab.bench.memo import PluginUse, watch_plugins
 from kschedfw_lab.bench.memory import peak_resident_bytes
 from kschedfw_lab.bench.repeats import Listener
 from kschedfw_lab.bench.results import GarbageCollection, Latency, Measurement, Part
 from kschedfw_lab.bench.stage import ALL_NODES, AlgorithmStage, Case, Churn, Objects, in_cluster, scheduler_of
 from kschedfw_lab.bench.workload import CHURN_INTERVAL
-
-Progress = Callable[[int, int], None]
-"""Called with the number of pods done and to do, every `PROGRESS_INTERVAL`."""
-
-PROGRESS_INTERVAL = 0.1
-"""Seconds between two such calls."""
 
 LISTENED_NODES, LISTENED_PODS = 50, 20
 """How many are enough to hear whether a plugin repeats itself."""
@@ -75,8 +67,9 @@ def measure(
     registry = Registry() if registry is None else registry
     if case.form is not None:
         registry = with_form(registry, case.form)
-    run = _algorithm if case.part is Part.ALGORITHM else _end_to_end
-    measurement = run(case, _Laps(case, timer, cpu_timer, progress, between), registry)
+    # Groups have no algorithm without the cycle that takes their members from the queue.
+    run = _algorithm if case.part is Part.ALGORITHM and not case.members else _end_to_end
+    measurement = run(case, Laps(case, timer, cpu_timer, progress, between), registry)
     measurement = attrs.evolve(measurement, peak_resident_bytes=peak_resident_bytes())
     if case.evaluation is not Evaluation.MEMO or case.form is not None:
         return measurement
@@ -102,7 +95,7 @@ def _with_repeats(
     try:
         _algorithm(
             small,
-            _Laps(small, timer, timer, None, None),
+            Laps(small, timer, timer, None, None),
             DerivedRegistry(registry, listener.listened_to),
         )
     except SchedulingError:  # of a plugin that fails nothing can be said
@@ -111,56 +104,7 @@ def _with_repeats(
     return tuple(attrs.evolve(use, repeated=shares.get(use.plugin)) for use in uses)
 
 
-class _Laps:
-    """The duration of each attempt."""
-
-    def __init__(
-        self,
-        case: Case,
-        timer: Timer,
-        cpu_timer: Timer,
-        progress: Progress | None,
-        between: Callable[[], None] | None,
-    ) -> None:
-        self.timer = timer
-        self.seconds: list[float] = []
-        self.elapsed = 0.0
-        self.cpu_elapsed = 0.0
-        self._cpu_timer = cpu_timer
-        self._case = case
-        self._progress = progress
-        self._between = between
-        self._told = timer()
-        self._started = self._cpu_started = 0.0
-
-    @property
-    def is_time_up(self) -> bool:
-        return self.elapsed >= self._case.time_limit
-
-    def start(self) -> None:
-        """An attempt begins."""
-        self._cpu_started = self._cpu_timer()
-        self._started = self.timer()
-
-    def stop(self) -> tuple[float, float]:
-        """How long it took, and how long the processor was at work."""
-        seconds = self.timer() - self._started
-        return seconds, self._cpu_timer() - self._cpu_started
-
-    def add(self, taken: tuple[float, float]) -> None:
-        """Count an attempt that took so long."""
-        seconds, cpu_seconds = taken
-        self.seconds.append(seconds)
-        self.elapsed += seconds
-        self.cpu_elapsed += cpu_seconds
-        if self._between is not None:
-            self._between()
-        if self._progress is not None and self.timer() - self._told >= PROGRESS_INTERVAL:
-            self._told = self.timer()
-            self._progress(min(len(self.seconds), self._case.pods), self._case.pods)
-
-
-def _algorithm(case: Case, laps: _Laps, registry: Registry) -> Measurement:
+def _algorithm(case: Case, laps: Laps, registry: Registry) -> Measurement:
     timer = laps.timer
     objects = Objects.of(case)
     cluster = InMemoryCluster(objects.cluster)
@@ -176,7 +120,7 @@ def _algorithm(case: Case, laps: _Laps, registry: Registry) -> Measurement:
     churn = Churn(case.workload.churn, CHURN_INTERVAL)
     places: list[str] = []
     uses = watch_plugins(stage.framework, case.nodes)
-    with _garbage_collection(timer) as collected:
+    with garbage_collection(timer) as collected:
         for pod in measured:
             if laps.is_time_up:
                 break
@@ -205,7 +149,7 @@ def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod])
         stage.cache.add_pod(pod)
 
 
-def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
+def _attempt(stage: AlgorithmStage, pod: Pod, laps: Laps) -> str:
     state = CycleState()
     laps.start()
     node_name = _place(stage, state, pod)
@@ -217,20 +161,12 @@ def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
 
 def _calls(stage: AlgorithmStage, pod: Pod) -> int:
     """Schedule and assume the pod. Return the number of calls of Python functions in between."""
-    state, calls, before = CycleState(), 0, sys.getprofile()
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
+    state = CycleState()
+    with CallCount() as count:
         node_name = _place(stage, state, pod)
-    finally:
-        sys.setprofile(before)
     if node_name:
         _settle(stage, state, pod, node_name)
-    return calls
+    return count.calls
 
 
 def place(stage: AlgorithmStage, pod: Pod) -> str:
@@ -266,7 +202,7 @@ def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) 
             raise SchedulingError(status)
 
 
-def _end_to_end(case: Case, laps: _Laps, registry: Registry) -> Measurement:
+def _end_to_end(case: Case, laps: Laps, registry: Registry) -> Measurement:
     timer = laps.timer
     objects = Objects.of(case)
     cluster = InMemoryCluster((*objects.cluster, *objects.placed))
@@ -284,31 +220,41 @@ def _end_to_end(case: Case, laps: _Laps, registry: Registry) -> Measurement:
     create_seconds = timer() - started
     churn = Churn(case.workload.churn, CHURN_INTERVAL)
     uses = watch_plugins(scheduler.frameworks[case.profile.scheduler_name], case.nodes)
-    with _garbage_collection(timer) as collected:
+    trials = GroupTrials(scheduler, laps) if case.part is Part.ALGORITHM else None
+    with garbage_collection(timer) as collected:
         while not laps.is_time_up and len(laps.seconds) < MOST_ATTEMPTS * case.pods:
             for late in churn.due(laps.elapsed):
                 cluster.add(late)
-            if _attempt_next(scheduler, laps):
+            if _attempt_next(scheduler, laps) if trials is None else trials.attempt():
                 continue
             deadline = scheduler.queue.next_deadline()
             if deadline is None:
                 break
             clock.skip_to(deadline)
-    placed = sum(_is_bound(cluster, pod) for pod in measured)
+    places = [_node_name(cluster, pod) for pod in measured]
+    placed = sum(map(bool, places))
     given_up = sum(scheduler.queue.place(pod.uid) is Place.UNSCHEDULABLE for pod in measured)
+    used = uses(len(laps.seconds))
+    calls = None
+    if trials is not None:
+        further = in_cluster(cluster, Objects.further(case, case.members))
+        calls = trials.calls() // len(further)
     scheduler.close()
-    return _measurement(
+    measurement = _measurement(
         case,
         laps,
         collected(),
-        uses(len(laps.seconds)),
+        used,
         finished=placed + given_up,
         placed=placed,
-        create_seconds=create_seconds,
+        create_seconds=0.0 if trials is not None else create_seconds,
     )
+    if trials is None:
+        return measurement
+    return attrs.evolve(measurement, places=tuple(places), calls_per_pod=calls)
 
 
-def _attempt_next(scheduler: Scheduler, laps: _Laps) -> bool:
+def _attempt_next(scheduler: Scheduler, laps: Laps) -> bool:
     """One iteration of `Scheduler.run_until_idle`; False if no pod is active."""
     laps.start()
     scheduler.tick()
@@ -319,14 +265,15 @@ def _attempt_next(scheduler: Scheduler, laps: _Laps) -> bool:
     return tried
 
 
-def _is_bound(cluster: InMemoryCluster, pod: Pod) -> bool:
+def _node_name(cluster: InMemoryCluster, pod: Pod) -> str:
+    """The node that the pod is bound to; empty for none."""
     present = cluster.get(Pod, pod.key)
-    return present is not None and bool(present.node_name)
+    return "" if present is None else present.node_name
 
 
 def _measurement(
     case: Case,
-    laps: _Laps,
+    laps: Laps,
     collected: GarbageCollection,
     plugins: tuple[PluginUse, ...],
     *,
@@ -341,6 +288,8 @@ def _measurement(
         nodes=case.nodes,
         initial_pods=case.initial_pods,
         placement=case.placement,
+        members=case.members,
+        racks=case.racks,
         wanted=case.pods,
         finished=finished,
         placed=placed,
@@ -352,24 +301,3 @@ def _measurement(
         plugins=plugins,
         create_seconds=create_seconds,
     )
-
-
-@contextmanager
-def _garbage_collection(timer: Timer) -> Iterator[Callable[[], GarbageCollection]]:
-    """Collect garbage, then watch the collector; returns a function that returns what was recorded."""
-    collections, seconds, started = 0, 0.0, 0.0
-
-    def watch(phase: str, _info: Mapping[str, int]) -> None:
-        nonlocal collections, seconds, started
-        if phase == "start":
-            started = timer()
-        else:
-            collections += 1
-            seconds += timer() - started
-
-    gc.collect()
-    gc.callbacks.append(watch)
-    try:
-        yield lambda: GarbageCollection(collections, seconds)
-    finally:
-        gc.callbacks.remove(watch)

@@ -95,7 +95,7 @@ class BenchReport:
             if self.axis is None
             else {
                 "axis": self.axis.value,
-                "limitBytesEach": LIMIT_BYTES[self.axis],
+                "limitBytesEach": LIMIT_BYTES.get(self.axis),
                 "rows": [row.to_json() for row in self.growth],
             },
             "forms": None if self.forms is None else self.forms.to_json(),

@@ -61,6 +61,7 @@ class Measurement:
     often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
     attempts, empty for a pod that fits nowhere; `calls_per_pod` is the median number of calls of Python functions
     in the attempts of further pods, which doesn't depend on the machine. Both only if the algorithm alone is measured.
+    Of groups, an attempt is that of all `members` of one, on `racks` placements.
     """
 
     workload: str
@@ -82,6 +83,8 @@ class Measurement:
     peak_resident_bytes: int | None = None
     places: tuple[str, ...] = ()
     calls_per_pod: int | None = None
+    members: int = 0
+    racks: int = 0
 
     @property
     def pods_per_second(self) -> float:
@@ -95,6 +98,10 @@ class Measurement:
     def cpu_seconds_per_pod(self) -> float:
         return self.cpu_seconds / self.finished if self.finished else 0.0
 
+    @property
+    def cpu_seconds_per_attempt(self) -> float:
+        return self.cpu_seconds / self.attempts if self.attempts else 0.0
+
     def to_json(self) -> dict[str, object]:
         """The measurement in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
@@ -105,6 +112,7 @@ class Measurement:
             "initialPods": self.initial_pods,
             "initialPlacement": self.placement.value,
             "pods": {"wanted": self.wanted, "finished": self.finished, "placed": self.placed},
+            "group": {"members": self.members, "racks": self.racks} if self.members else None,
             "attempts": self.attempts,
             "seconds": self.seconds,
             "cpuSeconds": self.cpu_seconds,

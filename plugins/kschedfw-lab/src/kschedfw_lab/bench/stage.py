@@ -13,6 +13,7 @@ import attrs
 from kschedfw import (
     Cache,
     Evaluation,
+    FeatureGates,
     Framework,
     GenericScheduler,
     InMemoryCluster,
@@ -27,6 +28,7 @@ from kschedfw import (
 from kschedfw.api import Named
 from kschedfw_lab.bench import shapes
 from kschedfw_lab.bench.clock import SkippingClock
+from kschedfw_lab.bench.groups import GATES, in_groups, in_rack, with_groups
 from kschedfw_lab.bench.results import Part
 from kschedfw_lab.bench.workload import Placement, Workload
 from kschedfw_lab.bench.workloads import find_workload
@@ -56,8 +58,8 @@ class Case:
 
     `percentage` is `percentage_of_nodes_to_score`; 0 adapts to the number of nodes. No attempt begins after
     `time_limit` seconds of attempts; initial pods that can't be scheduled within that time are bound to the nodes in
-    turn. `own_placement` and `own_devices` replace the workload's. `trace` is the folder of the OpenB trace, for
-    `openb`.
+    turn. `own_placement`, `own_devices`, `own_members` and `own_racks` replace the workload's. `trace` is the folder of
+    the OpenB trace, for `openb`.
     """
 
     workload_name: str
@@ -72,6 +74,8 @@ class Case:
     evaluation: Evaluation = Evaluation.MEMO
     form: PluginForm | None = None
     own_devices: int | None = None
+    own_members: int | None = None
+    own_racks: int | None = None
     trace: Path | None = None
 
     @classmethod
@@ -83,6 +87,8 @@ class Case:
         initial_pods: int | None = None,
         pods: int | None = None,
         devices: int | None = None,
+        members: int | None = None,
+        racks: int | None = None,
     ) -> Case:
         """The case of a workload in its own size, or in another. With another number of nodes, the numbers of pods
         are scaled unless they are given.
@@ -98,6 +104,8 @@ class Case:
             in_proportion(initial_pods, workload.initial_pods),
             in_proportion(pods, workload.pods),
             own_devices=devices,
+            own_members=members,
+            own_racks=racks,
         )
 
     @property
@@ -113,10 +121,34 @@ class Case:
         """The number of devices of each node; 0 in workloads without devices."""
         return self.workload.devices if self.own_devices is None else self.own_devices
 
+    @property
+    def members(self) -> int:
+        """The number of pods of each group; 0 in workloads without groups."""
+        own = self.workload.members
+        return min(self.pods, self.own_members or own) if own else 0
+
+    @property
+    def racks(self) -> int:
+        """The number of racks that the nodes are divided into; 0 in workloads without groups."""
+        own = self.workload.racks
+        return min(self.nodes, self.own_racks or own) if own else 0
+
+    def node(self, index: int) -> shapes.Manifest:
+        """The node of this number, in its rack."""
+        node = self.workload.node(index)
+        return in_rack(node, index, self.racks) if self.racks else node
+
+    def grouped(self, pods: Sequence[shapes.Manifest]) -> Iterable[shapes.Manifest]:
+        """The pods, in workloads of groups each in one, with the PodGroups."""
+        return in_groups(pods, self.members, self.racks) if self.members else pods
+
 
 @attrs.frozen
 class Objects:
-    """A workload's objects. `placed` pods are bound; those in `to_place` are scheduled before the measurement."""
+    """A workload's objects. `placed` pods are bound; those in `to_place` are scheduled before the measurement.
+
+    PodGroups are among their pods, each before its members.
+    """
 
     cluster: Sequence[Named]
     """Nodes, and objects such as namespaces."""
@@ -133,7 +165,7 @@ class Objects:
     @classmethod
     def of(cls, case: Case) -> Objects:
         workload = case.workload
-        nodes = [shapes.made(workload.node(i)) for i in range(case.nodes)]
+        nodes = [shapes.made(case.node(i)) for i in range(case.nodes)]
         to_place = {
             Placement.SCHEDULED: case.initial_pods,
             Placement.ROUND_ROBIN: WARM_UP,
@@ -142,6 +174,8 @@ class Objects:
         placed = max(0, case.initial_pods - to_place)
         initial = [workload.initial_pod(i) for i in range(case.initial_pods)]
         measured = [workload.measured_pod(i) for i in range(case.pods)]
+        # A group like the measured ones, since the first pays for what is made once.
+        warm_up = [workload.measured_pod(case.pods + i) for i in range(case.members)]
         bound = [shapes.bound(pod, nodes[i % len(nodes)].name) for i, pod in enumerate(initial[:placed])]
         companions = [
             *(each for i in range(case.nodes) for each in workload.with_node(workload.node(i))),
@@ -151,22 +185,23 @@ class Objects:
                 for each in workload.with_devices(workload.node(i), case.devices)
             ),
             *_with_bound(workload, bound, len(nodes)),
-            *(each for pod in (*initial[placed:], *measured) for each in workload.with_pod(pod)),
+            *(each for pod in (*initial[placed:], *warm_up, *measured) for each in workload.with_pod(pod)),
         ]
         return cls(
             cluster=[*map(shapes.made, (*workload.others, *companions)), *nodes],
             placed=[*map(shapes.made, bound)],
-            to_place=[*map(shapes.made, initial[placed:])],
-            measured=[*map(shapes.made, measured)],
+            to_place=[*map(shapes.made, (*initial[placed:], *case.grouped(warm_up)))],
+            measured=[*map(shapes.made, case.grouped(measured))],
             node_names=[node.name for node in nodes],
         )
 
     @staticmethod
     def further(case: Case, count: int) -> Sequence[Named]:
-        """The pods that would come after the measured ones, each after its companions."""
-        workload = case.workload
-        pods = [workload.measured_pod(case.pods + number) for number in range(count)]
-        return [shapes.made(each) for pod in pods for each in (*workload.with_pod(pod), pod)]
+        """The pods that would come after the measured ones, after their companions."""
+        workload, first = case.workload, case.pods + case.members
+        pods = [workload.measured_pod(first + number) for number in range(count)]
+        companions = [each for pod in pods for each in workload.with_pod(pod)]
+        return [shapes.made(each) for each in (*companions, *case.grouped(pods))]
 
 
 def _with_bound(
@@ -210,7 +245,8 @@ def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock
     """A scheduler for the cluster, on one thread. Unschedulable pods are tried again only after events."""
     return Scheduler(
         cluster,
-        [case.profile],
+        [with_groups(case.profile) if case.members else case.profile],
+        feature_gates=GATES if case.members else FeatureGates(),
         registry=registry,
         clock=clock,
         random=Random(0),

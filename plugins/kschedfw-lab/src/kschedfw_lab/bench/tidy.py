@@ -9,6 +9,7 @@ from kschedfw import Evaluation
 from kschedfw_lab.bench.growth import Axis
 from kschedfw_lab.bench.report import BenchReport
 from kschedfw_lab.bench.results import Measurement
+from kschedfw_lab.bench.stage import Case
 from kschedfw_lab.results.keeping import Keeper
 from kschedfw_lab.results.values import Value
 
@@ -20,6 +21,8 @@ FACTORS: Final = (
     "nodes",
     "initial_pods",
     "devices",
+    "members",
+    "racks",
     "profile",
     "form",
     REPEAT,
@@ -28,17 +31,18 @@ FACTORS: Final = (
 measuring into the same directory once more continues it."""
 
 
-def keep(report: BenchReport, devices: Mapping[str, int], keeper: Keeper) -> None:
-    """Add all measurements; `devices` are those of a node by workload."""
+def keep(report: BenchReport, cases: Mapping[str, Case], keeper: Keeper) -> None:
+    """Add all measurements; `cases` are what was asked for, by workload."""
     for profile, measurements in (("measured", report.measurements), ("default", report.baseline)):
         for each in measurements:
-            factors = _factors(each, profile, devices[each.workload], report.evaluation)
+            factors = _factors(each, profile, cases[each.workload].devices, report.evaluation)
             keeper.add(factors, _metrics(each), repeat=REPEAT)
     for row in report.growth:
         each = row.measurement
-        per_node = row.size if report.axis is Axis.DEVICES else devices[each.workload]
+        per_node = row.size if report.axis is Axis.DEVICES else cases[each.workload].devices
         factors = _factors(each, "measured", per_node, report.evaluation)
-        keeper.add(factors, {**_metrics(each), "bytes_each": row.bytes_each}, repeat=REPEAT)
+        held = {} if row.bytes_each is None else {"bytes_each": row.bytes_each}
+        keeper.add(factors, {**_metrics(each), **held}, repeat=REPEAT)
     if report.forms is not None:
         forms = report.forms
         for runs in forms.runs:
@@ -48,7 +52,9 @@ def keep(report: BenchReport, devices: Mapping[str, int], keeper: Keeper) -> Non
                 "percentage": forms.percentage,
                 "nodes": forms.nodes,
                 "initial_pods": forms.initial_pods,
-                "devices": devices[forms.workload],
+                "devices": cases[forms.workload].devices,
+                "members": cases[forms.workload].members,
+                "racks": cases[forms.workload].racks,
                 "profile": "without" if runs.form is None else "measured",
                 "form": "" if runs.form is None else runs.form.value,
             }
@@ -65,6 +71,8 @@ def _factors(each: Measurement, profile: str, devices: int, evaluation: Evaluati
         "nodes": each.nodes,
         "initial_pods": each.initial_pods,
         "devices": devices,
+        "members": each.members,
+        "racks": each.racks,
         "profile": profile,
         "form": evaluation.value,
     }

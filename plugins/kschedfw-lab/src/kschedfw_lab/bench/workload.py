@@ -42,6 +42,9 @@ class Workload:
     makes those of a bound initial pod, the `turn`-th on its node, from 0; by default `with_pod` does. `with_devices`
     makes the objects that publish a node's devices, `devices` of them by default.
 
+    Where `members` isn't 0, measured pods come in gangs of so many, and nodes are divided into `racks`. With several
+    racks a gang keeps to one of them.
+
     A pod of `churn` arrives every `CHURN_INTERVAL` seconds.
     """
 
@@ -62,6 +65,8 @@ class Workload:
     with_bound: Callable[[Manifest, int], tuple[Manifest, ...]] | None = None
     devices: int = 0
     with_devices: Callable[[Manifest, int], tuple[Manifest, ...]] = nothing
+    members: int = 0
+    racks: int = 0
 
 
 CHURN_INTERVAL = 0.2

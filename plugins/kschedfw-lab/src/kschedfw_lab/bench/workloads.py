@@ -10,6 +10,7 @@ from kschedfw import KschedfwError
 from kschedfw_lab.bench import kinds, openb, shapes, storage
 from kschedfw_lab.bench.device_workloads import DEVICE_WORKLOADS
 from kschedfw_lab.bench.distinct import distinct
+from kschedfw_lab.bench.groups import GROUP_WORKLOADS
 from kschedfw_lab.bench.shapes import Manifest
 from kschedfw_lab.bench.workload import Placement, Workload, nothing
 
@@ -380,11 +381,13 @@ _ALL = (
 SCHEDULER_PERF: Mapping[str, Workload] = {workload.name: workload for workload in (*_ALL, *DEVICE_WORKLOADS)}
 """Those with the shapes of scheduler_perf's, by name."""
 
-WORKLOADS: Mapping[str, Workload] = {**SCHEDULER_PERF, openb.NAME: openb.openb()}
+_GANGS: Mapping[str, Workload] = {workload.name: workload for workload in GROUP_WORKLOADS}
+
+WORKLOADS: Mapping[str, Workload] = {**SCHEDULER_PERF, **_GANGS, openb.NAME: openb.openb()}
 """All workloads, by name."""
 
 DISTINCT_WORKLOADS: Mapping[str, Workload] = {
-    workload.name: workload for workload in map(distinct, SCHEDULER_PERF.values())
+    workload.name: workload for workload in map(distinct, (*SCHEDULER_PERF.values(), *GROUP_WORKLOADS))
 }
 """The variants whose pods differ, by name; the pods of `openb` are what they are."""
 

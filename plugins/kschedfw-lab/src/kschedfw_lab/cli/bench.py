@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,8 @@ from kschedfw.cli import (
 )
 from kschedfw_lab.bench.child_process import BenchmarkError, footprint_in_child, measure_in_child
 from kschedfw_lab.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
-from kschedfw_lab.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
-from kschedfw_lab.bench.measure import Progress
+from kschedfw_lab.bench.growth import GROUPS, INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
+from kschedfw_lab.bench.laps import Progress
 from kschedfw_lab.bench.openb import NAME as OPENB
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.report import BenchReport, Machine
@@ -58,9 +58,9 @@ _NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in W
 
 BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
 
-Each workload is like one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to end,
-from the queue to the binding. Both are measured with kube-scheduler's default sampling of nodes and with all nodes,
-unless --percentage is given. Every measurement has a process of its own.
+Each workload but those of gangs and openb is like one of Kubernetes' scheduler_perf. It is measured twice: the
+algorithm alone, and end to end, from the queue to the binding. Both are measured with kube-scheduler's default sampling
+of nodes and with all nodes, unless --percentage is given. Every measurement has a process of its own.
 
 The profile is the default profile, changed by --enable, --disable and --args; plugins of all installed distributions
 can be enabled. With --profile it is that of a configuration; its extenders aren't called. For a changed profile, every
@@ -111,6 +111,21 @@ def bench(
             min=1,
             metavar="D",
             help="Devices of each node, in workloads about devices. Default: the workload's.",
+        ),
+    ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="G", help="Pods of each group, in workloads of groups. Default: the workload's."
+        ),
+    ] = None,
+    racks: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="R",
+            help="Racks of the nodes, of which each group keeps to one, in workloads of groups. With 1 it may be "
+            "anywhere. Default: the workload's.",
         ),
     ] = None,
     openb: Annotated[
@@ -196,13 +211,13 @@ def bench(
         typer.Option(
             help=(
                 "Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
-                "devices per node."
+                "devices per node; or how time grows with the pods of a group, or with racks."
             )
         ),
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="For --growth: the numbers of nodes, pods or devices."),
+        typer.Option(metavar="N,N,...", help="For --growth: the numbers of what grows."),
     ] = None,
     time_limit: Annotated[
         float,
@@ -241,7 +256,13 @@ def bench(
     planned = [
         attrs.evolve(
             Case.of(
-                find_workload(name, openb), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices
+                find_workload(name, openb),
+                nodes=nodes,
+                initial_pods=init_pods,
+                pods=pods,
+                devices=devices,
+                members=members,
+                racks=racks,
             ),
             profile=measured,
             time_limit=time_limit,
@@ -269,9 +290,15 @@ def bench(
                     raise UsageError("--sizes goes with --growth")
                 _measure_all(planned, percentage, bar, measurements, baseline)
             else:
-                case = _growing(
-                    growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices
-                )
+                given = {
+                    "--nodes": nodes,
+                    "--init-pods": init_pods,
+                    "--pods": pods,
+                    "--devices": devices,
+                    "--members": members,
+                    "--racks": racks,
+                }
+                case = _growing(growth, planned, given)
                 case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
                 _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
             if form_runs is not None:
@@ -292,7 +319,7 @@ def bench(
             source=str(profile or ""),
             forms=form_runs,
         )
-        keep(report, {case.workload_name: case.devices for case in planned}, keeper)
+        keep(report, {case.workload_name: case for case in planned}, keeper)
     if problem:
         complain(problem, ExitCode.FAILED)
     if as_json:
@@ -390,30 +417,33 @@ def _measure_all(
                 baseline.append(measure_in_child(default, time.perf_counter, progress))
 
 
-def _growing(
-    axis: Axis,
-    planned: Sequence[Case],
-    *,
-    nodes: int | None,
-    initial_pods: int | None,
-    pods: int | None,
-    devices: int | None,
-) -> Case:
-    """The case that grows, in its default size unless sizes are given."""
+def _growing(axis: Axis, planned: Sequence[Case], given: Mapping[str, int | None]) -> Case:
+    """The case that grows, in its default size unless sizes are given, by option."""
     if len(planned) > 1:
         raise UsageError("--growth takes one --workload")
     case = planned[0]
-    grown, given = {
-        Axis.NODES: ("--nodes", nodes),
-        Axis.PODS: ("--init-pods", initial_pods),
-        Axis.DEVICES: ("--devices", devices),
+    grown = {
+        Axis.NODES: "--nodes",
+        Axis.PODS: "--init-pods",
+        Axis.DEVICES: "--devices",
+        Axis.MEMBERS: "--members",
+        Axis.RACKS: "--racks",
     }[axis]
-    if given is not None:
+    if given[grown] is not None:
         raise UsageError(f"--growth {axis} makes {grown} grow; --sizes says how far")
     if axis is Axis.DEVICES and not case.workload.devices:
         raise UsageError(
             f"--growth {axis} needs a --workload whose nodes have some, and {case.workload_name} has none"
         )
+    if axis.is_about_groups and not case.members:
+        raise UsageError(
+            f"--growth {axis} needs a --workload of groups, and the pods of {case.workload_name} are in none"
+        )
+    if axis.is_about_groups and given["--pods"] is not None:
+        raise UsageError(
+            f"--growth {axis} measures {GROUPS} groups of each size, so --pods doesn't go with it"
+        )
+    nodes, initial_pods, pods = given["--nodes"], given["--init-pods"], given["--pods"]
     return attrs.evolve(
         case,
         nodes=NODES[axis] if nodes is None else nodes,
@@ -433,7 +463,13 @@ def _sizes(text: str | None) -> list[int] | None:
 
 def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[GrowthRow]) -> None:
     for number, case in enumerate(planned, 1):
-        size = {Axis.NODES: case.nodes, Axis.PODS: case.initial_pods, Axis.DEVICES: case.devices}[axis]
+        size = {
+            Axis.NODES: case.nodes,
+            Axis.PODS: case.initial_pods,
+            Axis.DEVICES: case.devices,
+            Axis.MEMBERS: case.members,
+            Axis.RACKS: case.racks,
+        }[axis]
         with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
             timed = partial(measure_in_child, timer=time.perf_counter, progress=progress)
             done.append(measure_row(axis, case, timed, footprint_in_child))

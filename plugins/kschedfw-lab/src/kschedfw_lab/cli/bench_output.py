@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw import Evaluation, default_profile
-from kschedfw.cli import block, plain_table, print_parts, stdout_console
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_lab.bench.forms import FormRuns, FormsComparison, Verdict
 from kschedfw_lab.bench.growth import LIMIT_BYTES, Axis, GrowthRow
 from kschedfw_lab.bench.memo import PluginUse
@@ -25,6 +25,7 @@ from kschedfw_lab.bench.yardstick import (
 )
 
 KIB, MIB = 1024, 1024 * 1024
+_HELD = {Axis.NODES: "KiB/node", Axis.PODS: "KiB/placed pod", Axis.DEVICES: "KiB/device"}
 _DEFAULT_PROFILE = "default profile"
 _TITLES = {
     Part.ALGORITHM: "The algorithm alone",
@@ -45,8 +46,10 @@ def _parts(report: BenchReport) -> Iterator[RenderableType]:
             yield _measurements(title, measured, report)
     if report.measurements:
         yield _notes(report.measurements)
-    if report.axis is not None and report.growth:
-        yield _growth(report.axis, report.growth)
+    if report.axis is not None:
+        for part in Part:
+            if rows := [row for row in report.growth if row.measurement.part is part]:
+                yield _growth(report.axis, rows)
     if report.forms is not None:
         yield _forms(report.forms)
     if report.plugins:
@@ -167,35 +170,45 @@ def _notes(measured: Sequence[Measurement]) -> Padding:
 
 
 def _growth(axis: Axis, rows: Sequence[GrowthRow]) -> Padding:
+    """The growth of one part."""
     first = rows[0].measurement
-    fixed, grown, each = {
-        Axis.NODES: (f"{first.initial_pods:,} pods placed before", "nodes", "KiB/node"),
-        Axis.PODS: (f"{first.nodes:,} nodes", "placed before", "KiB/placed pod"),
-        Axis.DEVICES: (f"{first.nodes:,} nodes", "devices of each", "KiB/device"),
+    fixed, grown = {
+        Axis.NODES: (f"{first.initial_pods:,} pods placed before", "nodes"),
+        Axis.PODS: (f"{first.nodes:,} nodes", "placed before"),
+        Axis.DEVICES: (f"{first.nodes:,} nodes", "devices of each"),
+        Axis.MEMBERS: (f"{first.nodes:,} nodes in {counted(first.racks, 'rack')}", "pods of a group"),
+        Axis.RACKS: (f"{first.nodes:,} nodes, groups of {counted(first.members, 'pod')}", "racks"),
     }[axis]
-    title = f"{first.workload}, the algorithm alone, {_sampling(first.percentage)}, {fixed}"
-    table = plain_table(
-        title, grown, "per pod", "CPU/pod", "× the first", "p50", "p99", each, "memory", first="right"
-    )
+    part = "the algorithm alone" if first.part is Part.ALGORITHM else "end to end"
+    title = f"{first.workload}, {part}, {_sampling(first.percentage)}, {fixed}"
+    held = _HELD.get(axis)
+    headers = [grown, "per pod", "CPU/pod", "× the first", "p50", "p99", "memory"]
+    headers[-1:-1] = [] if held is None else [held]
+    headers[1:1] = ["pods/s", "CPU/group"] if axis.is_about_groups else []
+    table = plain_table(title, *headers, first="right")
     for row in rows:
         measured = row.measurement
         ratio = measured.cpu_seconds_per_pod / first.cpu_seconds_per_pod if first.cpu_seconds_per_pod else 0.0
-        table.add_row(
+        cells = [
             f"{row.size:,}",
             _milliseconds(measured.seconds_per_pod),
             _milliseconds(measured.cpu_seconds_per_pod),
             f"{ratio:,.1f}",
             _milliseconds(measured.latency.p50),
             _milliseconds(measured.latency.p99),
-            f"{row.bytes_each / KIB:,.1f}",
             _mib(measured.peak_resident_bytes),
-        )
-    limit = f"{LIMIT_BYTES[axis] / KIB:.0f} KiB"
-    return block(
-        table,
-        "× the first: of the processor's time",
-        f"{each}: what is held beyond the objects from manifests; the limit is {limit}",
-    )
+        ]
+        cells[-1:-1] = [] if row.bytes_each is None else [f"{row.bytes_each / KIB:,.1f}"]
+        if axis.is_about_groups:
+            cells[1:1] = [_rate(measured.pods_per_second), _milliseconds(measured.cpu_seconds_per_attempt)]
+        table.add_row(*cells)
+    lines = ["× the first: of the processor's time for a pod"]
+    if axis.is_about_groups:
+        lines.append("p50, p99: of groups")
+    else:
+        limit = f"{LIMIT_BYTES[axis] / KIB:.0f} KiB"
+        lines.append(f"{held}: what is held beyond the objects from manifests; the limit is {limit}")
+    return block(table, *lines)
 
 
 def _plugins(uses: Sequence[PluginUse]) -> Padding:
