@@ -17,7 +17,7 @@ from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodStatus
-from kschedfw.api.sharing import shared_spec, with_shared_parts
+from kschedfw.api.sharing import shared_pod, with_shared_parts
 from kschedfw.api.validation import is_valid_with_spec
 
 T = TypeVar("T", bound=Named)
@@ -145,7 +145,11 @@ def read_object(
         ManifestError: the API server would refuse the object; names all errors.
     """
     errors = list(unknown)
-    if not errors and kind.cls is Pod and (pod := _common_pod(manifest, kind, ordinal)) is not None:
+    if (
+        not errors
+        and kind.cls is Pod
+        and (pod := _common_pod(manifest, kind, ordinal, check=check)) is not None
+    ):
         return pod
     try:
         raw = structure(manifest, kind.cls)
@@ -161,18 +165,15 @@ def read_object(
     return with_shared_parts(result) if isinstance(result, Pod) else result
 
 
-def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | None:
+def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int, *, check: bool) -> Pod | None:
     """Return a valid pod, most of whose spec is shared with earlier pods; None if all of it has to be read."""
     try:
         metadata = structure(manifest.get("metadata") or {}, ObjectMeta)
-        status = structure(manifest.get("status") or {}, PodStatus)
+        status = structure(given, PodStatus) if (given := manifest.get("status")) else _NO_STATUS
     except FieldErrors:
         return None
-    spec = shared_spec(manifest.get("spec"), metadata.labels)
-    if spec is None:
-        return None
-    pod = Pod(_with_default_metadata(metadata, kind, ordinal), spec, status)
-    return with_shared_parts(pod) if is_valid_with_spec(pod) else None
+    pod = shared_pod(_with_default_metadata(metadata, kind, ordinal), manifest.get("spec"), status)
+    return pod if pod is None or not check or is_valid_with_spec(pod) else None
 
 
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
@@ -188,6 +189,8 @@ def _with_default_metadata(metadata: ObjectMeta, kind: Kind, ordinal: int) -> Ob
         metadata = attrs.evolve(metadata, name=f"{metadata.generate_name}{ordinal}")
     return default_metadata(metadata, kind.name, namespaced=kind.namespaced)
 
+
+_NO_STATUS: Final = PodStatus()
 
 # In these versions the selector of a workload defaults to its template's labels.
 _WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")

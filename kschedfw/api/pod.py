@@ -309,7 +309,18 @@ class Pod(Named):
         status: PodStatus | None = None,
     ) -> Pod:
         """Return a copy with other metadata, spec or status that keeps the computed requests and ports."""
-        copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
+        return self._like(Pod(metadata or self.metadata, spec or self.spec, status or self.status))
+
+    def alike(self, metadata: ObjectMeta, spec: PodSpec, status: PodStatus) -> Pod:
+        """Return another pod, whose spec differs from this one's by nothing but its node and its volumes.
+
+        It keeps the computed requests and ports, unless its status affects its requests.
+        """
+        made = Pod(metadata, spec, status)
+        return made if status.tells_of_resources else self._like(made)
+
+    def _like(self, copy: Pod) -> Pod:
+        """Give a pod, nobody else's yet, the computed requests and ports of this one; return it."""
         object.__setattr__(copy, "requests", self.requests)
         object.__setattr__(copy, "host_ports", self.host_ports)
         return copy

@@ -42,19 +42,13 @@ _with_own = evolver(PodSpec, "node_name", "volumes")
 
 def with_shared_parts(pod: Pod) -> Pod:
     """Return an equal pod that shares its labels, and a status that is empty, with other pods."""
-    meta, status = pod.metadata, pod.status
-    # The order of labels is part of the key: equal dicts may differ in it, and it is visible in messages and output.
-    return Pod(
-        _with_labels(meta, _shared(meta.labels, tuple(meta.labels))) if meta.labels else meta,
-        pod.spec,
-        _NO_STATUS if status == _NO_STATUS else status,
-    )
+    return Pod(_with_shared_labels(pod.metadata), pod.spec, _shared_status(pod.status))
 
 
-def shared_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | None:
-    """Return the spec of a pod with these labels, with its defaults; None if there is none, or it is invalid.
+def shared_pod(metadata: ObjectMeta, manifest: object, status: PodStatus) -> Pod | None:
+    """Return a pod that shares most of its spec, its requests and its ports with earlier ones.
 
-    `manifest` is that of the spec.
+    `manifest` is that of the spec, whose defaults are filled in. None if there is none, or it is invalid.
     """
     if not isinstance(manifest, dict):
         return None
@@ -72,14 +66,16 @@ def shared_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | Non
     except (AttributeError, TypeError, ValueError):  # this is no manifest of a pod, or it isn't plain data
         return None
     # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.
-    spec = _common_spec(encoded, labels if b"atchLabelKeys" in encoded else EMPTY)
-    if spec is None or not (node_name or volumes):
-        return spec
-    return _with_own(spec, node_name, volumes)
+    first = _first_with(encoded, metadata.labels if b"atchLabelKeys" in encoded else EMPTY)
+    if first is None:
+        return None
+    spec = _with_own(first.spec, node_name, volumes) if node_name or volumes else first.spec
+    return first.alike(_with_shared_labels(metadata), spec, _shared_status(status))
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _common_spec(encoded: bytes, labels: FrozenDict[str, str]) -> PodSpec | None:
+def _first_with(encoded: bytes, labels: FrozenDict[str, str]) -> Pod | None:
+    """Return a pod without a name that has the spec, to be copied; None if the spec is invalid."""
     try:
         raw = structure(marshal.loads(encoded), PodSpec)
         spec = default_pod(Pod(ObjectMeta(labels=labels), raw)).spec
@@ -90,13 +86,24 @@ def _common_spec(encoded: bytes, labels: FrozenDict[str, str]) -> PodSpec | None
     orders = tuple(
         [(tuple(each.resources.requests), tuple(each.resources.limits)) for each in spec.containers]
     )
-    return _with_parts(
+    spec = _with_parts(
         spec,
         _shared(spec.containers, orders),
         _shared(spec.affinity),
         _shared(spec.tolerations),
         _shared(spec.topology_spread_constraints),
     )
+    return Pod(spec=spec)
+
+
+def _with_shared_labels(metadata: ObjectMeta) -> ObjectMeta:
+    labels = metadata.labels
+    # The order of labels is part of the key: equal dicts may differ in it, and it is visible in messages and output.
+    return _with_labels(metadata, _shared(labels, tuple(labels))) if labels else metadata
+
+
+def _shared_status(status: PodStatus) -> PodStatus:
+    return _NO_STATUS if status == _NO_STATUS else status
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)

@@ -50,13 +50,28 @@ class Subscription:
             if self._delivering:
                 return
             self._delivering = True
+        queue, handler = self._queue, self._handler
         try:
-            while (event := self._next()) is not None:
+            while True:
                 try:
-                    self._handler(event)
+                    event = queue.popleft()  # atomic, and only this thread takes events
+                except IndexError:
+                    # Found empty anew and `_delivering` cleared under one lock: an event that is queued in between
+                    # would otherwise stay until the next write.
+                    with self._lock:
+                        if self._closed:
+                            queue.clear()
+                        if not queue:
+                            self._delivering = False
+                            return
+                    continue
+                if self._closed:
+                    continue
+                try:
+                    handler(event)
                 except Exception:
                     logger.exception(
-                        "watch handler %r failed on %s %s", self._handler, event.type, event.object.key
+                        "watch handler %r failed on %s %s", handler, event.type, event.object.key
                     )
                 self.handled += 1
         except BaseException:
@@ -64,15 +79,6 @@ class Subscription:
             with self._lock:
                 self._delivering = False
             raise
-
-    def _next(self) -> WatchEvent | None:
-        # The queue is found empty and `_delivering` cleared under one lock: an event that is queued in between would
-        # otherwise stay until the next write.
-        with self._lock:
-            if self._queue and not self._closed:
-                return self._queue.popleft()
-            self._delivering = False
-            return None
 
     def close(self) -> None:
         """Make no further calls; one that is running in another thread isn't interrupted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from kschedfw.api.objects import pod_from_manifest
+from kschedfw.api.pod import Pod
 from kschedfw.api.sharing import with_shared_parts
 from kschedfw.testing.strategies import Manifest, pod_manifests
 
@@ -18,6 +19,27 @@ def test_pods_read_from_the_same_manifest_share_their_parts(manifest: Manifest) 
     assert first.spec.affinity is second.spec.affinity
     assert first.spec.tolerations is second.spec.tolerations
     assert first.spec.topology_spread_constraints is second.spec.topology_spread_constraints
+
+
+@given(pod_manifests())
+def test_requests_and_ports_of_a_pod_of_a_known_spec_are_those_that_would_be_computed(
+    manifest: Manifest,
+) -> None:
+    pod = pod_from_manifest(manifest)
+    own = Pod(pod.metadata, pod.spec, pod.status)
+    assert (pod.requests, pod.host_ports) == (own.requests, own.host_ports)
+    assert list(pod.requests.amounts.scalar_resources) == list(own.requests.amounts.scalar_resources)
+
+
+def test_pods_of_a_workload_share_their_requests_unless_one_is_resized() -> None:
+    spec = {"containers": [{"name": "main", "image": "a", "resources": {"requests": {"cpu": "1"}}}]}
+    resized = {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}
+    first = pod_from_manifest({"metadata": {"name": "first"}, "spec": spec})
+    bound = pod_from_manifest({"metadata": {"name": "bound"}, "spec": {**spec, "nodeName": "n"}})
+    grown = pod_from_manifest({"metadata": {"name": "grown"}, "spec": spec, "status": resized})
+    assert bound.node_name == "n"
+    assert bound.requests is first.requests
+    assert grown.requests.amounts.milli_cpu == 3000
 
 
 @given(pod_manifests())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -22,6 +23,7 @@ _MOST_SHAPES: Final = 10_000
 _TYPICAL: Final = 20
 _MOST_REMEMBERED: Final = 100_000
 _HIGHEST: Final = Decimal(1_000_000)
+_USE: Final = ("nodes", "price", "all")
 
 
 def annotated_price(node: Node) -> int | None:
@@ -59,8 +61,12 @@ class Area:
         """Add amounts from a time on, or take them off."""
         for name, amount in amounts:
             if amount:
-                self._amounts[name] += sign * amount
-                self._moments[name] += sign * amount * at
+                self.add(at, name, sign * amount)
+
+    def add(self, at: float, name: str, amount: int) -> None:
+        """Add one amount, which may be negative, from a time on."""
+        self._amounts[name] += amount
+        self._moments[name] += amount * at
 
     def until(self, ends: float) -> Mapping[str, float]:
         """The areas; where no time has passed, the amounts themselves."""
@@ -86,21 +92,31 @@ class Typical:
         return tuple(self._counts.most_common(_TYPICAL))
 
 
+_Amounts = tuple[int, ...]
+"""Amounts by the place of the resource."""
+
+
 @attrs.define(eq=False)
 class _Held:
     """What is on a node, which may not be there yet.
 
     Attributes:
-        node: the node; None as long as it isn't there.
-        requested: the sum of its pods' requests, by the place of the resource; the last is the number of pods.
+        allocatable: what the node has, the number of pods last; None as long as it isn't there.
+        requested: the sum of its pods' requests; the last is the number of pods.
+        price: the node's hourly price, in billionths.
         workload: how many of its pods aren't a DaemonSet's or the node's own.
-        counted: what of it is in the areas.
+        free: what of it is in the area of what is free.
+        unusable: what of it is in the area of what is unusable.
+        used: what of it is in the area of nodes in use: their number, their price, the price of all.
     """
 
-    node: Node | None
+    allocatable: _Amounts | None
     requested: list[int]
+    free: _Amounts
+    unusable: _Amounts
+    price: int = 0
     workload: int = 0
-    counted: tuple[tuple[tuple[str, int], ...], ...] = ((), (), ())
+    used: _Amounts = (0, 0, 0)
 
 
 class Room:
@@ -122,11 +138,14 @@ class Room:
         self._asking = {
             name: sum(count for request, count in typical if request.get(name) > 0) for name in sorted(asked)
         }
+        self._largest = (*(max(request.get(name) for request, _ in typical) for name in sorted(asked)), 1)
+        """A node with so much room has room for every typical pod."""
+        self._nothing: _Amounts = (0,) * len(asked)
         self._nodes: dict[str, _Held] = {}
-        self._refused: dict[tuple[int, ...], tuple[int, ...]] = {}
-        """How many typical pods that request a resource don't fit into what is free, by what is free."""
+        self._unusable_of: dict[_Amounts, _Amounts] = {}
+        """What of free amounts typical pods can't use, by the free amounts."""
         self._free, self._unusable, self._used = Area(), Area(), Area()
-        self._unpriced = 0
+        self._has_unpriced = False
 
     def take(self, at: float, old: Named | None, new: Named | None) -> None:
         """Follow a change of an object; None stands for its absence."""
@@ -143,8 +162,15 @@ class Room:
             node = new if isinstance(new, Node) else old
             assert isinstance(node, Node)
             held = self._held(node.name)
-            held.node = None if new is None else node
+            if new is None:
+                held.allocatable, held.price = None, 0
+            else:
+                allocatable, price = node_allocatable(node), self._price_of(node)
+                held.allocatable = tuple([allocatable.get(name) for name in self._names])
+                held.price = price or 0
+                self._has_unpriced |= price is None
             self._count(at, held)
+            self._use(at, held)
             if new is None and not held.requested[-1]:
                 del self._nodes[node.name]
 
@@ -164,7 +190,7 @@ class Room:
 
     def costs(self, ends: float) -> tuple[float, float] | None:
         """What the nodes in use cost, and what all nodes did, until a time; None unless all have a price."""
-        if self._unpriced:
+        if self._has_unpriced:
             return None
         areas = self._used.until(ends - self._begins)
         in_use, every = (areas.get(name, 0.0) / 3600 / NANO for name in ("price", "all"))
@@ -172,7 +198,8 @@ class Room:
 
     def _held(self, name: str) -> _Held:
         if (held := self._nodes.get(name)) is None:
-            held = self._nodes[name] = _Held(None, [0] * len(self._names))
+            held = _Held(None, [0] * len(self._names), self._nothing, self._nothing)
+            self._nodes[name] = held
         return held
 
     def _pod(self, at: float, pod: Pod, sign: int) -> None:
@@ -181,54 +208,59 @@ class Room:
         for place, name in enumerate(self._names[:-1]):
             requested[place] += sign * amounts.get(name)
         requested[-1] += sign
-        owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+        owner = pod.metadata.controller
         if owner is None or owner.kind not in ("DaemonSet", "Node"):
             held.workload += sign
+            if held.workload == (sign > 0):  # the first one that came, or the last one that went
+                self._use(at, held)
         self._count(at, held)
-        if held.node is None and not requested[-1]:
+        if held.allocatable is None and not requested[-1]:
             del self._nodes[pod.node_name]
 
     def _count(self, at: float, held: _Held) -> None:
-        """Bring the areas up to date with a node."""
-        counted = ((), (), ()) if held.node is None else self._amounts(held.node, held)
-        since = at - self._begins
-        for area, before, after in zip(
-            (self._free, self._unusable, self._used), held.counted, counted, strict=True
-        ):
-            if before != after:
-                area.change(since, before, -1)
-                area.change(since, after, 1)
-        held.counted = counted
+        """Bring the areas of what is free, and of what of that is unusable, up to date with a node."""
+        free = unusable = self._nothing
+        if held.allocatable is not None:
+            left = [has - taken for has, taken in zip(held.allocatable, held.requested, strict=True)]
+            # The list is made only for nodes that are overcommitted: this is done twice for every pod.
+            free = tuple(left) if min(left) >= 0 else tuple([max(0, amount) for amount in left])
+            unusable = self._unusable_in(free)
+            free = free[:-1]
+        _move(self._free, at - self._begins, self._names, held.free, free)
+        if unusable != held.unusable:
+            _move(self._unusable, at - self._begins, self._names, held.unusable, unusable)
+        held.free, held.unusable = free, unusable
 
-    def _amounts(self, node: Node, held: _Held) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """What is free on a node, what of it is unusable times the pods that ask for it, and its use."""
-        allocatable = node_allocatable(node)
-        free = tuple(
-            [
-                max(0, allocatable.get(name) - amount)
-                for name, amount in zip(self._names, held.requested, strict=True)
-            ]
-        )
-        if (refused := self._refused.get(free)) is None:
-            if len(self._refused) >= _MOST_REMEMBERED:
-                self._refused.clear()
-            refused = self._refused[free] = self._refusals(free)
-        names = self._names[:-1]
-        price = self._price_of(node)
-        if price is None:
-            self._unpriced += 1
-        is_used = held.workload > 0
-        used = (("nodes", int(is_used)), ("price", (price or 0) * is_used), ("all", price or 0))
-        return (
-            tuple(zip(names, free, strict=False)),
-            tuple([(name, free[place] * refused[place]) for place, name in enumerate(names)]),
-            used,
-        )
+    def _use(self, at: float, held: _Held) -> None:
+        """Bring the area of nodes in use up to date with a node."""
+        is_used = held.allocatable is not None and held.workload > 0
+        used = int(is_used), held.price * is_used, held.price
+        _move(self._used, at - self._begins, _USE, held.used, used)
+        held.used = used
 
-    def _refusals(self, free: tuple[int, ...]) -> tuple[int, ...]:
+    def _unusable_in(self, free: _Amounts) -> _Amounts:
+        """What is free on a node, times the typical pods that ask for it and don't fit; `free` ends with the pods."""
+        if all(map(operator.ge, free, self._largest)):  # as on most nodes
+            return self._nothing
+        if (unusable := self._unusable_of.get(free)) is None:
+            if len(self._unusable_of) >= _MOST_REMEMBERED:
+                self._unusable_of.clear()
+            unusable = tuple(map(operator.mul, free, self._refusals(free)))
+            self._unusable_of[free] = unusable
+        return unusable
+
+    def _refusals(self, free: _Amounts) -> _Amounts:
+        """How many typical pods that request a resource don't fit into what is free."""
         refused = [0] * (len(self._names) - 1)
         for request, count in self._requests:
             if free[-1] < 1 or any(amount > free[place] for place, amount in request):
                 for place, amount in request:
                     refused[place] += count if amount > 0 else 0
         return tuple(refused)
+
+
+def _move(area: Area, at: float, names: Iterable[str], before: _Amounts, after: _Amounts) -> None:
+    """Put amounts in the place of others from a time on; there may be more names than amounts."""
+    for name, old, new in zip(names, before, after, strict=False):
+        if old != new:
+            area.add(at, name, new - old)
