@@ -130,6 +130,7 @@ def explain(
             raise UsageError(
                 f"{name}: a cluster and a pod are needed: CLUSTER... POD, --context NAME POD, or --from FILE POD"
             )
+        _check_order(files, name)
         paths = [Path(path) for path in files]
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
         configuration = chosen.load()
@@ -261,6 +262,20 @@ def _attempts(
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     return found, _after_waiting(found[-1], report.decisions)
+
+
+def _check_order(files: Sequence[str], name: str) -> None:
+    """Check that the pod comes last, not first as for `kubectl describe`.
+
+    Raises:
+        UsageError: the last argument is a file, and one of those before it isn't.
+    """
+    misplaced = [each for each in files if not Path(each).exists()]
+    if len(misplaced) == 1 and Path(name).exists():
+        right = " ".join([*(each for each in files if each != misplaced[0]), name, misplaced[0]])
+        raise UsageError(
+            f"{misplaced[0]}: there is no such file; if it is the pod, it comes last: explain {right}"
+        )
 
 
 def _refuse_options_for_pods(

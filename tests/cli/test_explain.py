@@ -172,6 +172,11 @@ class TestExplain:
         assert (result.code, result.out) == (2, "")
         assert problem in result.err
 
+    def test_a_pod_before_its_cluster_is_told_to_come_last(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        result = kschedfw("explain", "shop/web", cluster)
+        assert result.code == 2
+        assert f"if it is the pod, it comes last: explain {cluster} shop/web" in result.err
+
     def test_in_a_cluster_without_pods_nothing_is_similar(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
         empty = tmp_path / "empty.yaml"
         empty.touch()

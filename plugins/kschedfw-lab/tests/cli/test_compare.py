@@ -101,6 +101,12 @@ class TestCommand:
         result = kschedfw(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"))
         assert re.search(r"\nfewer points: NodeResourcesMostAllocated +1\n", result.out)
 
+    def test_config_is_another_name_of_profile_as_in_simulate_and_replay(
+        self, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        result = kschedfw(cluster_dir, "--config", "default", "--config", "default")
+        assert "--profile default is given twice" in result.err
+
     def test_nothing_to_compare(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         given = profiles("default", "ClusterAutoscalerProvider")
         result = kschedfw(cluster_dir / "nodes.yaml", *given)

@@ -81,7 +81,12 @@ def compare(
     cluster: ClusterArgument = None,
     profile: Annotated[
         list[str] | None,
-        typer.Option(metavar="WHAT", help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more."),
+        typer.Option(
+            "--profile",
+            "--config",
+            metavar="WHAT",
+            help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more.",
+        ),
     ] = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
