@@ -53,9 +53,8 @@ affected: $(VENV)/.installed-dev
 	if [ -z "$$tests" ]; then echo 'No test imports what changed.'; else \
 		$(BIN)/python -m pytest -q $$tests -m 'not slow and not nightly' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
 
-test: $(VENV)/.installed-dev ## all checks: those of lint beside all tests, then the documentation's and other distributions'
-	@$(MAKE) --no-print-directory --jobs=2 lint suites
-	@$(MAKE) --no-print-directory pages downstreams
+test: $(VENV)/.installed-dev ## all checks: all tests, and beside them lint, then other distributions' and the documentation's
+	@$(MAKE) --no-print-directory --jobs=2 suites lint downstreams pages
 
 .PHONY: suites pages downstreams
 suites: $(VENV)/.installed-dev
@@ -63,13 +62,14 @@ suites: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal
 
 pages: $(VENV)/.installed-dev
-	@echo '== pytest docs README.md'
-	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
+	@# In one process, since others run beside it; and told at the end, not in between their lines.
+	@told="$$($(BIN)/python -m pytest docs README.md 2>&1)"; code=$$?; \
+	printf '== pytest docs README.md\n%s\n' "$$told"; exit $$code
 
 downstreams: $(VENV)/.installed-dev
-	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(POLICIES)
-	@echo '== pytest plugins/*/README.md'
-	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
+	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
+	@told="$$($(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md 2>&1)"; code=$$?; \
+	printf '== pytest plugins/*/README.md\n%s\n' "$$told"; exit $$code
 
 downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …'; the gallery's) against this checkout
 	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)

@@ -6,8 +6,9 @@ A distribution is named by
 * a URL that pip understands, or a file: git+https://…[@REVISION][#subdirectory=DIR], an sdist, or a wheel.
 
 kschedfw is built from this checkout and installed into a new environment, together with all the distributions and
-their extra `test`. Then every plugin that they offer must load, and the tests of each must pass, in a run of pytest
-of its own with its own configuration. A wheel has no tests to run.
+their extra `test`; with `--layered` the environment sees the kschedfw that this interpreter has. Then every plugin
+that they offer must load, and the tests of each must pass, in a run of pytest of its own with its own configuration.
+A wheel has no tests to run.
 
 Without a distribution, those of the gallery (docs/gallery.toml) that offer plugins are tested; these plugins must be
 those that their entries name.
@@ -83,8 +84,9 @@ class Environment(NamedTuple):
         packages = subprocess.run([python, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout
         environment = cls(python, packages.strip(), layered)
         if layered:
-            layer = Path(environment.site_packages, "layer.pth")
-            layer.write_text("\n".join(site.getsitepackages()) + "\n", encoding="utf-8")
+            # By `addsitedir`, which sees packages that are installed as editable, too.
+            layers = [f"import site; site.addsitedir({each!r})\n" for each in site.getsitepackages()]
+            Path(environment.site_packages, "layer.pth").write_text("".join(layers), encoding="utf-8")
         return environment
 
     def pip(self, command: str, *arguments: str) -> None:
@@ -116,7 +118,8 @@ def main() -> None:
         _find(text, environment, options.venv / "downstream" / str(i)) for i, text in enumerate(options.dist)
     ]
     print(f"== install {' '.join([*options.needed, *options.dist])}", flush=True)
-    environment.pip("install", str(REPOSITORY), *options.needed, *(each.requirement for each in found))
+    ours = [] if environment.layered else [str(REPOSITORY)]
+    environment.pip("install", *ours, *options.needed, *(each.requirement for each in found))
     _run([environment.python, "-I", "-c", LOAD_PLUGINS, environment.site_packages, json.dumps(promised)])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         passed = list(pool.map(lambda each: _test(environment.python, each), found))
@@ -158,8 +161,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--layered",
         action="store_true",
-        help="see what this interpreter has installed, so that only the rest must be: quick, but hides that a "
-        "distribution doesn't say what it needs",
+        help="see what this interpreter has installed, kschedfw too, so that only the rest must be: quick, but hides "
+        "that a distribution doesn't say what it needs, and that a wheel of kschedfw lacks a file",
     )
     return parser.parse_args()
 

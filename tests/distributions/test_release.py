@@ -55,6 +55,25 @@ def test_every_distribution_is_built_as_sdist_and_wheel(once: Built) -> None:
         assert made == names
 
 
+def test_every_file_of_a_package_is_in_its_wheel(once: Built, sources: Path) -> None:
+    core = [
+        *(sources / "kschedfw").rglob("*"),
+        sources / "kschedfw_command.py",
+        sources / "pytest_kschedfw.py",
+    ]
+    wheels = {
+        file.split("-")[0]: ZipFile(path) for file, path in once.archives.items() if file.endswith(".whl")
+    }
+    for project in PROJECTS(sources):
+        root = project / "src" if (project / "src").is_dir() else project
+        files = core if root == project else (project / "src").rglob("*")
+        expected = {str(file.relative_to(root)) for file in files if file.is_file()}
+        name = "kschedfw" if root == project else project.name.replace("-", "_")
+        assert expected
+        assert expected - set(wheels.pop(name).namelist()) == set()
+    assert not wheels
+
+
 def test_the_same_sources_give_the_same_bytes_whatever_their_times_and_modes(
     once: Built, sources: Path, tmp_path: Path
 ) -> None:

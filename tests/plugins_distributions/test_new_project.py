@@ -17,8 +17,7 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
 DOWNSTREAM = [sys.executable, str(REPOSITORY / ".ci" / "downstream.py")]
-# The layer shows pytest's entry point of kschedfw-kubernetes, whose editable package it doesn't have.
-LAYERED = [*DOWNSTREAM, "--layered", "--with", str(REPOSITORY / "plugins" / "kschedfw-kubernetes")]
+LAYERED = [*DOWNSTREAM, "--layered"]
 CHECKS = {
     "ruff check": [sys.executable, "-m", "ruff", "check", "--no-cache"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--no-cache", "--check"],
