@@ -190,7 +190,7 @@ def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
     Raises:
         DocumentError: the text isn't YAML, has more than one document, or exceeds a limit.
     """
-    builder = _Builder(text, largest, whole)
+    builder = _ValueBuilder(text, largest, whole)
     try:
         yield from builder.build()
     except yaml.MarkedYAMLError as error:
@@ -224,7 +224,7 @@ _NO_KEY: Final = object()
 _MERGE_KEY: Final = object()
 
 
-class _Builder:
+class _ValueBuilder:
     """A builder of values from events, with a stack of its own, so that no text can exhaust Python's."""
 
     def __init__(self, text: str, largest: int, whole: bool) -> None:

@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Named)
 
 
 @attrs.frozen
-class _Change:
+class _PendingChange:
     """A change of the truth, and the time at which it was made."""
 
     time: float
@@ -71,7 +71,7 @@ class LocalCopy(ObjectStore):
         self._offered: frozenset[str] | None = None
         self._arriving = threading.Lock()
         """Guards the pending changes against those that arrive at the same time."""
-        self._pending: deque[_Change] = deque()
+        self._pending: deque[_PendingChange] = deque()
         self._committed: dict[str, str] = {}
         """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
         self._sequences: dict[str, int] = {}
@@ -214,7 +214,7 @@ class LocalCopy(ObjectStore):
     def _note(self, event: WatchEvent) -> None:
         """Queue a change of the truth; called by the thread that makes it."""
         with self._arriving:
-            self._pending.append(_Change(self._now(), event))
+            self._pending.append(_PendingChange(self._now(), event))
 
     def _apply(self, count: int) -> None:
         """Apply the next changes to the copy."""

@@ -65,7 +65,7 @@ class Parallelizer:
                 if enough(results[-1]):
                     break
             return results
-        run = _Run(pieces, chunk_size(pieces, self.parallelism), work, enough)
+        run = _ChunkedRun(pieces, chunk_size(pieces, self.parallelism), work, enough)
         helpers = [
             self._threads().submit(run.take_chunks) for _ in range(min(self.parallelism, run.chunks) - 1)
         ]
@@ -98,7 +98,7 @@ def _never(_result: object) -> bool:
 
 
 @attrs.define(eq=False)
-class _Run(Generic[T]):
+class _ChunkedRun(Generic[T]):
     """One call of map_until. Chunks are handed out in order, and their results are evaluated in order."""
 
     pieces: int

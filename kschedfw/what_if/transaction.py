@@ -42,7 +42,7 @@ class _Preempted:
 
 
 @attrs.define
-class _Change:
+class _OpenChange:
     """An operation under way. With `is_undone` it leaves no change."""
 
     is_undone: bool = False
@@ -401,11 +401,11 @@ class Transaction:
         return self._mark
 
     @contextmanager
-    def _change(self) -> Iterator[_Change]:
+    def _change(self) -> Iterator[_OpenChange]:
         """Run a block as one operation: if it raises, or sets `is_undone`, all of it is undone."""
         with self._engine.one_thread:
             self._check_open()
-            history, change = self._engine.history, _Change()
+            history, change = self._engine.history, _OpenChange()
             mark, preempted = history.mark(), dict(self._preempted)
             try:
                 yield change

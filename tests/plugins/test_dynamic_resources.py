@@ -18,7 +18,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.events import ActionType, EventResource, QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
-from kschedfw.plugins.dynamic_resources.allocator import Search
+from kschedfw.plugins.dynamic_resources.allocator import DeviceSearch
 from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
@@ -340,13 +340,13 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
 
 def test_only_nodes_whose_devices_were_taken_are_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
-    run = Search.run
+    run = DeviceSearch.run
 
-    def counting(search: Search) -> Any:
+    def counting(search: DeviceSearch) -> Any:
         searched.append(search._reach.node.name)
         return run(search)
 
-    monkeypatch.setattr(Search, "run", counting)
+    monkeypatch.setattr(DeviceSearch, "run", counting)
     names = [f"n{number:02}" for number in range(20)]
     world = World(*map(node, names), gpu_class(), *(devices(name, "g0", "g1") for name in names), template())
     counts = []
@@ -365,13 +365,13 @@ def test_only_nodes_whose_devices_were_taken_are_searched_again(monkeypatch: pyt
 
 def test_nodes_that_reach_the_same_devices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
-    run = Search.run
+    run = DeviceSearch.run
 
-    def counting(search: Search) -> Any:
+    def counting(search: DeviceSearch) -> Any:
         searched.append(search._reach.number)
         return run(search)
 
-    monkeypatch.setattr(Search, "run", counting)
+    monkeypatch.setattr(DeviceSearch, "run", counting)
     spec = {
         "driver": DRIVER,
         "allNodes": True,

@@ -70,7 +70,7 @@ _Moves: TypeAlias = Generator[_Place, bool, bool]
 """The places behind a place. Each is answered with whether the claim gets too many devices there, as is the whole."""
 
 
-class Search:
+class DeviceSearch:
     """One search among the devices that a node can use."""
 
     def __init__(

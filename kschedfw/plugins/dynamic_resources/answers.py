@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kschedfw import IntArray
 from kschedfw.cel import Budget, OutOfStepsError
-from kschedfw.plugins.dynamic_resources.allocator import AllocationError, InvalidPoolsError, Search
+from kschedfw.plugins.dynamic_resources.allocator import AllocationError, DeviceSearch, InvalidPoolsError
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
@@ -177,7 +177,7 @@ class Question:
     def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
         """Return the devices for the claims, searched for without the cache."""
         budget = budget_of(reach, self._timeout)
-        search = Search(self.wanted, reach, self._usage, budget)
+        search = DeviceSearch(self.wanted, reach, self._usage, budget)
         try:
             found = search.run()
         except InvalidPoolsError as reason:

@@ -66,7 +66,7 @@ NO_REQUESTS = ExtendedRequests()
 
 
 @attrs.define
-class _Held:
+class _HeldAmount:
     """A request that an init container may use, before a later container does."""
 
     name: str
@@ -87,12 +87,12 @@ def extended_requests(
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
         device_class = classes[resource].name
-        held: dict[int, _Held] = {}
+        held: dict[int, _HeldAmount] = {}
         for index, container in enumerate(everyone):
             if index >= first or container.is_sidecar:
                 count = _count(container, resource)
                 if count:
-                    held[index] = _Held(_name(index, container, resource), count)
+                    held[index] = _HeldAmount(_name(index, container, resource), count)
                     mappings.append(_mapping(container, resource, held[index]))
         for index, container in enumerate(pod.spec.init_containers):
             if container.is_sidecar:
@@ -105,7 +105,7 @@ def extended_requests(
                     mappings.append(_mapping(container, resource, each))
                     lacking -= each.count
             if lacking > 0:
-                held[index] = _Held(_name(index, container, resource), lacking)
+                held[index] = _HeldAmount(_name(index, container, resource), lacking)
                 mappings.append(_mapping(container, resource, held[index]))
         found += [_request(each, device_class) for each in held.values()]
     return ExtendedRequests(tuple(sorted(found, key=lambda each: each.name)), tuple(mappings))
@@ -121,11 +121,11 @@ def _name(index: int, container: Container, resource: str) -> str:
     return f"container-{index}-request-{position}"
 
 
-def _mapping(container: Container, resource: str, held: _Held) -> ContainerExtendedResourceRequest:
+def _mapping(container: Container, resource: str, held: _HeldAmount) -> ContainerExtendedResourceRequest:
     return ContainerExtendedResourceRequest(container.name, resource, held.name)
 
 
-def _request(held: _Held, device_class: str) -> DeviceRequest:
+def _request(held: _HeldAmount, device_class: str) -> DeviceRequest:
     exactly = ExactDeviceRequest(
         device_class, allocation_mode=DeviceAllocationMode.EXACT_COUNT, count=held.count
     )

@@ -47,7 +47,7 @@ def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> li
     Raises:
         KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
     """
-    run = _Run(scenario, registry, mode)
+    run = _PodRun(scenario, registry, mode)
     changes = _changes(scenario, run) if mode is Mode.CHANGES else None
     decisions = []
     for index, pod in enumerate(_pods(scenario.pending)):
@@ -68,7 +68,7 @@ def _pods(manifests: Iterable[Json]) -> Iterator[Pod]:
         yield pod
 
 
-def _changes(scenario: Scenario, run: _Run) -> PassingChanges | None:
+def _changes(scenario: Scenario, run: _PodRun) -> PassingChanges | None:
     """Return the changes for a scenario; None if it has no node to change."""
     pods = [*_pods(scenario.objects.get("pods") or ()), *_pods(scenario.pending)]
     return PassingChanges(run.cache, run.nodes, pods, Random(scenario.name)) if run.nodes else None
@@ -111,7 +111,7 @@ def _read_profile(written: Json, where: str, registry: Registry) -> Profile:
     return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
 
 
-class _Run:
+class _PodRun:
     """The state of one scenario: cluster, cache, and a framework over all nodes on one thread."""
 
     def __init__(self, scenario: Scenario, registry: Registry, mode: Mode) -> None:

@@ -73,7 +73,7 @@ def decide_groups(scenario: GroupScenario, registry: Registry, mode: Mode = Mode
     Raises:
         KschedfwError: an object is invalid, or a plugin fails.
     """
-    run = _Run(scenario, registry, mode)
+    run = _GroupRun(scenario, registry, mode)
     rounds = []
     for event in scenario.events:
         if "schedule" in event:
@@ -83,7 +83,7 @@ def decide_groups(scenario: GroupScenario, registry: Registry, mode: Mode = Mode
     return rounds
 
 
-class _Run:
+class _GroupRun:
     """One scenario: a scheduler on a cluster that answers after each cycle."""
 
     def __init__(self, scenario: GroupScenario, registry: Registry, mode: Mode) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from kschedfw.cel import Budget, OutOfStepsError
-from kschedfw.plugins.dynamic_resources.allocator import AllocationError, Search
+from kschedfw.plugins.dynamic_resources.allocator import AllocationError, DeviceSearch
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import RequestBook, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage, Usage
@@ -65,13 +65,13 @@ def wanted(*claims: Json) -> list[WantedClaim]:
     return [book.wanted(each) for each in found if isinstance(each, ResourceClaim)]
 
 
-def outcome(search: Search | Exhaustive) -> object:
+def outcome(search: DeviceSearch | Exhaustive) -> object:
     """The devices, or None, or what the error is about."""
     try:
         found = search.run()
     except (AllocationError, Aborted) as error:
         return next((each for each in ABORTS if each in str(error)), error)
-    if isinstance(search, Search) and search._pruning.proves_too_few:
+    if isinstance(search, DeviceSearch) and search._pruning.proves_too_few:
         assert found is None
     return (
         None
@@ -90,7 +90,7 @@ NOTHING = Usage()
 
 
 def names(*claims: Json, reach: ReachablePools, usage: Usage = NOTHING) -> list[list[str]] | None:
-    found = Search(wanted(*claims), reach, usage, Budget()).run()
+    found = DeviceSearch(wanted(*claims), reach, usage, Budget()).run()
     return None if found is None else [[each.device.id[2] for each in claim] for claim in found]
 
 
@@ -259,17 +259,17 @@ def test_the_search_ends_as_one_that_tries_everything(
     reach = reach_of(*pools, counters=COUNTERS)
     usage = Usage({(DRIVER, "p0"): PoolUsage(taken)})
     everything = Exhaustive(wanted(*asking), reach, usage)
-    search = Search(wanted(*asking), reach, usage, Budget())
+    search = DeviceSearch(wanted(*asking), reach, usage, Budget())
     assert outcome(search) == outcome(everything)
 
 
 # --- Long searches, in steps
 
 
-def hostile(count: int, requests: Sequence[Json], constraints: Sequence[Json] = ()) -> Search:
+def hostile(count: int, requests: Sequence[Json], constraints: Sequence[Json] = ()) -> DeviceSearch:
     reach = reach_of([valued(f"d{number}", number % 4) for number in range(count)])
     claim = {"requests": list(requests), "constraints": list(constraints)}
-    return Search(wanted(claim), reach, NOTHING, Budget(20_000))
+    return DeviceSearch(wanted(claim), reach, NOTHING, Budget(20_000))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_different_devices_are_counted() -> None:
     ]
     reach = reach_of([valued(f"d{number}", number) for number in range(20)])
     budget = Budget(20_000)
-    assert Search(wanted({"requests": requests}), reach, NOTHING, budget).run() is None
+    assert DeviceSearch(wanted({"requests": requests}), reach, NOTHING, budget).run() is None
     assert budget.left > 0
 
 
