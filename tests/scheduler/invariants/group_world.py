@@ -82,11 +82,18 @@ def _profile(journal: Journal, gates: FeatureGates) -> Profile:
 
 
 class _WatchedCluster(FlakyCluster):
-    """Tells which gangs a binding that failed, or a pod that goes, leaves in part."""
+    """Tells which gangs a binding that failed, or a pod that goes, leaves in part.
 
-    def __init__(self, random: Random, disturb: Callable[[Pod], None]) -> None:
+    `hold_back` is told of pods that lost their place before they were bound: to a preemption, or since their wait for
+    the doorkeeper was in vain.
+    """
+
+    def __init__(
+        self, random: Random, disturb: Callable[[Pod], None], hold_back: Callable[[Pod], None]
+    ) -> None:
         super().__init__(random)
         self._disturb = disturb
+        self._hold_back = hold_back
 
     def bind(self, pod: Pod, node_name: str) -> None:
         try:
@@ -98,10 +105,8 @@ class _WatchedCluster(FlakyCluster):
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        # When its gang has been permitted and the others are bound, a member may still be preempted, which doesn't
-        # delete it, or wait for the doorkeeper in vain.
         if isinstance(regarding, Pod) and (reason == "Preempted" or "plugin Doorkeeper" in message):
-            self._disturb(regarding)
+            self._hold_back(regarding)
         super().record_event(regarding, type, reason, message, related)
 
     def delete_gracefully(self, obj: object) -> None:
@@ -119,7 +124,7 @@ class GroupWorld(World):
         self.steps: list[str] = []
         self.random = Random(seed)
         self.clock = BusyClock(1000.0)
-        self.cluster = _WatchedCluster(Random(seed + 1), self._disturb)
+        self.cluster = _WatchedCluster(Random(seed + 1), self._disturb, self._hold_back)
         self.journal = Journal(Random(seed + 2), meddle=self._meddle)
         self.executor = DeferringExecutor()
         self.ttl = 0.0
@@ -151,6 +156,23 @@ class GroupWorld(World):
     def _disturb(self, pod: Pod) -> None:
         if key := group_key(pod):
             self.disturbed.add(key)
+
+    def _hold_back(self, pod: Pod) -> None:
+        """Excuse the gang of a pod that lost its place if other members were permitted with it, and are too few alone.
+
+        While they all wait for each other, a member that goes is no excuse: the gang has to stay out as a whole. Nor is
+        one that the others don't need.
+        """
+        key = group_key(pod)
+        group = self.cluster.truth.get(PodGroup, key) if key else None
+        waiting = self.scheduler.waiting_pods
+        held = {each.pod.uid for each in waiting if "GangScheduling" in each.pending_plugins}
+        permitted = sum(
+            group_key(each) == key and each.uid not in held and each.uid != pod.uid
+            for each in self.scheduler.cache.dump().pods
+        )
+        if group is not None and 0 < permitted < (group.min_count or 0):
+            self._disturb(pod)
 
     def do(self, step: str) -> None:
         """Take the step and check what must hold then.
