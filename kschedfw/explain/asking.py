@@ -12,7 +12,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.evidence import Evidence, GivesEvidence
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hooks import asked_method
+from kschedfw.framework.runtime.hooks import Hook, asked_method
 
 
 def ask_all_filters(
@@ -25,7 +25,11 @@ def ask_all_filters(
     As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
     # Once for each plugin: an isinstance check against a protocol takes as long as some filters.
-    giving = {name for name, plugin in framework.plugins.items() if isinstance(plugin, GivesEvidence)}
+    giving = {
+        name: asked_method(plugin, "evidence")
+        for name, plugin in framework.plugins.items()
+        if isinstance(plugin, GivesEvidence)
+    }
     said: dict[str, NodeToStatus] = {}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
     rows = framework.handle.snapshot.table.rows
@@ -39,16 +43,15 @@ def ask_all_filters(
                 if status.is_rejected and plugin not in refused_by:
                     refused_by.add(plugin)
                     said.setdefault(plugin, NodeToStatus()).set(info.name, status)
-                    if plugin in giving and (found := _evidence(framework, plugin, view, pod, node_info)):
+                    ask = giving.get(plugin)
+                    if ask is not None and (found := _evidence(ask, plugin, view, pod, node_info)):
                         evidence.setdefault(plugin, {})[rows[info.name]] = found
     refusals = {plugin: Refusals.taken_from(each, rows) for plugin, each in said.items()}
     return Beyond(refusals, evidence)
 
 
-def _evidence(
-    framework: Framework, name: str, state: CycleState, pod: Pod, node_info: NodeInfo
-) -> tuple[Evidence, ...]:
+def _evidence(ask: Hook, name: str, state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
     try:
-        return tuple(asked_method(framework.plugins[name], "evidence")(state, pod, node_info))
+        return tuple(ask(state, pod, node_info))
     except Exception as error:  # an explanation without evidence is better than none
         return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
@@ -201,11 +202,26 @@ class Explanation:
 
         Only an explanation with `beyond` knows all obstacles; for others there are none.
         """
-        if self.beyond is None:
-            return iter(())
-        obstacles = {row: found for row in range(len(self.nodes)) if any(found := self._obstacles(row))}
         # Lazily, since callers take only the first few nodes of a large cluster.
-        return map(self._of_row, sorted(obstacles, key=obstacles.__getitem__))
+        return (self._of_row(row) for row, _ in self._closest_rows())
+
+    def closest_by_refusers(self, most: int) -> Iterator[NodeExplanation]:
+        """As `closest`, but of the nodes that the same plugins refuse only the first `most`."""
+        seen: Counter[frozenset[str]] = Counter()
+        for row, plugins in self._closest_rows():
+            seen[plugins] += 1
+            if seen[plugins] <= most:
+                yield self._of_row(row)
+
+    def _closest_rows(self) -> Sequence[tuple[int, frozenset[str]]]:
+        """The rows of nodes with obstacles and the plugins that refuse them, the closest first."""
+        if self.beyond is None:
+            return ()
+        refusers = {row: self._refusers(row) for row in range(len(self.nodes))}
+        obstacles = {
+            row: found for row, plugins in refusers.items() if any(found := self._obstacles(row, plugins))
+        }
+        return [(row, frozenset(refusers[row])) for row in sorted(obstacles, key=obstacles.__getitem__)]
 
     def _of_row(self, row: int) -> NodeExplanation:
         explained = self._without_evidence(row)
@@ -213,13 +229,15 @@ class Explanation:
         found = {plugin: by_row[row] for plugin, by_row in evidence.items() if row in by_row}
         return attrs.evolve(explained, evidence=found) if found else explained
 
-    def _obstacles(self, row: int) -> tuple[int, float]:
+    def _refusers(self, row: int) -> Collection[str]:
+        """The plugins that refuse a node, in the decision or beyond it."""
+        beyond = () if self.beyond is None else self.beyond.refusals.values()
+        refusals = (self._refusal(row), *(each.of(row) for each in beyond))
+        return dict.fromkeys(status.plugin for status in refusals if status is not None)
+
+    def _obstacles(self, row: int, plugins: Iterable[str]) -> tuple[int, float]:
         """Return the node's `NodeExplanation.obstacles`, without making its explanation."""
-        if self.beyond is None:
-            return _distance(())
-        refusals = (self._refusal(row), *(each.of(row) for each in self.beyond.refusals.values()))
-        plugins = dict.fromkeys(status.plugin for status in refusals if status is not None)
-        evidence = self.beyond.evidence
+        evidence = {} if self.beyond is None else self.beyond.evidence
         return _distance(evidence.get(plugin, EMPTY).get(row) or _UNKNOWN for plugin in plugins)
 
     def _refusal(self, row: int) -> Status | None:

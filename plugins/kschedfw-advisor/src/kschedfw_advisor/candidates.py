@@ -92,14 +92,7 @@ def size(changes: Changes) -> tuple[float, ...]:
 
 def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:
     """The closest nodes of each combination of plugins that refuse a node."""
-    seen: dict[frozenset[str], int] = {}
-
-    def is_new(node: NodeExplanation) -> bool:
-        pattern = frozenset(_refusing(node))
-        seen[pattern] = seen.get(pattern, 0) + 1
-        return seen[pattern] <= NODES_OF_A_PATTERN
-
-    return islice(filter(is_new, explanation.closest()), MOST_NODES)
+    return islice(explanation.closest_by_refusers(NODES_OF_A_PATTERN), MOST_NODES)
 
 
 def _refusing(node: NodeExplanation) -> Sequence[str]:
