@@ -252,7 +252,7 @@ EXPORT = (
     "resourceclaims,resourceclaimtemplates,resourceslices"
     " > cluster.json"
 )
-"""The command that exports all that scheduling reads; the pages have the same."""
+"""The command that exports all that scheduling reads, as on the documentation's pages."""
 
 NO_NODES = f"the input has no nodes; this exports what scheduling reads: {EXPORT}"
 

@@ -44,7 +44,7 @@ class ReachColumn:
 def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntArray) -> Verdicts | None:
     """Return `PodDevices.problem_on` for each of the rows; None if nodes must be asked one by one.
 
-    `numbers` are those of the nodes' reaches. No node is looked at after one for which the attempt has to end.
+    `numbers` are those of the nodes' reaches. If a node ends the attempt, later nodes aren't examined.
     """
     if devices.left_over is not None:
         return Verdicts.refuse(np.ones(len(rows), dtype=np.bool_), _LEFT_OVER)

@@ -46,7 +46,7 @@ class KeyedHeap(Generic[T]):
         return self._entries[0][1] if self._entries else None
 
     def ordered(self) -> list[T]:
-        """Return all items in the order in which they would be popped. Sorts them, so it is for people."""
+        """Return all items in the order in which they would be popped. Sorts all of them, as reports need it."""
         return in_order((item for _, item in self._entries), self._before)
 
     def push(self, key: str, item: T) -> None:
@@ -138,7 +138,7 @@ class KeyedLine(Generic[T]):
         return early if early is not None and self._before(early, first) else first
 
     def ordered(self) -> list[T]:
-        """Return all items in the order in which they would be popped. Sorts them, so it is for people."""
+        """Return all items in the order in which they would be popped. Sorts all of them, as reports need it."""
         return in_order([*self._line.values(), *self._early.ordered()], self._before)
 
     def push(self, key: str, item: T) -> None:

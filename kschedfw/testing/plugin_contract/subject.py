@@ -67,7 +67,7 @@ class Subject:
     plugin: ClassVar[type[AnyPlugin] | str]
     """The plugin's class, or the name under which it is installed."""
     args: ClassVar[object] = None
-    """Its arguments, as in a profile: an instance of `args_type`, or a mapping with keys in camelCase."""
+    """The plugin's arguments, as in a profile: an `args_type`, or a mapping with camelCase keys."""
     objects: ClassVar[Sequence[Named]] = ()
     """Objects in the cluster other than nodes and pods."""
     other_plugins: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
