@@ -92,7 +92,7 @@ def fewest_pdb_violations(candidate: Candidate) -> float:
 
 def lowest_highest_priority(candidate: Candidate) -> float:
     """Return the negative priority of the most important victim."""
-    return -candidate.victims.pods[0].priority
+    return -candidate.victims.pods[0].priority  # victims are sorted, the most important first
 
 
 def smallest_priority_sum(candidate: Candidate) -> float:

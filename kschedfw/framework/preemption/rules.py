@@ -132,6 +132,7 @@ def select_victims(
         by_importance = _sorted(potential, more_important)
         violating, others = budgets.split(by_importance)
         spares = trial.spares if wanted is None else _Room(node_info, wanted).spares
+        # Those that violate a budget first: room is given back in this order, so they are the likeliest to be spared.
         evicted_violating = [info for info in violating if not spares(info)]
         evicted = {*evicted_violating, *[info for info in others if not spares(info)]}
     except _TrialError as error:

@@ -45,6 +45,8 @@ class BackoffPolicy:
         return info.backoff_expiration
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        # Until the window is over, not only the backoff: all pods of a window become ready at once, and the one with
+        # the highest priority goes first.
         return self.expiration(info) >= self._align(now)
 
     def release_time(self, info: QueuedPodInfo) -> float:

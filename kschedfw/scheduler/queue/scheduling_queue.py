@@ -181,6 +181,8 @@ class SchedulingQueue(BlockingQueue):
                 raise PodAlreadyQueuedError(info.pod, place)
             if flight is not None and flight.deleted:
                 return
+            # Two counts, since their backoffs differ: that of errors protects what fails, and a refusal shows that it
+            # works again.
             if info.rejector_plugins:
                 info.unschedulable_count += 1
                 info.consecutive_errors_count = 0
@@ -190,6 +192,8 @@ class SchedulingQueue(BlockingQueue):
             info.backoff_expiration = None
             info.was_flushed_from_unschedulable = False
             info.flush_timestamp = None
+            # Without a flight nobody has kept the events since the pod was popped, and without a rejector no hint
+            # judges them. Such a pod would miss the event that it waits for, so only its backoff delays it.
             is_time = info.retry_at is not None and info.retry_at <= self._clock.now()
             is_member = self._groups and bool(group_key(info.pod))
             if occurrences is None or not info.rejector_plugins or is_time or is_member:
