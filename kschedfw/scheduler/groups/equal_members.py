@@ -91,7 +91,7 @@ class EqualMembers:
         *,
         makes_room: bool,
     ) -> EqualMembers | None:
-        """Return the trials on so many placements; None where each member has to be searched for by itself."""
+        """Return the trials on this number of placements; None if each member needs a search of its own."""
         trials = len(attempts) * placements
         is_large = len(framework.handle.snapshot) >= _FEWEST_NODES or trials >= _FEWEST_TRIALS
         if trials < _FEWEST_MEMBERS or not is_large or compiled_turns() is None:
