@@ -15,8 +15,8 @@ PAGE = """\
 <!-- Written by docs/generate_gallery.py from docs/gallery.toml. Change that. -->
 
 This page lists distributions for kschedfw. `make downstream` installs those with plugins beside a checkout, loads each
-plugin, and runs the tests that come along. [Plugins of other distributions](distributions.md) shows how those of this repository are
-enabled.
+plugin, and runs the tests that come along. [Plugins of other distributions](distributions.md) shows how those of this
+repository are enabled.
 
 ## Policies
 
