@@ -249,7 +249,7 @@ class Churn:
         with self._client() as client:
             while not self._ended.wait(0.1):
                 now = time.perf_counter()
-                while self._ends and self._ends[0][0] <= now:
+                while not self._ended.is_set() and self._ends and self._ends[0][0] <= now:
                     _, name = heapq.heappop(self._ends)
                     client.delete(f"{_PODS}/{name}", params=_AT_ONCE)
                     number = int(name.removeprefix("p"))
