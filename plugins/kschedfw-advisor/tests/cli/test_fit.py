@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -264,6 +265,16 @@ class TestGroups:
             encoding="utf-8",
         )
         return path
+
+    def test_without_the_gate_for_them_constraints_do_not_count(
+        self, kschedfw: Kschedfw, racks: Path, job: Path
+    ) -> None:
+        bare = racks.with_name("bare.yaml")
+        bare.write_text(re.sub(r"rack: ?\w+", "other: label", racks.read_text()), encoding="utf-8")
+        result = kschedfw("fit", bare, "--pod", job, self.GATES.rpartition(",")[0])
+        assert (result.code, result.err) == (0, "")
+        assert "with the rack" not in result.out
+        assert result.out.startswith("PodGroup default/train (3 pods of cpu 2): ")
 
     def test_how_many_copies_where_and_what_stops_the_next(
         self, kschedfw: Kschedfw, racks: Path, job: Path

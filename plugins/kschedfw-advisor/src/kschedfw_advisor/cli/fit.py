@@ -28,7 +28,6 @@ from kschedfw.cli import (
     labelled_progress_bar,
     with_input_options,
 )
-from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw_advisor.cli.fit_output import Answer, Fits, print_fit
 from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, Template, read_pod_templates
 from kschedfw_advisor.cli.what_if_input import (
@@ -110,8 +109,7 @@ def fit(
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             what_if = asked.what_if
-            grouping = what_if.feature_gates.enabled(GENERIC_WORKLOAD)
-            found = read_pod_templates(pod or [], given, reading, what_if.cluster, grouping=grouping)
+            found = read_pod_templates(pod or [], given, reading, what_if.cluster, what_if.feature_gates)
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)

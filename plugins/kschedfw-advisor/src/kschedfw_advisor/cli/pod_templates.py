@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw import FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction
+from kschedfw import FeatureGates, FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction
 from kschedfw.api import (
     KINDS,
     TEMPLATE_HASH,
@@ -30,10 +30,12 @@ from kschedfw.api import (
 )
 from kschedfw.cli import ReadingOptions, UsageError, counted, read_manifest_input
 from kschedfw.cluster import Cluster
+from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw_advisor.quotas import POLICIES
 from kschedfw_advisor.turns import GroupTemplate
 
 _DEFAULT_NAME = "pod"
+_CONSTRAINTS: Final = "TopologyAwareWorkloadScheduling"
 
 
 @attrs.frozen
@@ -98,11 +100,12 @@ class PodOptions:
 
 
 def read_pod_templates(
-    paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster, *, grouping: bool
+    paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster, gates: FeatureGates
 ) -> PodTemplates:
     """A template for each pod and workload in the files, changed as the options say; or one of the options alone.
 
-    With `grouping`, pods of a PodGroup are scheduled together, so there is one template for all of them.
+    Where the gates have pods of a PodGroup scheduled together, there is one template for all of them. Without the gate
+    for topology constraints these are left out of the group, as the API server leaves out a field whose gate is off.
 
     Pods are admitted under the policies of the cluster and of the files, but for quotas: the question is what fits.
 
@@ -137,13 +140,19 @@ def read_pod_templates(
     admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, POLICIES))))
     admitted = [_admitted(each, admission) for each in found]
     others = tuple({(type(obj), obj.key): obj for obj in objects}.values())
-    if not grouping:
+    if not gates.enabled(GENERIC_WORKLOAD):
         return PodTemplates(tuple(admitted), others)
     groups = {obj.key: obj for obj in (*cluster.list(PodGroup), *others) if isinstance(obj, PodGroup)}
+    if not gates.enabled(_CONSTRAINTS):
+        groups = {key: _without_constraints(group) for key, group in groups.items()}
     # Of a group of the files there are copies only: without members it would be of no use.
     return PodTemplates(
         tuple(_in_groups(admitted, groups)), tuple(obj for obj in others if not isinstance(obj, PodGroup))
     )
+
+
+def _without_constraints(group: PodGroup) -> PodGroup:
+    return attrs.evolve(group, spec=attrs.evolve(group.spec, scheduling_constraints=None))
 
 
 def _in_groups(templates: Iterable[PodTemplate], groups: Mapping[str, PodGroup]) -> Iterator[Template]:
