@@ -271,6 +271,8 @@ def bench(
         )
         for name in names
     ]
+    if (members or racks) and not any(each.workload.members for each in planned):
+        raise UsageError("--members and --racks go with workloads of groups, such as --workload gang")
     bar = partial(progress_bar, enabled=not no_progress)
     measurements: list[Measurement] = []
     baseline: list[Measurement] | None = [] if compare and measured != default_profile() else None
