@@ -11,6 +11,7 @@ Pods that an API server has written already went through all this, and only coun
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
@@ -19,6 +20,7 @@ import attrs
 
 from kschedfw.api.affinity import Toleration, TolerationOperator
 from kschedfw.api.defaults import Priorities
+from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.limit_ranges import violations, with_container_defaults
 from kschedfw.api.meta import Named, OwnerReference
@@ -43,6 +45,8 @@ _DEFAULT_TOLERATIONS: Final = tuple(
 )
 TOLERATED_BY_DEFAULT: Final = frozenset(toleration.key for toleration in _DEFAULT_TOLERATIONS)
 """The keys of the taints that every new pod tolerates for a while, unless it says otherwise."""
+
+_with_tolerations = evolver(PodSpec, "tolerations")
 
 
 @attrs.frozen
@@ -148,7 +152,10 @@ class Admission:
     def admit(self, pod: Pod) -> Pod | None:
         """Return a new pod as it is stored; None if it is refused, which `outcome` then reports."""
         new = self._spec(pod)
-        pod = Pod(pod.metadata, new.spec, pod.status)
+        if new.changed_by:
+            pod = Pod(pod.metadata, new.spec, pod.status)
+        else:  # it asks for what it asked before: only its priority and tolerations may differ
+            pod = pod.alike(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):
             message = new.kind.format(pod.name) + reason
             self._refused.append(RefusedPod(pod.key, reason, message, pod.metadata.controller))
@@ -211,15 +218,20 @@ def _aggregate(reasons: Iterable[str]) -> str:
 
 
 def _with_default_tolerations(spec: PodSpec) -> PodSpec:
+    return _with_tolerations(spec, _with_defaults(spec.tolerations))
+
+
+@functools.lru_cache(maxsize=1024)  # most pods have none, or those of a few workloads
+def _with_defaults(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+    """Return the tolerations and those of the defaults that are missing."""
     missing = [
         wanted
         for wanted in _DEFAULT_TOLERATIONS
         if not any(
-            given.key in ("", wanted.key) and given.effect in (None, wanted.effect)
-            for given in spec.tolerations
+            given.key in ("", wanted.key) and given.effect in (None, wanted.effect) for given in tolerations
         )
     ]
-    return attrs.evolve(spec, tolerations=(*spec.tolerations, *missing)) if missing else spec
+    return (*tolerations, *missing)
 
 
 def _of_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:

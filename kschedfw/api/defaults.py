@@ -175,12 +175,19 @@ def default_pod(pod: Pod) -> Pod:
 # --- Resources ---------------------------------------------------------------------------------------------------
 
 
+def default_requests(resources: ResourceRequirements) -> ResourceRequirements:
+    """Fill in a container's requests from its limits."""
+    if resources.limits.keys() <= resources.requests.keys():
+        return resources
+    # As a new dict in the order of requests, then limits: the order shows in reports.
+    requests = FrozenDict({**resources.requests, **_missing(resources.requests, resources.limits)})
+    return attrs.evolve(resources, requests=requests)
+
+
 def _default_container(container: Container, host_network: bool) -> Container:
-    resources = container.resources
-    if not resources.limits.keys() <= resources.requests.keys():
-        # As a new dict in the order of requests, then limits: the order shows in reports.
-        requests = FrozenDict({**resources.requests, **_missing(resources.requests, resources.limits)})
-        container = attrs.evolve(container, resources=attrs.evolve(resources, requests=requests))
+    resources = default_requests(container.resources)
+    if resources is not container.resources:
+        container = attrs.evolve(container, resources=resources)
     if host_network and any(port.host_port == 0 for port in container.ports):
         ports = tuple(
             attrs.evolve(port, host_port=port.host_port or port.container_port) for port in container.ports

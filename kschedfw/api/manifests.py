@@ -356,7 +356,8 @@ class _Loader:
             rest = {field: content for field, content in manifest.items() if field != "status"}
             refused = unknown_fields(rest, kind.name)
             warned = unknown_fields({"status": manifest.get("status")}, kind.name)
-        self._warn(map(as_warning, warned), manifest, kind)
+        if warned:
+            self._warn(map(as_warning, warned), manifest, kind)
         return refused
 
     def _warn(self, warnings: Iterable[FieldError], manifest: Mapping[str, Any], kind: Kind) -> None:

@@ -312,9 +312,9 @@ class Pod(Named):
         return self._like(Pod(metadata or self.metadata, spec or self.spec, status or self.status))
 
     def alike(self, metadata: ObjectMeta, spec: PodSpec, status: PodStatus) -> Pod:
-        """Return another pod, whose spec differs from this one's by nothing but its node and its volumes.
+        """Return another pod, whose spec has the same requests and ports as this one's.
 
-        It keeps the computed requests and ports, unless its status affects its requests.
+        It keeps them as they were computed, unless its status affects its requests.
         """
         made = Pod(metadata, spec, status)
         return made if status.tells_of_resources else self._like(made)

@@ -135,8 +135,6 @@ def read_quantity(value: object, _type: object) -> Quantity:
             # The text of the error begins with the value, which the message below has already.
             why = str(error).partition(": ")[2] or str(error)
             raise FieldErrors([FieldError.invalid("", value, f"{why}{_hint(value)}")]) from None
-        if not _LEAST_SENSIBLE < amount < _LARGEST_SENSIBLE:
-            raise wrong(value, "less than 1e100")
         return amount
     if isinstance(value, Quantity):
         return value
@@ -150,6 +148,8 @@ def _amount(value: str | int | float) -> Quantity:
     if _FEWEST < quantity < _MOST:
         rounded = Quantity.parse(f"{quantity.milli_value()}m")
         return quantity if rounded == quantity else rounded
+    if not _LEAST_SENSIBLE < quantity < _LARGEST_SENSIBLE:
+        raise wrong(value, "less than 1e100")
     return quantity
 
 

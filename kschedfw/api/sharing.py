@@ -10,25 +10,26 @@ from __future__ import annotations
 import functools
 import marshal
 from collections.abc import Hashable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedfw.api.containers import Container
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.convert import json_name, structure
-from kschedfw.api.defaults import default_pod
+from kschedfw.api.defaults import default_pod, default_requests
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.pod import Pod, PodSpec, PodStatus
-from kschedfw.api.validate_pods import pod_spec
+from kschedfw.api.validate_pods import pod_spec, requirements
 from kschedfw.api.volumes import Volume
 
 T = TypeVar("T", bound=Hashable)
 
 _MOST_KEPT: Final = 10_000
 _NO_STATUS: Final = PodStatus()
+_NO_RESOURCES: Final = ResourceRequirements()
 _OWN: Final = frozenset(("nodeName", "volumes"))
 """The fields of the spec in which pods of a workload differ."""
 _COMMON: Final = frozenset(json_name(field) for field in attrs.fields(PodSpec)) - _OWN
@@ -36,7 +37,9 @@ _OF_CONTAINERS: Final = frozenset(json_name(field) for field in attrs.fields(Con
 _FORMAT: Final = 2  # marshal's version 2 is the last one that writes equal values as equal bytes
 
 _with_labels = evolver(ObjectMeta, "labels")
-_with_parts = evolver(PodSpec, "containers", "affinity", "tolerations", "topology_spread_constraints")
+_with_parts = evolver(PodSpec, "affinity", "tolerations", "topology_spread_constraints")
+_with_containers = evolver(PodSpec, "containers", "init_containers")
+_with_resources = evolver(Container, "resources")
 _with_own = evolver(PodSpec, "node_name", "volumes")
 
 
@@ -76,24 +79,72 @@ def shared_pod(metadata: ObjectMeta, manifest: object, status: PodStatus) -> Pod
 @functools.lru_cache(maxsize=_MOST_KEPT)
 def _first_with(encoded: bytes, labels: FrozenDict[str, str]) -> Pod | None:
     """Return a pod without a name that has the spec, to be copied; None if the spec is invalid."""
-    try:
-        raw = structure(marshal.loads(encoded), PodSpec)
-        spec = default_pod(Pod(ObjectMeta(labels=labels), raw)).spec
-    except FieldErrors:
-        return None
-    if next(pod_spec(spec, "spec"), None) is not None:
+    manifest: dict[str, Any] = marshal.loads(encoded)
+    # Resources of the pod depend on those of its containers, so that all must be read together.
+    read = _read_spec if manifest.get("resources") else _spec_with_resources
+    spec = read(manifest, labels)
+    if spec is None:
         return None
     orders = tuple(
         [(tuple(each.resources.requests), tuple(each.resources.limits)) for each in spec.containers]
     )
-    spec = _with_parts(
-        spec,
-        _shared(spec.containers, orders),
-        _shared(spec.affinity),
-        _shared(spec.tolerations),
-        _shared(spec.topology_spread_constraints),
+    return Pod(spec=_with_containers(spec, _shared(spec.containers, orders), spec.init_containers))
+
+
+def _spec_with_resources(manifest: dict[str, Any], labels: FrozenDict[str, str]) -> PodSpec | None:
+    """Return a spec that shares all but its containers' resources; None if it is invalid.
+
+    In many a trace and workload no two pods ask for the same. Their resources are then all that is read.
+    """
+    given = [_without_resources(manifest, field) for field in ("containers", "initContainers")]
+    rest = _spec_without_resources(marshal.dumps(manifest, _FORMAT), labels)
+    if rest is None:
+        return None
+    try:
+        containers, init_containers = (
+            tuple([_with_resources(each, _requirements(own)) for each, own in zip(*both, strict=True)])
+            for both in ((rest.containers, given[0]), (rest.init_containers, given[1]))
+        )
+    except FieldErrors:
+        return None
+    return _with_containers(rest, containers, init_containers)
+
+
+def _without_resources(manifest: dict[str, Any], field: str) -> list[object]:
+    """Take the resources out of a manifest's containers, and return them."""
+    return [container.pop("resources", None) for container in manifest.get(field) or ()]
+
+
+def _requirements(manifest: object) -> ResourceRequirements:
+    """Read the resources of a container, and fill in defaults.
+
+    Raises:
+        FieldErrors: they are invalid.
+    """
+    if manifest is None:
+        return _NO_RESOURCES
+    resources = default_requests(structure(manifest, ResourceRequirements))
+    if errors := list(requirements(resources, "resources")):
+        raise FieldErrors(errors)
+    return resources
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _spec_without_resources(encoded: bytes, labels: FrozenDict[str, str]) -> PodSpec | None:
+    return _read_spec(marshal.loads(encoded), labels)
+
+
+def _read_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | None:
+    """Return the valid spec of the manifest, its defaults filled in, with shared parts; None if it is invalid."""
+    try:
+        spec = default_pod(Pod(ObjectMeta(labels=labels), structure(manifest, PodSpec))).spec
+    except FieldErrors:
+        return None
+    if next(pod_spec(spec, "spec"), None) is not None:
+        return None
+    return _with_parts(
+        spec, _shared(spec.affinity), _shared(spec.tolerations), _shared(spec.topology_spread_constraints)
     )
-    return Pod(spec=spec)
 
 
 def _with_shared_labels(metadata: ObjectMeta) -> ObjectMeta:

@@ -37,7 +37,6 @@ from kschedfw.api.validate_selectors import (
     tolerations,
 )
 
-_ZERO: Final = Quantity.parse(0)
 _PORTS: Final = range(1, 65536)
 _MOST_RULES: Final = 20
 _MOST_EXIT_CODES: Final = 255
@@ -147,7 +146,7 @@ def _at_most(most: int, items: Sequence[object], path: str) -> Errors:
 def resource_list(resources: Mapping[str, Quantity], path: str) -> Errors:
     """Yield errors of negative amounts, and of fractions of pods and extended resources."""
     for name, amount in resources.items():
-        if amount < _ZERO:
+        if amount.sign < 0:
             yield FieldError.invalid(at(path, name), str(amount), "must be greater than or equal to 0")
         elif must_be_integer(name) and amount.milli_value() % 1000:
             yield FieldError.invalid(at(path, name), str(amount), "must be an integer")

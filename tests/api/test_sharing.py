@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
+from kschedfw.api.containers import ResourceRequirements
+from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.sharing import with_shared_parts
@@ -19,6 +22,43 @@ def test_pods_read_from_the_same_manifest_share_their_parts(manifest: Manifest) 
     assert first.spec.affinity is second.spec.affinity
     assert first.spec.tolerations is second.spec.tolerations
     assert first.spec.topology_spread_constraints is second.spec.topology_spread_constraints
+
+
+def test_pods_that_differ_in_requests_alone_share_the_rest_of_their_containers() -> None:
+    specs = [
+        {
+            "containers": [
+                {"name": "main", "image": "a", "ports": [{"containerPort": 80}], "resources": resources},
+                {"name": "side", "image": "b"},
+            ],
+            "initContainers": [{"name": "first", "image": "c", "resources": resources}],
+        }
+        for resources in ({"requests": {"cpu": "1"}}, {"limits": {"cpu": "2"}})
+    ]
+    first, second = (pod_from_manifest({"metadata": {"name": "p"}, "spec": spec}) for spec in specs)
+    assert first.spec.containers[0].ports is second.spec.containers[0].ports
+    assert [pod.requests.amounts.milli_cpu for pod in (first, second)] == [1000, 2000]
+    for pod in (first, second):
+        assert pod.spec.containers[1].resources == ResourceRequirements()
+        assert pod.spec.init_containers[0].resources == pod.spec.containers[0].resources
+
+
+@pytest.mark.parametrize(
+    ("resources", "problem"),
+    [
+        ({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}, "must be less than or equal to cpu limit"),
+        ({"requests": {"gold": "1"}}, "must be a standard resource for containers"),
+        ({"requests": {"cpu": "many"}}, "quantities must match"),
+        ({"requests": 3}, "must be a map"),
+    ],
+)
+def test_wrong_resources_are_refused_where_everything_else_is_known(resources: object, problem: str) -> None:
+    container = {"name": "main", "image": "a"}
+    pod_from_manifest({"metadata": {"name": "good"}, "spec": {"containers": [container]}})
+    wrong = {"metadata": {"name": "bad"}, "spec": {"containers": [{**container, "resources": resources}]}}
+    with pytest.raises(ManifestError, match=problem) as caught:
+        pod_from_manifest(wrong)
+    assert "spec.containers[0].resources" in str(caught.value)
 
 
 @given(pod_manifests())
