@@ -85,9 +85,9 @@ class _WatchedCluster(FlakyCluster):
     """Tells which gangs a binding that failed, or a pod that goes, leaves in part.
 
     `hold_back` is told of pods that lost their place before they were bound: to a preemption, or since their wait for
-    the doorkeeper was in vain, or since the doorkeeper failed. As in kube-scheduler, GangScheduling lets waiting
-    members go with the first permit that makes the gang complete, also in a trial of the group, and the doorkeeper is
-    asked after it.
+    the doorkeeper was in vain, or since the doorkeeper failed or refused them. As in kube-scheduler, GangScheduling
+    lets waiting members go with the first permit that makes the gang complete, also in a trial of the group, and the
+    doorkeeper is asked after it.
     """
 
     def __init__(

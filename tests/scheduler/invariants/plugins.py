@@ -211,7 +211,7 @@ class Doorkeeper(_Observer):
         if fate < 0.03:
             raise RuntimeError("a plugin failed")
         if fate < 0.06:
-            return Status.unschedulable("not today")
+            return Status.unschedulable("the Doorkeeper refuses")
         if fate < 0.3:
             return Status.wait(self.args.random.choice([1.0, 20.0, 400.0, 5000.0]))
         return None
