@@ -18,7 +18,7 @@ from kschedfw import FrozenDict, KschedfwError, Quantity
 from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.cel import Budget
-from kschedfw.plugins.dynamic_resources.capacity import added, consumed, is_left
+from kschedfw.plugins.dynamic_resources.capacity import added, consumed, has_amounts, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
 from kschedfw.plugins.dynamic_resources.inventory import (
@@ -274,6 +274,8 @@ class DeviceSearch:
     def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
         capacities = published.device.capacity
         self._budget.spend(_STEPS_OF_CAPACITY * len(capacities))
+        if not published.device.allow_multiple_allocations:
+            return has_amounts(capacities, option.capacity)
         amounts = consumed(capacities, option.capacity)
         return amounts is not None and is_left(capacities, amounts, self._consumed(published))
 

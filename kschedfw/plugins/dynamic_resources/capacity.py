@@ -6,10 +6,11 @@ Semantics: kube-scheduler v1.36 `consumable capacity`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from kschedfw import FrozenDict, Quantity
-from kschedfw.api import CapacityPolicy, CapacityRange, DeviceCapacity, QuantityFormat
+from kschedfw.api import EMPTY, CapacityPolicy, CapacityRange, DeviceCapacity, QuantityFormat
 
 Amounts: TypeAlias = Mapping[str, Quantity]
 """Amounts by the name of the capacity."""
@@ -34,6 +35,13 @@ def is_left(capacities: Mapping[str, DeviceCapacity], taken: Amounts, used: Amou
         (taken[name] + used[name] if name in used else taken[name]) <= capacity.value
         for name, capacity in capacities.items()
     )
+
+
+@lru_cache(maxsize=4096)  # most devices are like others
+def has_amounts(capacities: FrozenDict[str, DeviceCapacity], wanted: FrozenDict[str, Quantity]) -> bool:
+    """Whether a device of which nothing is used has the amounts that a request consumes of it."""
+    taken = consumed(capacities, wanted)
+    return taken is not None and is_left(capacities, taken, EMPTY)
 
 
 def added(amounts: Amounts, more: Amounts) -> FrozenDict[str, Quantity]:

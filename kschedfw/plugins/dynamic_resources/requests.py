@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw import FrozenDict, Quantity
 from kschedfw.api import (
     EMPTY,
     DeviceAllocationMode,
@@ -19,7 +20,6 @@ from kschedfw.api import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from kschedfw.plugins.dynamic_resources.capacity import Amounts
 from kschedfw.plugins.dynamic_resources.inventory import Selectors
 
 ClassLookup: TypeAlias = Callable[[str], DeviceClass | None]
@@ -50,7 +50,7 @@ class Option:
     count: int
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
-    capacity: Amounts
+    capacity: FrozenDict[str, Quantity]
     score: int = 0
 
     def tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
