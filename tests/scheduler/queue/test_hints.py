@@ -8,10 +8,12 @@ import pytest
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.queue.cluster_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
+from kschedfw.testing import FakeClock
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, always, pod
 
 QUEUE, SKIP = always(QueueingHint.QUEUE), always(QueueingHint.SKIP)
@@ -19,6 +21,10 @@ QUEUE, SKIP = always(QueueingHint.QUEUE), always(QueueingHint.SKIP)
 
 def subscription(hint: object = None, event: ClusterEvent = NODE_ADD) -> ClusterEvent:
     return ClusterEvent(event.resource, event.action, hint)  # type: ignore[arg-type]
+
+
+class Measured(NoMetrics):
+    """A recorder that wants to be told."""
 
 
 def judge(
@@ -31,7 +37,10 @@ def judge(
 ) -> Requeue:
     """Plugins are single letters."""
     info = QueuedPodInfo(PodInfo.of(pod()), unschedulable_plugins=set(refused), pending_plugins=set(pending))
-    return QueueingHints({PROFILE: subscriptions}).judge(info, Occurrence(event, None, new))
+    verdict = QueueingHints({PROFILE: subscriptions}).judge(info, Occurrence(event, None, new))
+    measured = QueueingHints({PROFILE: subscriptions}, FakeClock(), Measured())
+    assert measured.judge(info, Occurrence(event, None, new)) is verdict, "measuring changes nothing"
+    return verdict
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, PodQueue, SchedulingQueue
 from kschedfw.testing import FakeClock
 from tests.framework.support import make_framework, plugin
-from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Gate, Queue, pod, subscriber
+from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, Gate, Queue, pod, subscriber
 
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
 
@@ -59,6 +59,19 @@ class TestOrder:
         queue.add(pod("middle", priority=5))
         queue.update(low, pod("low", priority=9))
         assert queue.pop_names() == ["low", "middle"]
+
+    def test_pods_that_a_plugin_fails_to_compare_come_in_the_order_of_their_arrival(self) -> None:
+        def broken(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+            if first.pod.priority == second.pod.priority:
+                raise LookupError("no such thing")
+            return first.pod.priority > second.pod.priority
+
+        sorting = make_framework(plugin("Broken", queue_sort=broken), clock=FakeClock(1000))
+        queue = SchedulingQueue({PROFILE: sorting}, clock=FakeClock(1000))
+        queue.add(pod("low"))
+        for name in "dbcaef":
+            queue.add(pod(name, priority=9))
+        assert [info.pod.name for _ in range(7) if (info := queue.try_pop())] == [*"dbcaef", "low"]
 
     def test_a_queue_needs_a_profile(self) -> None:
         with pytest.raises(ProfileError, match="needs a profile"):
@@ -237,6 +250,20 @@ class TestEvents:
             queue.add_refused(each, "A")
         queue.tell(NODE_ADD)
         assert queue.names(Place.ACTIVE) == ["a", "b"]
+
+    def test_pods_after_one_that_a_hint_has_moved_are_judged_all_the_same(self) -> None:
+        pods = [pod("a"), pod("b"), pod("c")]
+
+        def hint(_pod: Pod, _old: object, _new: object) -> QueueingHint:
+            queue.activate([pods[1]])
+            return QueueingHint.QUEUE
+
+        queue = Queue(subscriber("A", NODE_ADD, hint=hint))
+        for each in pods:
+            queue.add_refused(each, "A")
+        queue.tell(NODE_ADD)
+        assert queue.names(Place.ACTIVE) == ["b"]
+        assert sorted(queue.names(Place.BACKOFF)) == ["a", "c"]
 
     def test_pods_of_an_unknown_profile_are_tried_on_any_event(self) -> None:
         queue = Queue(subscriber("A"))
@@ -420,6 +447,19 @@ class TestGates:
         assert queue.try_pop() is None
         queue.pass_time(2)
         assert queue.pop_names() == ["a"]
+
+    def test_a_gated_member_isnt_taken_along_with_its_group(self) -> None:
+        gate = Gate()
+        queue = Queue(gate.plugin(), subscriber("A", NODE_ADD))
+        members = [pod("gated"), pod("free")]
+        queue.add(members[0])
+        gate.open = True
+        queue.add_refused(members[1], "A")
+        gate.open = False
+        assert queue.take_members([members[0]]) == []
+        assert queue.place("gated") is Place.GATED
+        gate.open = True
+        assert [info.pod.name for info in queue.take_members(members)] == ["gated", "free"]
 
 
 class TestLeftovers:
