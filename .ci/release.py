@@ -94,7 +94,7 @@ def build(found: Sequence[Path], directory: Path, env: Mapping[str, str]) -> Non
 
 def check(directory: Path, pythons: Sequence[str]) -> None:
     """Build and check everything; the files of the release are in the directory then."""
-    present = [each for each in pythons if shutil.which(each)]
+    present = [each for each in pythons if _runs(each)]
     for each in pythons:
         if each not in present:
             print(f"NOT TESTED on {each}: this machine hasn't got it", flush=True)
@@ -110,6 +110,14 @@ def check(directory: Path, pythons: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory() as place:
             print(f"== {len(wheels)} wheels in an empty environment of {python}", flush=True)
             _install(python, Path(place), wheels, directory, env)
+
+
+def _runs(python: str) -> bool:
+    """Tell whether the command runs: a version manager's shim of a version that isn't selected is found, and fails."""
+    return (
+        bool(shutil.which(python))
+        and not subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode
+    )
 
 
 def _compare(directory: Path, again: Path) -> None:

@@ -136,3 +136,15 @@ def test_without_a_commit_and_without_a_given_time_nothing_is_built(
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
     with pytest.raises(SystemExit, match="set SOURCE_DATE_EPOCH"):
         RELEASE["environment"]()
+
+
+def test_a_python_that_is_found_but_does_not_run_counts_as_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shim = tmp_path / "python3.99"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(SystemExit, match=r"none of python3\.99 is here"):
+        RELEASE["check"](tmp_path, ["python3.99"])
+    assert "NOT TESTED on python3.99" in capsys.readouterr().out
