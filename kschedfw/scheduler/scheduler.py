@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
 
@@ -19,7 +19,7 @@ from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
-from kschedfw.framework.handle import PendingEvictions, check_cluster, record_event
+from kschedfw.framework.handle import PendingEvictions, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -32,18 +32,19 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import Attempt, Moment
+from kschedfw.scheduler.attempts import Attempts
 from kschedfw.scheduler.batching import Batching
-from kschedfw.scheduler.binding_cycle import BindingCycle, release
+from kschedfw.scheduler.binding_cycle import BindingCycle
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
-from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
+from kschedfw.scheduler.failure import FailedGates, FailureHandler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle, MemberRefusal
-from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements, as_exception
+from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
+from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
@@ -80,8 +81,7 @@ class Scheduler:
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
         idle: the scheduler won't be run, only asked to `place` pods: its queue stays empty, and costs nothing.
         feature_gates: kube-scheduler's feature gates. With GenericWorkload, `run`, `run_until_idle` and
-            `schedule_one`
-            schedule the members of a group together.
+            `schedule_one` schedule the members of a group together.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -193,6 +193,20 @@ class Scheduler:
         self._bindings = Bindings(
             InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
         )
+        self._placements = Placements(
+            self._binding_cycle, self.cache, self.snapshot, self.queue, self.nominator, self.pods_in_pre_bind
+        )
+        self._attempts = Attempts(
+            cluster,
+            self.frameworks,
+            self.cache,
+            self.queue,
+            self._clock,
+            self._scheduling_cycle,
+            self._bindings,
+            self._placements,
+            self._sampling if self._measuring else None,
+        )
         self.group_cycle: GroupCycle | None = None
         """The cycle of groups; None without the gate GenericWorkload."""
         if grouping:
@@ -207,13 +221,10 @@ class Scheduler:
                 self._scheduling_cycle,
                 feature_gates,
                 self._clock,
-                self._is_superfluous,
-                self._start,
+                self._attempts.is_superfluous,
+                self._attempts.bind_if,
             )
         self._cycle = threading.Lock()
-        self._placements = Placements(
-            self._binding_cycle, self.cache, self.snapshot, self.queue, self.nominator, self.pods_in_pre_bind
-        )
         self._stopping = False
         self.last_tick = self._clock.monotonic()
         """The time of the last `tick`, in seconds on the clock's monotonic scale. `run` calls it at least each
@@ -337,19 +348,9 @@ class Scheduler:
             PodInFlightError: the pod is being scheduled or bound, or has a placement.
             ConcurrentCycleError: as `run`.
         """
-        framework = self._framework_of(pod)
+        self._refuse_if_closed()
         with self._scheduling():
-            if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
-                raise SchedulingError(allowed)
-            attempt = self._attempt_out_of_turn(pod, framework, preempt=preempt)
-            try:
-                status = self._scheduling_cycle.run(attempt, self.algorithm)
-            except BaseException as error:
-                self._take_back(attempt, error)
-                raise
-        if attempt.assumed is None or not status.is_success:
-            raise as_exception(status)
-        return self._placements.hold(attempt)
+            return self._attempts.place(pod, self.algorithm, preempt=preempt)
 
     def place_group(self, pods: Sequence[Pod], *, preempt: bool = True) -> GroupPlaces:
         """Find nodes for members of a PodGroup together, now and out of turn, and hold the places.
@@ -363,53 +364,15 @@ class Scheduler:
         """
         if self.group_cycle is None or len({group_key(pod) for pod in pods} - {""}) != 1:
             raise ValueError("expected members of one PodGroup, and the feature gate GenericWorkload")
-        placements: list[Placement] = []
-
-        def hold(attempt: Attempt, take_place: Callable[[], Status]) -> None:
-            status = take_place()
-            if attempt.assumed is not None and status.is_success:
-                placements.append(self._placements.hold(attempt))
-
+        self._refuse_if_closed()
         with self._scheduling():
-            refused: dict[str, MemberRefusal] = {}
-            attempts: list[Attempt] = []
-            try:
-                for pod in pods:
-                    framework = self._framework_of(pod)
-                    if (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
-                        attempts.append(self._attempt_out_of_turn(pod, framework, preempt=preempt))
-                    else:
-                        refused[pod.uid] = MemberRefusal(allowed)
-            except BaseException as error:
-                for attempt in attempts:
-                    self._take_back(attempt, error)
-                raise
-            if attempts:
-                refused |= self.group_cycle.place(attempts, hold)
+            places = self._attempts.place_group(pods, self.group_cycle, preempt=preempt)
             self._evictions.carry_out()
-        return GroupPlaces(tuple(placements), refused)
+        return places
 
-    def _framework_of(self, pod: Pod) -> Framework:
-        if not isinstance(pod, Pod):
-            raise TypeError(f"expected a Pod, found {pod!r}")
+    def _refuse_if_closed(self) -> None:
         if self._stopping:
             raise SchedulingError(Status.from_error("the scheduler is closed"))
-        framework = self.frameworks.get(pod.spec.scheduler_name)
-        if framework is None:
-            known = ", ".join(map(repr, self.frameworks))
-            raise ProfileError(
-                f"no profile has the scheduler name {pod.spec.scheduler_name!r}; there are {known}"
-            )
-        return framework
-
-    def _attempt_out_of_turn(self, pod: Pod, framework: Framework, *, preempt: bool) -> Attempt:
-        present = look_up(self.cluster, pod)
-        if present is not None and present.node_name:
-            problem = f"pod {pod.key} is bound to node {present.node_name} already"
-            raise SchedulingError(Status.from_error(problem))
-        attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
-        attempt.may_preempt = preempt and present is not None
-        return attempt
 
     @contextmanager
     def _scheduling(self) -> Iterator[None]:
@@ -497,45 +460,11 @@ class Scheduler:
             self.group_cycle.run(info)
             self._evictions.carry_out()
             return None
-        framework = self.frameworks.get(info.pod.spec.scheduler_name)
-        if framework is None or self._is_superfluous(info.pod):
-            self.queue.done(info.pod.uid)
-            return None
-        attempt = Attempt(info, framework, self._clock.monotonic())
-        attempt.state.record_plugin_metrics = self._measuring and self._sampling()
-        attempt.state.scheduling_cycle = self._cycles
-        return attempt
+        return self._attempts.begin(info, self._cycles)
 
     def _make(self, attempt: Attempt) -> None:
-        self._start(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
+        self._attempts.bind_if(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
         self._evictions.carry_out()
-
-    def _start(self, attempt: Attempt, take_place: Callable[[], Status]) -> None:
-        """Begin the binding cycle of a pod if `take_place` succeeds."""
-        try:
-            if take_place().is_success:
-                attempt.is_binding = True
-                self._bindings.start(attempt)
-        except BaseException as error:
-            if not attempt.is_binding:
-                self._take_back(attempt, error)
-            if not isinstance(error, Exception):
-                raise
-
-    def _take_back(self, attempt: Attempt, error: BaseException) -> None:
-        """Undo a failed attempt. No error of a single pod may end the loop, or leave the pod assumed."""
-        if attempt.assumed is not None:
-            self.waiting_pods.remove(attempt.pod.uid)
-            release(attempt, self.cache)
-        self._scheduling_cycle.fail(attempt, Status.from_error(error))
-
-    def _is_superfluous(self, pod: Pod) -> bool:
-        if pod.is_terminating:
-            record_event(
-                self.cluster, pod, "Warning", "FailedScheduling", f"skip schedule deleting pod: {pod.key}"
-            )
-            return True
-        return self.cache.is_assumed(pod)
 
     def _seconds_to_next_tick(self) -> float:
         deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,8 +36,6 @@ from kschedfw.scheduler.queue.protocol import (
     QueueProfile,
 )
 from kschedfw.scheduler.queue.sub_queues import SubQueues
-
-logger = logging.getLogger(__name__)
 
 
 class SchedulingQueue(BlockingQueue):
@@ -91,22 +88,8 @@ class SchedulingQueue(BlockingQueue):
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
-        first = next(iter(profiles.values()), None)
-        if first is None:
+        if not profiles:
             raise ProfileError("a scheduling queue needs a profile")
-        less = first.less
-
-        def before(one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
-            try:
-                if less(one, other):
-                    return True
-                # Pods that the plugin ranks equally are served in the order of their arrival.
-                return one.sequence < other.sequence and not less(other, one)
-            except Exception:
-                # An exception in a comparison would leave a broken heap, and pods in no place.
-                logger.exception("queue sort failed on pods %s and %s", one.pod.key, other.pod.key)
-                return one.sequence < other.sequence
-
         self._hints = QueueingHints(
             {name: profile.events_to_register() for name, profile in profiles.items()},
             self._clock,
@@ -114,7 +97,6 @@ class SchedulingQueue(BlockingQueue):
         )
         self._sub_queues = SubQueues(
             dict(profiles),
-            before,
             BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff),
             pop_from_backoff=pop_from_backoff,
             unschedulable_timeout=unschedulable_timeout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
@@ -15,6 +16,8 @@ from kschedfw.scheduler.queue.hints import Requeue
 from kschedfw.scheduler.queue.protocol import Place, QueueProfile
 from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
+_log = logging.getLogger(__name__)
+
 
 class SubQueues:
     """The active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
@@ -26,7 +29,6 @@ class SubQueues:
     def __init__(
         self,
         profiles: Mapping[str, QueueProfile],
-        before: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
         policy: BackoffPolicy,
         *,
         pop_from_backoff: bool,
@@ -34,6 +36,8 @@ class SubQueues:
         clock: Clock,
         metrics: MetricsRecorder,
     ) -> None:
+        """Make empty sub-queues; `profiles`, at least one, have the same order."""
+        before = _order(next(iter(profiles.values())))
         self.active = KeyedLine[QueuedPodInfo](before)
         self.backoff = BackoffQueue(policy, before)
         self.unschedulable = UnschedulablePool(unschedulable_timeout)
@@ -195,6 +199,23 @@ class SubQueues:
         # A gate that always names a past time would otherwise be called without end.
         now = self._clock.now()
         return now + WINDOW if time is not None and time <= now else time
+
+
+def _order(profile: QueueProfile) -> Callable[[QueuedPodInfo, QueuedPodInfo], bool]:
+    """Return the order in which the profile's plugin serves pods; those it ranks equally, as they have arrived."""
+    less = profile.less
+
+    def before(one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
+        try:
+            if less(one, other):
+                return True
+            return one.sequence < other.sequence and not less(other, one)
+        except Exception:
+            # An exception in a comparison would leave a broken heap, and pods in no place.
+            _log.exception("queue sort failed on pods %s and %s", one.pod.key, other.pod.key)
+            return one.sequence < other.sequence
+
+    return before
 
 
 class Rejections:
