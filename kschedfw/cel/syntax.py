@@ -55,7 +55,7 @@ class Literal(SyntaxNode):
 class Ident(SyntaxNode):
     name: str
     is_type: bool = attrs.field(default=False, init=False)
-    """Whether the identifier names a type rather than a variable."""
+    """True if the identifier names a type, False if it names a variable."""
 
 
 @attrs.define(eq=False)

@@ -1,4 +1,4 @@
-"""What a simulation reads of a cluster: start time, pods to be scheduled, their comings and goings, annotations."""
+"""The input that a simulation reads from a cluster: start time, pending pods, arrivals and departures, annotations."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class PendingPods:
 
 _LEAVES, _COMES = 0, 1  # at equal times, pods leave before others come
 _SHORTEST = 1e-6
-"""Seconds. A pod that has come is tried before its lifetime is over; today's times, in seconds since 1970, have no
-steps smaller than this.
+"""The shortest lifetime in seconds, so that a pod is tried before it leaves: a float of seconds since 1970 has no
+smaller steps.
 """
 
 
@@ -111,7 +111,7 @@ class ComingsAndGoings:
         """The stays of the pending pods, by uid; empty if all are there from the start, and for good."""
 
     def plan(self, arrivals: Arrivals, pending: Sequence[Pod], seed: int) -> None:
-        """Delete the pending pods that arrive later, until their time has come; note when bound ones leave.
+        """Delete the pending pods that arrive later, and plan their return; plan the departures of bound pods.
 
         Raises:
             ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
@@ -136,7 +136,7 @@ class ComingsAndGoings:
         return self._due[0][0] if self._due else None
 
     def note_bound(self, pod: Pod) -> None:
-        """Note when a pod leaves that was just bound, if its stay has an end."""
+        """Plan the departure of a pod that was just bound, if its stay has an end."""
         stay = self.stays.get(pod.uid)
         if stay is not None and stay.duration is not None:
             self._at(self._clock.now() + stay.duration, _LEAVES, pod)
@@ -155,7 +155,7 @@ class ComingsAndGoings:
                     self._cluster.delete(present)
 
     def _note_arrived(self, pod: Pod) -> None:
-        """Note when a pod leaves that has just come, if its lifetime has an end."""
+        """Plan the departure of a pod that has just arrived, if its lifetime has an end."""
         stay = self.stays[pod.uid]
         if stay.lifetime is not None:
             self._at(self._clock.start + stay.arrival + max(stay.lifetime, _SHORTEST), _LEAVES, pod)

@@ -20,7 +20,7 @@ from kschedfw_advisor.turns import Copies, Fit
 
 @attrs.frozen
 class Fits:
-    """How many replicas of a pod, or copies of a group, fit, and how many the quotas allow."""
+    """The number of replicas of a pod, or of copies of a group, that fit, and the number that the quotas allow."""
 
     template: Template
     fit: Fit
@@ -28,12 +28,12 @@ class Fits:
 
     @property
     def title(self) -> str:
-        """What it is called; a group with its kind."""
+        """The template's name; for a group with its kind before it."""
         return self.template.name if isinstance(self.template, PodTemplate) else str(self.template)
 
     @property
     def unit(self) -> str:
-        """The word for one more of it."""
+        """The noun for one of them: replica or copy."""
         return "replica" if isinstance(self.template, PodTemplate) else "copy"
 
     @property
@@ -80,7 +80,7 @@ def _next_json(copies: Copies) -> dict[str, object] | None:
 
 @attrs.frozen
 class Answer:
-    """How many of each template fit: by itself, and, of several, together in turns."""
+    """The number of each template that fits: alone, and, if there are several templates, together in turns."""
 
     alone: tuple[Fits, ...]
     together: tuple[Fits, ...] | None
@@ -125,7 +125,7 @@ def _parts(answer: Answer, top: int) -> Iterator[RenderableType]:
 
 
 def _size(each: Fits) -> str:
-    """What one of it requests; of a group, its pods by what each requests."""
+    """Return the requests of one replica; for a group, the number of its pods by their requests."""
     requests = [amounts_text(pod.requests.demand) or "no requests" for pod in each.template.pods]
     if isinstance(each.template, PodTemplate):
         return requests[0]
@@ -144,7 +144,7 @@ def _headline(each: Fits, answer: Answer) -> str:
 
 
 def _at_most(each: Fits) -> str:
-    """What the headline adds where the quota allows fewer than fit."""
+    """Return the end of the headline where the quota allows fewer than fit; else the empty text."""
     if each.allowed is None or each.allowed.count >= each.fit.count:
         return ""
     return f"; the quota allows {each.allowed.count:,}"
@@ -155,7 +155,10 @@ def _allows(each: Fits, allowed: Allowance) -> str:
 
 
 def _where(each: Fits, top: int) -> Iterator[RenderableType]:
-    """The nodes by how many pods they get; for a group with a topology constraint its domains by how many copies."""
+    """Yield a table of nodes by the number of pods that each gets.
+
+    For a group with a topology constraint, it is one of domains by the number of copies.
+    """
     key, fit = each.topology_key, each.fit
     counts = fit.by_domain if key and isinstance(fit, Copies) else fit.by_node
     by_count: dict[int, list[str]] = {}
@@ -184,7 +187,7 @@ def _stopped(each: Fits, answer: Answer) -> Iterator[RenderableType]:
 
 
 def _why_not(each: Fits) -> str:
-    """Why there is no more of it; of a group, also how many of the next copy's members fit."""
+    """Return the reason why no more fit; for a group, also the number of the next copy's members that fit."""
     fit, refusal = each.fit, each.fit.refusal
     assert refusal is not None
     if isinstance(fit, Replicas):

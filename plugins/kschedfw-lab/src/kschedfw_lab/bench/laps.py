@@ -1,4 +1,4 @@
-"""What attempts cost: time, the processor's and the garbage collector's, and calls of Python functions."""
+"""Costs of attempts: duration, processor time, time of the garbage collector, and calls of Python functions."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Laps:
         return self.elapsed >= self._case.time_limit
 
     def start(self) -> None:
-        """An attempt begins."""
+        """Begin to measure an attempt."""
         self._cpu_started = self._cpu_timer()
         self._started = self.timer()
 
     def stop(self) -> tuple[float, float]:
-        """How long it took, and how long the processor was at work."""
+        """Return the seconds since `start`, by the clock and of the processor."""
         seconds = self.timer() - self._started
         return seconds, self._cpu_timer() - self._cpu_started
 
     def add(self, taken: tuple[float, float]) -> None:
-        """Count an attempt that took so long."""
+        """Add an attempt to the totals; `taken` is what `stop` returned."""
         seconds, cpu_seconds = taken
         self.seconds.append(seconds)
         self.elapsed += seconds
@@ -90,7 +90,7 @@ class CallCount:
 
 @contextmanager
 def garbage_collection(timer: Timer) -> Iterator[Callable[[], GarbageCollection]]:
-    """Collect garbage, then watch the collector; returns a function that returns what was recorded."""
+    """Collect garbage, then watch the collector. The function that is given returns the record up to its call."""
     collections, seconds, started = 0, 0.0, 0.0
 
     def watch(phase: str, _info: Mapping[str, int]) -> None:

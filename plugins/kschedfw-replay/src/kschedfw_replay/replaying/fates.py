@@ -1,4 +1,4 @@
-"""What really became of a recording's pods: a pass over the recording before it is replayed."""
+"""The real ends of a recording's pods, found in a pass over the recording before it is replayed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NEVER_BOUND: Final = -1
 
 @attrs.frozen
 class Fate:
-    """What became of one pod.
+    """The real course of one pod.
 
     Attributes:
-        node: where it was bound first; None if it never was.
-        duration: the seconds from its binding, or, if it was never bound, from its arrival, to its end; infinite if it
-            was still there when the recording ended.
-        was_preempted: whether it was chosen as a victim, which was its end, whatever time it got to terminate.
+        node: the node that the pod was first bound to; None if it was never bound.
+        duration: the seconds from the pod's binding to its end; from its arrival, if it was never bound. Infinite if
+            the pod was still there when the recording ended.
+        was_preempted: whether the pod was chosen as a victim. That counts as its end; its time to terminate doesn't.
     """
 
     node: str | None
@@ -33,10 +33,10 @@ class Fate:
 
     @property
     def run_time(self) -> float:
-        """How long it runs after a binding that another policy decides, in seconds.
+        """Seconds from the pod's binding by another policy to its end: as many as it really ran.
 
-        A pod runs as long as it really ran. Infinite where that isn't known: a pod that was never bound leaves when it
-        was really deleted, and one that was still there leaves with the end of the recording, wherever they are then.
+        Infinite where that isn't known. Then the replay ends the pod at the time of its real deletion if it was never
+        bound, and at the end of the recording if it was still there.
         """
         return math.inf if self.node is None else self.duration
 
@@ -60,7 +60,7 @@ class Fates:
         return Fate(name, self._durations[number], bool(self._preempted[number]))
 
     def begin(self) -> int:
-        """The number of a pod that appears."""
+        """Add a pod that has appeared. Return its number."""
         self._durations.append(math.inf)
         self._nodes.append(NEVER_BOUND)
         self._preempted.append(False)
@@ -87,7 +87,7 @@ class _Life:
 
 
 class Survey:
-    """Follows a history, for the fates of its pods, what they request, and the measures of what really happened."""
+    """Follows a history, and collects the fates of its pods, their requests, and the measures of the real course."""
 
     def __init__(self) -> None:
         self.fates = Fates()
@@ -107,11 +107,11 @@ class Survey:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything has happened."""
+        """Tell whether the history has had any event."""
         return self._account is not None
 
     def measures(self, ends: float) -> Measures:
-        """The measures of the time until `ends`."""
+        """Return the measures from the first event until `ends`."""
         assert self._account is not None
         return self._account.measures(ends)
 

@@ -1,4 +1,4 @@
-"""The room that is left on nodes, over time: how much of it a usual pod can't use, and what the nodes in use cost."""
+"""Free room on nodes over time: the part of it that typical pods can't use, and the costs of nodes in use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PriceOf = Callable[[Node], int | None]
 """The hourly price of a node in billionths of a currency; None if it has none."""
 
 _MOST_SHAPES: Final = 10_000
-"""How many distinct requests are counted, so that a recording in which each pod differs doesn't take all memory."""
+"""The most distinct requests that are counted: a recording in which each pod differs would take all memory."""
 _TYPICAL: Final = 20
 _MOST_REMEMBERED: Final = 100_000
 _HIGHEST: Final = Decimal(1_000_000)
@@ -30,7 +30,7 @@ def annotated_price(node: Node) -> int | None:
     """Return the price in the annotation `kschedfw/price`, which `scale-up` and `scale-down` read, too.
 
     Raises:
-        RecordingError: it is no price.
+        RecordingError: the annotation is no price.
     """
     text = node.annotations.get(PRICE)
     if text is None:
@@ -58,7 +58,7 @@ class Area:
         self._moments: defaultdict[str, float] = defaultdict(float)
 
     def change(self, at: float, amounts: Iterable[tuple[str, int]], sign: int) -> None:
-        """Add amounts from a time on, or take them off."""
+        """Add amounts from a time on; with the sign -1, take them off."""
         for name, amount in amounts:
             if amount:
                 self.add(at, name, sign * amount)
@@ -69,14 +69,14 @@ class Area:
         self._moments[name] += amount * at
 
     def until(self, ends: float) -> Mapping[str, float]:
-        """The areas; where no time has passed, the amounts themselves."""
+        """Return amount × time by name, from 0 until a time; the amounts themselves if that time is 0."""
         if not ends:
             return dict(self._amounts)
         return {name: amount * ends - self._moments[name] for name, amount in self._amounts.items()}
 
 
 class Typical:
-    """The commonest requests of the pods that came without a node, and how often each was made."""
+    """The commonest requests of the pods that arrived without a node, with the number of pods that made each."""
 
     def __init__(self) -> None:
         self._counts: Counter[Resource] = Counter()
@@ -88,26 +88,26 @@ class Typical:
 
     @property
     def requests(self) -> tuple[tuple[Resource, int], ...]:
-        """The 20 commonest, those that came first if there are more."""
+        """The 20 commonest requests with their counts; of equally common ones, those that came first."""
         return tuple(self._counts.most_common(_TYPICAL))
 
 
 _Amounts = tuple[int, ...]
-"""Amounts by the place of the resource."""
+"""Amounts of resources, in the order of `Room._names`."""
 
 
 @attrs.define(eq=False)
 class _Held:
-    """What is on a node, which may not be there yet.
+    """The amounts of one node. It exists also for a node that is missing while pods name it.
 
     Attributes:
-        allocatable: what the node has, the number of pods last; None as long as it isn't there.
-        requested: the sum of its pods' requests; the last is the number of pods.
+        allocatable: the node's allocatable amounts, the number of pods last; None while the node is missing.
+        requested: the sums of its pods' requests, the number of pods last.
+        free: the free amounts that the area `Room._free` counts now for this node.
+        unusable: the unusable amounts that `Room._unusable` counts now.
         price: the node's hourly price, in billionths.
-        workload: how many of its pods aren't a DaemonSet's or the node's own.
-        free: what of it is in the area of what is free.
-        unusable: what of it is in the area of what is unusable.
-        used: what of it is in the area of nodes in use: their number, their price, the price of all.
+        workload: the number of its pods that belong neither to a DaemonSet nor to the node itself.
+        used: the amounts that `Room._used` counts now: 1 if the node is in use, its price if in use, its price.
     """
 
     allocatable: _Amounts | None
@@ -120,7 +120,7 @@ class _Held:
 
 
 class Room:
-    """Adds up what is free on nodes, what of that is unusable, and what nodes in use cost. Sized as the nodes."""
+    """Adds up free amounts, unusable amounts and costs of nodes over time. Its size grows with the number of nodes."""
 
     def __init__(
         self,
@@ -139,16 +139,16 @@ class Room:
             name: sum(count for request, count in typical if request.get(name) > 0) for name in sorted(asked)
         }
         self._largest = (*(max(request.get(name) for request, _ in typical) for name in sorted(asked)), 1)
-        """A node with so much room has room for every typical pod."""
+        """The largest request of each resource: a node with this much free has room for every typical pod."""
         self._nothing: _Amounts = (0,) * len(asked)
         self._nodes: dict[str, _Held] = {}
         self._unusable_of: dict[_Amounts, _Amounts] = {}
-        """What of free amounts typical pods can't use, by the free amounts."""
+        """Results of `_unusable_in`, by the free amounts."""
         self._free, self._unusable, self._used = Area(), Area(), Area()
         self._has_unpriced = False
 
     def take(self, at: float, old: Named | None, new: Named | None) -> None:
-        """Follow a change of an object; None stands for its absence."""
+        """Count the change of an object; `old` is None if it was added, `new` if it was deleted."""
         if isinstance(old, Pod) or isinstance(new, Pod):
             before = old if isinstance(old, Pod) and old.node_name else None
             after = new if isinstance(new, Pod) and new.node_name else None
@@ -175,7 +175,7 @@ class Room:
                 del self._nodes[node.name]
 
     def fragmentation(self, ends: float) -> Mapping[str, float]:
-        """The share of what was free that a typical pod couldn't use, by resource, until a time."""
+        """Return the share of free amounts that typical pods couldn't use, 0–1 by resource, until a time."""
         seconds = ends - self._begins
         free, unusable = self._free.until(seconds), self._unusable.until(seconds)
         return {
@@ -185,11 +185,11 @@ class Room:
         }
 
     def node_hours(self, ends: float) -> float:
-        """How long nodes had a pod of a workload, all together, in hours."""
+        """Return the hours in which nodes had a pod of a workload, summed over the nodes, until a time."""
         return round(self._used.until(ends - self._begins).get("nodes", 0.0) / 3600, 6)
 
     def costs(self, ends: float) -> tuple[float, float] | None:
-        """What the nodes in use cost, and what all nodes did, until a time; None unless all have a price."""
+        """Return the cost of the nodes in use, and that of all nodes, until a time; None if a node has no price."""
         if self._has_unpriced:
             return None
         areas = self._used.until(ends - self._begins)
@@ -218,7 +218,7 @@ class Room:
             del self._nodes[pod.node_name]
 
     def _count(self, at: float, held: _Held) -> None:
-        """Bring the areas of what is free, and of what of that is unusable, up to date with a node."""
+        """Bring the areas of free and of unusable amounts up to date with a node."""
         free = unusable = self._nothing
         if held.allocatable is not None:
             left = [has - taken for has, taken in zip(held.allocatable, held.requested, strict=True)]
@@ -239,7 +239,10 @@ class Room:
         held.used = used
 
     def _unusable_in(self, free: _Amounts) -> _Amounts:
-        """What is free on a node, times the typical pods that ask for it and don't fit; `free` ends with the pods."""
+        """Return free amounts × the number of typical pods that request the resource and don't fit.
+
+        The last of `free` is the number of pods.
+        """
         if all(map(operator.ge, free, self._largest)):  # as on most nodes
             return self._nothing
         if (unusable := self._unusable_of.get(free)) is None:
@@ -250,7 +253,7 @@ class Room:
         return unusable
 
     def _refusals(self, free: _Amounts) -> _Amounts:
-        """How many typical pods that request a resource don't fit into what is free."""
+        """Return the number of typical pods that don't fit into the free amounts, by the resource they request."""
         refused = [0] * (len(self._names) - 1)
         for request, count in self._requests:
             if free[-1] < 1 or any(amount > free[place] for place, amount in request):
@@ -260,7 +263,7 @@ class Room:
 
 
 def _move(area: Area, at: float, names: Iterable[str], before: _Amounts, after: _Amounts) -> None:
-    """Put amounts in the place of others from a time on; there may be more names than amounts."""
+    """Replace amounts in the area from a time on. Surplus names are ignored."""
     for name, old, new in zip(names, before, after, strict=False):
         if old != new:
             area.add(at, name, new - old)
