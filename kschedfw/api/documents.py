@@ -260,11 +260,13 @@ def read_only_document(
     with open_file(path) as file:
         data = file.read(largest + 1)
     if len(data) > largest:
-        raise UnreadableError(f"has more than {largest:,} bytes")
+        raise UnreadableError(f"expected a {noun} of at most {largest:,} bytes, found more")
     try:
         parts = [(line, part) for line, part in yaml_parts([data.decode("utf-8-sig")]) if part.strip()]
         if len(parts) > 1:
-            raise UnreadableError(f"has {len(parts)} documents; a {noun} is one")
+            raise UnreadableError(
+                f"expected one document, the {noun}, found {len(parts)}; --- separates documents"
+            )
         text = "".join("\n" * (line - 1) + part for line, part in parts)
         built = list(build(text, largest=largest, whole=True)) if text else []
     except UnicodeDecodeError as error:

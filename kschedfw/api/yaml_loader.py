@@ -151,7 +151,7 @@ def _tagged(tag: str, text: str) -> object:
         try:
             return base64.b64decode(text, validate=False).decode()
         except ValueError:
-            raise DocumentError("!!binary has to be a text in base64") from None
+            raise DocumentError(f"!!binary: expected a text in base64, found {_shown(text)}") from None
     if name == "timestamp":
         if _TIMESTAMP.fullmatch(text):
             return text
@@ -173,6 +173,11 @@ def _tag_name(tag: str) -> str:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+def _found(value: object) -> str:
+    """Return what an error says was found; only the type of objects and lists, which may be large."""
+    return {dict: "an object", list: "a list", type(None): "null"}.get(type(value)) or _shown(str(value))
 
 
 # --- Documents ---------------------------------------------------------------------------------------------------
@@ -371,13 +376,16 @@ def _key(key: object, line: int) -> str:
         return "true" if key else "false"
     if isinstance(key, (int, float)):
         return str(key)
-    raise DocumentError("a key has to be a text, a number, true or false", line)
+    raise DocumentError(f"a key: expected a text, a number, true or false, found {_found(key)}", line)
 
 
 def _to_merge(value: object, event: Any) -> list[dict[str, object]]:
     mappings: list[Any] = value if isinstance(value, list) else [value]
     if not all(isinstance(mapping, dict) for mapping in mappings):
-        raise DocumentError("only objects can be merged with <<", event.start_mark.line)
+        found = next(mapping for mapping in mappings if not isinstance(mapping, dict))
+        raise DocumentError(
+            f"<<: expected an object or a list of objects, found {_found(found)}", event.start_mark.line
+        )
     return mappings
 
 

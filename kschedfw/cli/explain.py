@@ -22,6 +22,7 @@ from kschedfw.cli.explain_output import (
     cycles_of,
     group_name,
     is_grouped,
+    no_attempt,
     pending_members,
     print_explanation,
     print_group,
@@ -340,4 +341,4 @@ def _chosen(attempts: Sequence[Explanation], number: int | None) -> Explanation:
     for explanation in attempts:
         if explanation.attempt == number:
             return explanation
-    raise UsageError(f"--attempt {number}: the pod has had {len(attempts)}")
+    raise no_attempt(number, [each.attempt for each in attempts], "pod")

@@ -165,7 +165,13 @@ def chosen_cycle(cycles: Sequence[GroupStep], number: int | None) -> GroupStep:
     for step in cycles:
         if step.attempt == number:
             return step
-    raise UsageError(f"--attempt {number}: the group has had {len(cycles)}")
+    raise no_attempt(number, [step.attempt for step in cycles], "group")
+
+
+def no_attempt(number: int, known: Sequence[int], of: str) -> UsageError:
+    """Return the error of an --attempt that is none of the known ones of a pod or group."""
+    there_are = str(known[0]) if len(known) == 1 else f"{known[0]}–{known[-1]}"
+    return UsageError(f"--attempt {number}: expected {there_are}, the attempts of the {of}")
 
 
 def print_group(step: GroupStep, cycles: Sequence[GroupStep], *, top: int, as_json: bool) -> None:

@@ -173,7 +173,9 @@ class SharedState:
             ValueError: the detection is FINE, and there is no FitCheck.
         """
         if transaction.detection is Detection.FINE and self._fit is None and self._checks:
-            raise ValueError("conflicts can't be detected fine: this SharedState has no FitCheck")
+            raise ValueError(
+                "detection: FINE needs a FitCheck, and this SharedState was made without; or use COARSE"
+            )
         outcome = Outcome()
 
         def choose() -> Sequence[tuple[Pod, str]]:

@@ -16,7 +16,7 @@ from kschedfw.api.documents import (
     yaml_parts,
     yaml_problem,
 )
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.json_stream import JsonReader, TextWindow
 from kschedfw.api.sources import STANDARD_INPUT, open_file
 from kschedfw.api.yaml_loader import Built, DocumentError, build
@@ -67,7 +67,7 @@ def read_document(path: Path | str) -> ConfigurationDocument:
     except UnicodeDecodeError as error:
         raise _refused(source, f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
     if len(data) > LARGEST:
-        raise _refused(source, f"a configuration has at most {LARGEST} bytes")
+        raise _refused(source, f"expected a configuration of at most {LARGEST:,} bytes, found more")
     return parse_document(text, source)
 
 
@@ -78,10 +78,12 @@ def parse_document(text: str, source: str) -> ConfigurationDocument:
     except UnicodeEncodeError as error:
         raise _refused(source, f"is no text: {error.reason} at character {error.start}") from None
     if len(text) > LARGEST:
-        raise _refused(source, f"a configuration has at most {LARGEST} characters")
+        raise _refused(
+            source, f"expected a configuration of at most {LARGEST:,} characters, found {len(text):,}"
+        )
     content, further = _parse(text, source)
     if not isinstance(content, Mapping):
-        raise _refused(source, f"a configuration is an object, not {type(content).__name__}")
+        raise _refused(source, f"expected a configuration, which is an object, found {shown(content)}")
     return document_of(content, source, (_FURTHER,) if further else ())
 
 
@@ -119,7 +121,7 @@ def _parse(text: str, source: str) -> tuple[object, bool]:
             return _checked(built, 0, source), False
     parts = [(line, part) for line, part in yaml_parts([text]) if not _is_empty(part)]
     if not parts:
-        raise _refused(source, "has no document in it")
+        raise _refused(source, "expected a KubeSchedulerConfiguration, found no document")
     line, part = parts[0]
     try:
         *_, built = build(part, largest=LARGEST, whole=True)

@@ -16,6 +16,7 @@ from typing import Any, Final, TextIO, TypeAlias, TypeVar
 import numpy as np
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import shown
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.sources import open_file
 from kschedfw.explain.explanation import Explanation, Result
@@ -72,9 +73,11 @@ def unpacked(column: object, count: int) -> IntArray:
             dtype, _, text = column.partition(":")
             values = np.frombuffer(b64decode(text, validate=True), dtype=f"<{dtype}").astype(np.int64)
         case _:
-            raise ValueError(f"{column!r} is no column")
+            raise ValueError(
+                f"expected a column: a number, numbers, or text such as i4:BASE64; found {shown(column)}"
+            )
     if len(values) != count:
-        raise ValueError(f"a column has {len(values)} numbers instead of {count}")
+        raise ValueError(f"expected a column of {count} numbers, found {len(values)}")
     return values
 
 
@@ -84,6 +87,15 @@ def _is_number(value: object) -> bool:
 
 Json: TypeAlias = dict[str, Any]
 T = TypeVar("T")
+
+_JSON_NAMES: Final[Mapping[type, str]] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "an integer",
+    float: "a decimal number",
+    bool: "true or false",
+}
 
 _CODES: Final = {str(code): code for code in Code}
 
@@ -125,12 +137,13 @@ def read_explanations(path: Path) -> Iterator[Explanation]:
                     if "nodes" in written:
                         nodes = _texts(written["nodes"])
                     elif nodes is None:
-                        raise ValueError("the nodes should come first")
+                        raise ValueError("expected a line with 'nodes' before the first decision")
                     else:
                         yield _read(written, nodes)
                 except (ValueError, KeyError, OverflowError) as error:
+                    why = f"expected a field {error}" if isinstance(error, KeyError) else str(error)
                     raise ExplanationFileError(
-                        f"{path}: line {number}: no explanation, as `kschedfw simulate --explain` writes them: {error}"
+                        f"{path}: line {number}: no explanation, as `kschedfw simulate --explain` writes them: {why}"
                     ) from None
         except UnicodeDecodeError as error:
             raise ExplanationFileError(f"{path}: it isn't UTF-8: {error}") from None
@@ -287,7 +300,7 @@ def _read_evidence(given: object, nodes: int) -> Mapping[int, tuple[Evidence, ..
     found: dict[int, tuple[Evidence, ...]] = {}
     for row, pieces in _as(dict, given).items():
         if not row.isdecimal() or int(row) >= nodes:
-            raise ValueError(f"there is no node number {row!r}")
+            raise ValueError(f"evidence: expected the number of a node, 0–{nodes - 1}, found {row!r}")
         found[int(row)] = tuple(_read_piece(_as(dict, piece)) for piece in _as(list, pieces))
     return found
 
@@ -295,7 +308,7 @@ def _read_evidence(given: object, nodes: int) -> Mapping[int, tuple[Evidence, ..
 def _read_piece(written: Mapping[str, Any]) -> Evidence:
     values = _as(dict, written["values"])
     if any(isinstance(value, dict | list) for value in values.values()):
-        raise ValueError("values of evidence are texts and numbers")
+        raise ValueError(f"evidence: values: expected texts and numbers, found {shown(dict(values))}")
     gap = None if "gap" not in written else _as(float, written["gap"])
     return Evidence(_as(str, written["asked"]), _as(str, written["found"]), gap, FrozenDict(values))
 
@@ -368,7 +381,7 @@ def _read_candidate(given: object) -> PreemptionCandidate:
 
 def _read_node(given: object, nodes: Container[str]) -> str | None:
     if given is not None and given not in nodes:
-        raise ValueError(f"there is no node {given!r}")
+        raise ValueError(f"expected the name of a node in 'nodes', found {shown(given)}")
     return None if given is None else _as(str, given)
 
 
@@ -376,14 +389,15 @@ def _read_rows(given: object, nodes: int) -> IntArray:
     written = _as(dict, given)
     count = _as(int, written["count"])
     if not 0 <= count <= nodes:
-        raise ValueError(f"{count} rows of {nodes}")
+        raise ValueError(f"count: expected 0–{nodes}, since there are {nodes} nodes, found {count}")
     return _below(nodes, unpacked(written["rows"], count))
 
 
 def _below(limit: int, numbers: IntArray) -> IntArray:
     """The numbers; raises unless all are from 0 to limit−1."""
     if ((numbers < 0) | (numbers >= limit)).any():
-        raise ValueError(f"a column has numbers outside of 0–{limit - 1}")
+        outside = numbers[(numbers < 0) | (numbers >= limit)][0]
+        raise ValueError(f"a column: expected numbers 0–{limit - 1}, found {outside}")
     return numbers
 
 
@@ -394,5 +408,5 @@ def _texts(value: object) -> tuple[str, ...]:
 def _as(kind: type[T], value: object) -> T:
     """The value; raises unless it has exactly this type, since True isn't a number."""
     if type(value) is not kind:
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"expected {_JSON_NAMES[kind]}, found {shown(value)}")
     return value

@@ -395,7 +395,9 @@ class PluginTally(NoMetrics):
 
     def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
         if self._metrics.setdefault(metric.name, metric) != metric:
-            raise ValueError(f"metric {metric.name!r}: there is another one of this name")
+            raise ValueError(
+                f"metric {metric.name!r}: there is another one of this name; give this one a name of its own"
+            )
 
         def record(value: float, labels: tuple[str, ...]) -> None:
             with self._lock:

@@ -45,7 +45,7 @@ class Parallelizer:
 
     def __init__(self, parallelism: int = DEFAULT_PARALLELISM) -> None:
         if parallelism < 1:
-            raise ParallelismError(f"parallelism must be at least 1, not {parallelism}")
+            raise ParallelismError(f"parallelism: expected at least 1, found {parallelism}")
         self.parallelism = parallelism
         self._pool: ThreadPoolExecutor | None = None
         self._pool_lock = threading.Lock()

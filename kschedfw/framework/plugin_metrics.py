@@ -50,9 +50,14 @@ class PluginMetric:
         if self.name.startswith(_RESERVED):
             raise ValueError(f"metric {self.name!r}: names with {_RESERVED!r} are kube-scheduler's")
         if len(set(self.label_names)) < len(self.label_names):
-            raise ValueError(f"metric {self.name!r}: each label has a name of its own, and profile is one")
+            given = ", ".join(self.labels)
+            raise ValueError(
+                f"metric {self.name!r}: labels: expected distinct names other than profile, found {given}"
+            )
         if any(low >= high for low, high in pairwise(self.buckets)):
-            raise ValueError(f"metric {self.name!r}: the bounds of buckets should increase")
+            raise ValueError(
+                f"metric {self.name!r}: buckets: expected bounds that increase, found {self.buckets}"
+            )
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ class Attempts:
 
     def _framework_of(self, pod: Pod) -> Framework:
         if not isinstance(pod, Pod):
-            raise TypeError(f"expected a Pod, found {pod!r}")
+            raise TypeError(f"pod: expected a Pod, found {pod!r}")
         framework = self._frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             known = ", ".join(map(repr, self._frameworks))

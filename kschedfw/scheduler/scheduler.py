@@ -135,7 +135,9 @@ class Scheduler:
         self.frameworks: dict[str, Framework] = {}
         for profile in (default_profile(feature_gates=feature_gates),) if profiles is None else profiles:
             if profile.scheduler_name in self.frameworks:
-                raise ProfileError(f"two profiles have the scheduler name {profile.scheduler_name!r}")
+                raise ProfileError(
+                    f"profiles: two have the scheduler name {profile.scheduler_name!r}; give each its own"
+                )
             self.frameworks[profile.scheduler_name] = Framework(
                 registry,
                 profile,
@@ -362,8 +364,11 @@ class Scheduler:
             SchedulingError, ProfileError, PodInFlightError, ConcurrentCycleError: as `place`.
             ValueError: the pods have no group, or several, or groups aren't enabled.
         """
-        if self.group_cycle is None or len({group_key(pod) for pod in pods} - {""}) != 1:
-            raise ValueError("expected members of one PodGroup, and the feature gate GenericWorkload")
+        if self.group_cycle is None:
+            raise ValueError(f"place_group: groups need feature_gates with {GENERIC_WORKLOAD}, which is off")
+        if len(groups := {group_key(pod) for pod in pods} - {""}) != 1:
+            known = ", ".join(sorted(groups)) or "none"
+            raise ValueError(f"pods: expected members of one PodGroup, found those of {known}")
         self._refuse_if_closed()
         with self._scheduling():
             places = self._attempts.place_group(pods, self.group_cycle, preempt=preempt)

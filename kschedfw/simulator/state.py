@@ -121,7 +121,10 @@ class ComingsAndGoings:
             arrival = self.stays[pod.uid].arrival
             if arrival > 0:
                 if not isinstance(self._cluster, InMemoryCluster):
-                    raise ArrivalsError("pods can come and go in an InMemoryCluster only")
+                    kind = type(self._cluster).__name__
+                    raise ArrivalsError(
+                        f"arrivals: pods can come and go in an InMemoryCluster only, not in a {kind}"
+                    )
                 self._cluster.delete(pod)
                 self._at(self._clock.start + arrival, _COMES, pod)
             else:

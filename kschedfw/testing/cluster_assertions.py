@@ -47,7 +47,8 @@ def assert_spread(
         node.name: node.labels[topology_key] for node in cluster.list(Node) if topology_key in node.labels
     }
     if not domains:
-        raise AssertionError(f"no node has the label {topology_key}")
+        known = ", ".join(sorted({label for node in cluster.list(Node) for label in node.labels})) or "none"
+        raise AssertionError(f"no node has the label {topology_key}; nodes have {known}")
     counts = Counter(dict.fromkeys(domains.values(), 0))
     for pod in _running(cluster, pods, namespace):
         if pod.node_name in domains:

@@ -185,7 +185,7 @@ class History:
             try:
                 if placement.is_waiting:  # end a wait for permission that nothing will grant any more
                     placement.give_up()
-                    raise WhatIfError("it still waits for permission")
+                    raise WhatIfError("its permit plugins still wait, and nothing will end the wait")
                 placement.commit()
             except Exception as error:  # whatever a plugin raises, the other pods get bound
                 failed.append((placement, error))

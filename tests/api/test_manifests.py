@@ -220,6 +220,21 @@ class TestYaml:
         (problem,) = problems(manifests)
         assert problem.startswith("nodes.yaml: document 2: is not valid YAML: line 7: ")
 
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("? [a]\n: 1\n", "a key: expected a text, a number, true or false, found a list"),
+            ("~: 1\n", "a key: expected a text, a number, true or false, found null"),
+            ("a: {<<: 3}\n", "<<: expected an object or a list of objects, found '3'"),
+            ("a: {<<: [{b: 1}, []]}\n", "<<: expected an object or a list of objects, found a list"),
+            ("a: !!binary 'é'\n", "!!binary: expected a text in base64, found 'é'"),
+        ],
+    )
+    def test_what_json_can_not_have_is_shown_with_what_would_be_right(self, text: str, why: str) -> None:
+        (problem,) = problems(parse_manifests(text, "nodes.yaml"))
+        assert problem.startswith("nodes.yaml: document 1: is not valid YAML: ")
+        assert problem.endswith(why)
+
     def test_a_byte_order_mark_and_directives(self) -> None:
         assert names(parse_manifests(f"\ufeff{a_node_named('a')}")) == ["a"]
         assert names(parse_manifests(f"%YAML 1.1\n---\n{a_node_named('a')}")) == ["a"]

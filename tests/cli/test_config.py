@@ -189,7 +189,7 @@ class TestCheck:
     def test_a_dash_is_the_standard_input(self, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
         for text, code, said in (
             (PACKING, 0, "standard input: valid, with 1 profile\n"),
-            ("", 1, "standard input: has no document in it\n"),
+            ("", 1, "standard input: expected a KubeSchedulerConfiguration, found no document\n"),
         ):
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
             assert run(["config", "check", "-"]) == code

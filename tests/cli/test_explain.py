@@ -161,7 +161,7 @@ class TestExplain:
                 ["web", "--plugin", "NodeResourceFit"],
                 "plugin 'NodeResourceFit': there is none of this name; did you mean NodeResourcesFit?",
             ),
-            (["web", "--attempt", "2"], "--attempt 2: the pod has had 1"),
+            (["web", "--attempt", "2"], "--attempt 2: expected 1, the attempts of the pod"),
             ([], "a cluster and a pod are needed"),
         ],
     )
@@ -313,7 +313,7 @@ class TestExplainGroup:
             (["podgroup/train", "--feature-gates", GATES, "--now"], "--now: is for a pod"),
             (
                 ["podgroup/train", "--feature-gates", GATES, "--attempt", "99"],
-                "--attempt 99: the group has had",
+                "--attempt 99: expected 1",
             ),
         ],
         ids=["no-gate", "misspelt", "misspelt-without-gate", "now", "attempt"],

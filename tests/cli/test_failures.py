@@ -135,7 +135,7 @@ def test_failures_are_told_where_explaining_ends_with_an_error(
     assert app.run(["explain", *arguments[:3], "c", "--attempt", "99"]) == 2
     err = capsys.readouterr().err
     assert err.count("Traceback (most recent call last):") == 2
-    assert err.endswith("--attempt 99: the pod has had 5\n")
+    assert err.endswith("--attempt 99: expected 1–5, the attempts of the pod\n")
 
 
 def test_a_plugin_that_works_is_no_failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

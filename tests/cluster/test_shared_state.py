@@ -120,7 +120,7 @@ class TestDetection:
 
     def test_fine_needs_somebody_to_ask(self) -> None:
         stage = Stage()
-        with pytest.raises(ValueError, match="has no FitCheck"):
+        with pytest.raises(ValueError, match="FINE needs a FitCheck"):
             SharedState(stage.truth).commit(ClaimTransaction((stage.claim(0, "a"),)))
 
     @pytest.mark.parametrize("detection", Detection)

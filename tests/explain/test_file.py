@@ -65,10 +65,11 @@ def test_explanations_come_back_as_they_were(
     ("text", "problem"),
     [
         ("{", "line 1: "),
-        ('{"pod": "default/a"}', "line 1: .*the nodes should come first"),
-        ('{"nodes": ["a"]}\n{"pod": "default/a"}', "line 2: "),
-        ("3", "line 1: "),
-        ("[]", "line 1: "),
+        ('{"pod": "default/a"}', "line 1: .*expected a line with 'nodes' before the first decision"),
+        ('{"nodes": ["a"]}\n{"pod": "default/a"}', "line 2: .*expected a field 'profile'"),
+        ('{"nodes": ["a", 1]}', "line 1: .*expected a text, found 1"),
+        ("3", "line 1: .*expected an object, found 3"),
+        ("[]", r"line 1: .*expected an object, found \[\]"),
     ],
 )
 def test_a_line_that_is_no_explanation_is_named(text: str, problem: str, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ class TestPool:
     @pytest.mark.parametrize("parallelism", [0, -1])
     def test_there_must_be_at_least_one(self, parallelism: int) -> None:
         with pytest.raises(
-            ParallelismError, match=f"parallelism must be at least 1, not {parallelism}"
+            ParallelismError, match=f"parallelism: expected at least 1, found {parallelism}"
         ) as caught:
             Parallelizer(parallelism)
         assert isinstance(caught.value, KschedfwError)

@@ -99,8 +99,8 @@ class Mistaken(Plugin):
     [
         (("Racks",), "'Racks' should have small letters"),
         (("scheduler_racks",), "names with 'scheduler_' are kube-scheduler's"),
-        (("racks", "profile"), "each label has a name of its own, and profile is one"),
-        (("racks", "a", "a"), "each label has a name of its own"),
+        (("racks", "profile"), "labels: expected distinct names other than profile, found profile"),
+        (("racks", "a", "a"), "labels: expected distinct names other than profile, found a, a"),
     ],
 )
 def test_name_that_can_not_be_one_is_refused_when_the_metric_is_made(
@@ -113,7 +113,7 @@ def test_name_that_can_not_be_one_is_refused_when_the_metric_is_made(
 
 
 def test_buckets_increase() -> None:
-    with pytest.raises(ValueError, match="the bounds of buckets should increase"):
+    with pytest.raises(ValueError, match="buckets: expected bounds that increase, found"):
         make_framework(Racks).handle.histogram("racks", "", buckets=(1, 1))
 
 
@@ -128,5 +128,8 @@ def test_wrong_number_of_labels_is_refused_whoever_listens(recorder: MetricsReco
 
 
 def test_two_metrics_of_a_name_are_refused_with_the_plugin() -> None:
-    with pytest.raises(PluginLoadError, match="'rack_refusals_total': there is another one of this name"):
+    with pytest.raises(
+        PluginLoadError,
+        match="'rack_refusals_total': there is another one of this name; give this",
+    ):
         make_framework(Racks, Mistaken, metrics=PluginTally())

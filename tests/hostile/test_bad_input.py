@@ -176,11 +176,13 @@ spec: {parallelism: 3, template: {spec: {containers: [{name: m}], restartPolicy:
     def test_of_a_configuration(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Whether it comes from a file or not: 15 MB of nested lists took 15 s, and more had no limit."""
         text = f"{CONFIGURATION}profiles: [{{schedulerName: {'x' * (4 << 20)}}}]\n"
-        assert refused(text).endswith("a configuration has at most 4194304 characters")
+        assert refused(text).endswith(
+            "expected a configuration of at most 4,194,304 characters, found 4,194,410"
+        )
         path = tmp_path / "c.yaml"
         path.write_text(text)
         assert run(["config", "show", str(path)]) == 2
-        assert "a configuration has at most 4194304 bytes" in capsys.readouterr().err
+        assert "expected a configuration of at most 4,194,304 bytes, found more" in capsys.readouterr().err
 
     def test_are_options(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         path = tmp_path / "n.yaml.gz"

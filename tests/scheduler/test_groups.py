@@ -280,9 +280,9 @@ class TestPlacingOutOfTurn:
 
     def test_pods_of_no_group_or_without_the_gate_are_an_error(self) -> None:
         room = cluster(cpu=4)
-        with pytest.raises(ValueError, match="members of one PodGroup"):
+        with pytest.raises(ValueError, match="pods: expected members of one PodGroup, found those of none"):
             Scheduler(room, feature_gates=GATES).place_group([make_pod("single").build()])
-        with pytest.raises(ValueError, match="feature gate GenericWorkload"):
+        with pytest.raises(ValueError, match="feature_gates with GenericWorkload, which is off"):
             Scheduler(room).place_group(room.list(Pod))
 
 

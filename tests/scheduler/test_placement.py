@@ -271,7 +271,7 @@ class TestWhatIsRefused:
             stage.scheduler.place(make_pod("pod-0").requests(cpu=2).build())
 
     def test_what_is_no_pod(self) -> None:
-        with pytest.raises(TypeError, match="expected a Pod, found 'default/pod-0'"):
+        with pytest.raises(TypeError, match="pod: expected a Pod, found 'default/pod-0'"):
             stage_with().scheduler.place("default/pod-0")  # type: ignore[arg-type]
 
     def test_a_scheduler_that_is_closed(self) -> None:

@@ -66,11 +66,13 @@ class TestProfiles:
 
     def test_two_profiles_can_not_have_the_same_scheduler_name(self) -> None:
         profile = with_default_plugins()
-        with pytest.raises(ProfileError, match="two profiles have the scheduler name 'default-scheduler'"):
+        with pytest.raises(
+            ProfileError, match="two have the scheduler name 'default-scheduler'; give each its own"
+        ):
             Stage(profiles=[profile, profile])
 
     def test_there_must_be_one(self) -> None:
-        with pytest.raises(ProfileError, match="needs a profile"):
+        with pytest.raises(ProfileError, match="profiles: expected at least one, found none"):
             Stage(profiles=[])
 
 

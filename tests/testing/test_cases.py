@@ -95,7 +95,7 @@ class TestExpectations:
             ),
             ({"pods": {"wbe": {"node": "big"}}}, "there is no pod default/wbe; did you mean default/web?"),
             ({"evicted": ["busy"]}, "evicted should be default/busy, not none"),
-            ({"spread": [{"topologyKey": "rack"}]}, "no node has the label rack"),
+            ({"spread": [{"topologyKey": "rack"}]}, "no node has the label rack; nodes have zone"),
             ({"moved": {"pods": []}}, "default/web should not move: small → big"),
             (
                 {"moved": {"pods": ["web"], "baseline": "packing.yaml"}},
@@ -244,7 +244,10 @@ class TestWrongCases:
         ("text", "told"),
         [
             ("cases: [", "is not valid YAML: line 2"),
-            ("cases: []\n---\ncases: []", "has 2 documents; a suite is one"),
+            (
+                "cases: []\n---\ncases: []",
+                "expected one document, the suite, found 2; --- separates documents",
+            ),
             ("", "expected an object with cases, found nothing"),
             ("cases: []", ":1: cases: a suite has 1 to 1,000 cases, not 0"),
             ("cases: []\ncases: []", 'key "cases" already set in map'),
@@ -262,7 +265,7 @@ class TestWrongCases:
     def test_suite_has_a_largest_size(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "a.kschedfw.yaml"
         path.write_text("#" * (cases.LARGEST + 1), encoding="utf-8")
-        with pytest.raises(CaseError, match="has more than 1,048,576 bytes"):
+        with pytest.raises(CaseError, match="expected a suite of at most 1,048,576 bytes, found more"):
             read_cases(path)
         monkeypatch.setattr(cases, "MOST_CASES", 1)
         path.write_text(WRONG.replace("{expected}", "{evicted: []}"), encoding="utf-8")

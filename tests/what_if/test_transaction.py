@@ -500,7 +500,7 @@ class TestWaiting:
         with what_if.transaction() as trial:
             assert not trial.schedule(what_if.pending)
             assert not what_if.pending
-            with pytest.raises(WhatIfError, match="default/a for one: it still waits for permission"):
+            with pytest.raises(WhatIfError, match="default/a for one: its permit plugins still wait"):
                 trial.commit()
         assert [each.name for each in what_if.pending] == ["a"]
         with what_if.transaction() as trial:

@@ -89,7 +89,7 @@ class SchedulingQueue(BlockingQueue):
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
         if not profiles:
-            raise ProfileError("a scheduling queue needs a profile")
+            raise ProfileError("profiles: expected at least one, found none")
         self._hints = QueueingHints(
             {name: profile.events_to_register() for name, profile in profiles.items()},
             self._clock,
@@ -241,7 +241,7 @@ class SchedulingQueue(BlockingQueue):
             ValueError: the time isn't finite.
         """
         if not math.isfinite(time):
-            raise ValueError(f"expected seconds since the epoch, found {time!r}")
+            raise ValueError(f"time: expected seconds since the epoch, found {time!r}")
         with self._changing:
             for pod in pods:
                 if time <= self._clock.now():

@@ -148,7 +148,7 @@ class TestActivateAt:
 
     @pytest.mark.parametrize("time", [math.nan, math.inf, -math.inf])
     def test_a_time_is_a_finite_number(self, time: float) -> None:
-        with pytest.raises(ValueError, match="expected seconds since the epoch, found"):
+        with pytest.raises(ValueError, match="time: expected seconds since the epoch, found"):
             Queue().activate_at(time, [])
 
 

@@ -74,7 +74,7 @@ class TestOrder:
         assert [info.pod.name for _ in range(7) if (info := queue.try_pop())] == [*"dbcaef", "low"]
 
     def test_a_queue_needs_a_profile(self) -> None:
-        with pytest.raises(ProfileError, match="needs a profile"):
+        with pytest.raises(ProfileError, match="profiles: expected at least one, found none"):
             SchedulingQueue({})
 
 

@@ -413,7 +413,9 @@ class PrometheusMetrics:
     def plugin_metric(self, metric: PluginMetric) -> _Record:
         known, record = self._own.get(metric.name) or (metric, self._made(metric))
         if known != metric:
-            raise ValueError(f"metric {metric.name!r}: there is another one of this name")
+            raise ValueError(
+                f"metric {metric.name!r}: there is another one of this name; give this one a name of its own"
+            )
         self._own[metric.name] = metric, record
         return record
 

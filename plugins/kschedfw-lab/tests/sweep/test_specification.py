@@ -91,7 +91,10 @@ TINY_FACTORS = "cluster: {workload: basic}, nodes: 2, pods: 2"
         ("# nothing\n", "expected an object with factors, found nothing"),
         ("[]", "expected an object with factors, found []"),
         ("factors: {", "is not valid YAML: line 2"),
-        ("factors: {cluster: x}\n---\nfactors: {}", "has 2 documents; a specification is one"),
+        (
+            "factors: {cluster: x}\n---\nfactors: {}",
+            "expected one document, the specification, found 2",
+        ),
         ("factors: {nodes: 1, nodes: 2}", 'line 1: key "nodes" already set in map'),
         ("factor: {}", "factor: unknown field; did you mean factors?"),
         ("design: grid", "factors: expected an object with at least cluster, found null"),
@@ -186,7 +189,9 @@ def test_what_is_wrong_is_told_in_one_line(text: str, why: str, tmp_path: Path) 
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    assert "has more than 1,048,576 bytes" in refusal(tmp_path, "#" * (1 << 21))
+    assert "expected a specification of at most 1,048,576 bytes, found more" in refusal(
+        tmp_path, "#" * (1 << 21)
+    )
 
 
 def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
