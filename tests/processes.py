@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+WITHOUT_HYPOTHESIS = ("-p", "no:hypothesispytest")
+"""Options of pytest in a process of its own: hypothesis' plugin takes more than half of the time of starting pytest."""
+
 
 @contextmanager
 def interruptible() -> Iterator[None]:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import WITHOUT_HYPOTHESIS
+
 pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "04-unit-testing-a-policy"
-WITHOUT_CONTRACT = ("-k", "not Contract")
+WITHOUT_CONTRACT = ("-k", "not Contract", *WITHOUT_HYPOTHESIS)
 
 
 def run_tests(directory: Path, working_directory: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ import pytest
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing import assert_evicted, assert_no_overcommit, assert_placed, assert_spread
+from tests.processes import WITHOUT_HYPOTHESIS
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -130,8 +131,19 @@ def test_placed():
 def test_failure_shows_the_tests_own_line_and_no_frame_of_kschedfw(tmp_path: Path) -> None:
     test = tmp_path / "test_failing.py"
     test.write_text(FAILING, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, str(test)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *WITHOUT_HYPOTHESIS,
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+    ]
+    result = subprocess.run(
+        [*command, str(test)], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300
+    )
     assert "4 failed" in result.stdout
     assert "* default/pod: b → a" in result.stdout
     assert "cluster_assertions.py" not in result.stdout

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import WITHOUT_HYPOTHESIS
+
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
@@ -80,7 +82,10 @@ class Project:
         self.path = path
         self.site = site
 
-    def run(self, tests: str, *options: str) -> tuple[int, str]:
+    def run(self, tests: str, *options: str, has_hypothesis: bool = False) -> tuple[int, str]:
+        """Run the tests. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
+        if not has_hypothesis:
+            options = (*WITHOUT_HYPOTHESIS, *options)
         (self.path / "pytest.ini").write_text(
             "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n"
         )
@@ -97,8 +102,8 @@ class Project:
         )
         return done.returncode, done.stdout + done.stderr
 
-    def passes(self, tests: str, *options: str) -> None:
-        code, output = self.run(tests, *options)
+    def passes(self, tests: str, *, has_hypothesis: bool = False) -> None:
+        code, output = self.run(tests, has_hypothesis=has_hypothesis)
         assert code == 0, output
 
 
@@ -118,9 +123,6 @@ def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
     assert "pytest_kschedfw" in loaded
     assert not {"kschedfw", "numpy", "attrs", "yaml"} & loaded
 """,
-        # hypothesis has a plugin of its own, which imports attrs
-        "-p",
-        "no:hypothesispytest",
     )
 
 
@@ -135,8 +137,6 @@ def test_them(kschedfw_clock, kschedfw_cluster, kschedfw_framework, kschedfw_reg
     assert kschedfw_scheduler.cluster is kschedfw_cluster
     assert "NodeResourcesFit" in kschedfw_framework.plugins
 """,
-        "-p",
-        "no:hypothesispytest",
     )
 
 
@@ -346,7 +346,8 @@ class TestStranger(PluginContract):
 
 def test_what_is_not_there_is_no_test():
     assert TestStranger.test_bind_binds_to_the_chosen_node_or_says_why_not is None
-"""
+""",
+        has_hypothesis=True,
     )
 
 
@@ -378,7 +379,8 @@ class Rack(Plugin[RackArgs]):
 
 class TestRack(PluginContract):
     plugin = Rack
-"""
+""",
+        has_hypothesis=True,
     )
     assert code == 1
     first, others = output.partition("= FAILURES =")[2].split(
