@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter, deque
 from random import Random
 
 import attrs
@@ -9,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_replay.shadow.timeline import Arrival, Timeline
 
-from kschedfw import Pod, make_node, make_pod
-from kschedfw.api import Named, PodCondition
+from kschedfw import Pod, make_node, make_pod, make_volume
+from kschedfw.api import (
+    AllocationResult,
+    Named,
+    ObjectMeta,
+    PodCondition,
+    PodResourceClaim,
+    ResourceClaim,
+    ResourceSlice,
+)
 from kschedfw.cluster import EventType, WatchEvent
 
 SETTLING = 0.5
@@ -69,6 +79,11 @@ def nominated(what: Pod, node: str) -> Pod:
 def with_refusal(what: Pod, message: str) -> Pod:
     condition = PodCondition("PodScheduled", "False", "Unschedulable", message)
     return attrs.evolve(what, status=attrs.evolve(what.status, conditions=(condition,)))
+
+
+def with_device(what: Pod) -> Pod:
+    claims = (PodResourceClaim("d", resource_claim_name="d"),)
+    return attrs.evolve(what, spec=attrs.evolve(what.spec, resource_claims=claims))
 
 
 def bound(what: Pod, node: str = "n") -> Pod:
@@ -144,17 +159,104 @@ def test_unless_its_priority_is_lower() -> None:
     assert told.taken()[-2:] == ["b>n", "a>n"]
 
 
-def test_a_pod_that_was_refused_is_tried_again_when_there_is_room() -> None:
+class TestRoom:
+    """Who waits for room is decided once there is some."""
+
+    refused = with_refusal(with_device(make_pod("a").claim("v").build()), "no room")
+
+    def taken(self, refused: Pod, *freed: WatchEvent) -> list[str]:
+        """The order of what happens when the refused pod is bound a moment after these changes."""
+        told = Told()
+        told.come(make_node("n").build(), at=1.0)
+        told.come(refused, at=1.1)
+        for event in freed:
+            told.timeline.put(event, 2.0)
+        told.come(bound(refused), at=2.002)
+        return told.taken()[2:]
+
+    def test_a_pod_on_the_node_is_gone(self) -> None:
+        victim = bound(pod("victim"))
+        assert self.taken(self.refused, WatchEvent(EventType.DELETED, victim)) == ["victim>n", "a>n"]
+
+    def test_a_pod_elsewhere_is_gone(self) -> None:
+        other = bound(pod("other"), "m")
+        assert self.taken(self.refused, WatchEvent(EventType.DELETED, other)) == ["a>n", "other>m"]
+
+    def test_a_nominated_pod_no_longer_wants_the_node(self) -> None:
+        wanted = nominated(pod("b"), "n")
+        assert self.taken(self.refused, WatchEvent(EventType.MODIFIED, pod("b"), wanted)) == ["b", "a>n"]
+
+    def test_there_is_a_free_volume(self) -> None:
+        volume = make_volume("v").build()
+        assert self.taken(self.refused, WatchEvent(EventType.ADDED, volume)) == ["v", "a>n"]
+
+    def test_there_are_more_devices(self) -> None:
+        more = ResourceSlice(ObjectMeta(name="s"))
+        assert self.taken(self.refused, WatchEvent(EventType.ADDED, more)) == ["s", "a>n"]
+
+    def test_a_device_is_free_again(self) -> None:
+        claim = ResourceClaim(ObjectMeta(name="c"))
+        taken = attrs.evolve(claim, status=attrs.evolve(claim.status, allocation=AllocationResult()))
+        assert self.taken(self.refused, WatchEvent(EventType.MODIFIED, claim, taken)) == ["c", "a>n"]
+        assert self.taken(self.refused, WatchEvent(EventType.ADDED, claim)) == ["a>n", "c"]
+
+    def test_volumes_are_nothing_to_a_pod_without_claims(self) -> None:
+        refused = with_refusal(pod("a"), "no room")
+        assert self.taken(refused, WatchEvent(EventType.ADDED, make_volume("v").build())) == ["a>n", "v"]
+
+    @given(st.integers(0, 1 << 32))
+    def test_no_node_has_more_pods_than_it_takes(self, seed: int) -> None:
+        """One scheduler fills nodes that take one pod each, first come, first served, and tells of it later."""
+        random = Random(seed)
+        free, waiting = [f"n{number}" for number in range(random.randrange(1, 4))], deque[str]()
+        events: list[tuple[float, WatchEvent]] = [
+            (0.0, WatchEvent(EventType.ADDED, make_node(name).build())) for name in free
+        ]
+        now, ends = 1.0, list[tuple[float, str, Pod]]()
+        for number in range(random.randrange(30)):
+            now += random.choice((0.001, 0.01, 0.1))
+            if ends and random.random() < 0.5:
+                told, node, gone = ends.pop(0)
+                now = max(now, told + 0.001)
+                events.append((now, WatchEvent(EventType.DELETED, gone)))
+                free.append(node)
+            else:
+                events.append((now, WatchEvent(EventType.ADDED, pod(f"p{number}"))))
+                waiting.append(f"p{number}")
+            while free and waiting:
+                name, node = waiting.popleft(), free.pop()
+                told, decided = now + random.uniform(0.0001, SETTLING - 0.2), bound(pod(name), node)
+                events.append((told, WatchEvent(EventType.MODIFIED, decided, pod(name))))
+                ends.append((told, node, decided))
+        assert _most_at_once(events) <= 1
+
+
+def _most_at_once(events: list[tuple[float, WatchEvent]]) -> int:
+    """How many pods a node has at most, in the order in which the events are taken."""
+    told, there, most = Told(), Counter[str](), 0
+    for at, event in sorted(events, key=lambda each: each[0]):
+        obj = event.object
+        if event.type is EventType.DELETED:
+            told.gone(obj, at)
+        else:
+            told.come(obj, at)
+    while (arrival := told.timeline.take(math.inf)) is not None:
+        told.present[arrival.event.object.key] = obj = arrival.event.object
+        if isinstance(obj, Pod) and obj.node_name:
+            there[obj.node_name] += -1 if arrival.event.type is EventType.DELETED else 1
+            most = max(most, there[obj.node_name])
+    return most
+
+
+def test_who_came_first_holds_up_the_others_until_it_has_room() -> None:
     told = Told()
-    refused = pod("a")
-    condition = PodCondition("PodScheduled", "False", "Unschedulable", "no room")
-    refused = refused.with_status(attrs.evolve(refused.status, conditions=(condition,)))
-    victim = bound(pod("victim"))
-    told.come(victim, at=1.0)
-    told.come(refused, at=1.1)
-    told.gone(victim, at=2.0)
-    told.come(bound(refused), at=2.002)
-    assert told.taken() == ["victim>n", "a", "victim>n", "a>n"]
+    told.come(make_node("n").build(), at=0.5)
+    for name in ("waits", "a", "b"):
+        told.come(pod(name), at=1.0)
+    told.gone(bound(pod("victim")), at=1.1)
+    told.come(bound(pod("a"), "n"), at=1.102)
+    told.come(bound(pod("b"), "m"), at=1.104)
+    assert told.taken()[-3:] == ["victim>n", "a>n", "b>m"]
 
 
 def test_events_of_one_instant_stay_in_their_order() -> None:

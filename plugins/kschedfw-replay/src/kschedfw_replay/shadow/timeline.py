@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw import Node, Pod
+from kschedfw import Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.order import insert_by_version, version_of
 from kschedfw_replay.shadow.decision import Recorded, refusal
+from kschedfw_replay.shadow.room_changes import RoomChanges
 
 _FIRST_LATENCY: Final = 0.01
 """Seconds from a decision to its event, as long as none has been measured."""
@@ -25,15 +26,18 @@ _MEASURED: Final = 50
 class Arrival:
     """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any.
 
-    `changed_at` is when the node of that decision, or the room on it, had changed last; 0 if it isn't known. `version`
-    is the resource version; 0 if it has none.
+    `room_at` is when the room for the pod of that decision had changed last (see `RoomChanges`); 0 if it isn't known.
+    `version` is the resource version; 0 if it has none.
     """
 
     event: WatchEvent
     at: float
     recorded: Recorded | None = None
-    changed_at: float = 0.0
+    room_at: float = 0.0
     version: int = 0
+
+
+_Decision: TypeAlias = tuple[Arrival, Recorded]
 
 
 @attrs.frozen
@@ -52,10 +56,12 @@ class Timeline:
     kube-scheduler decides on one pod after the other, and writes in the background, many at a time. So a binding comes
     some milliseconds after its decision, after changes that the decision didn't know, and in another order than the
     decisions. Here it is taken ahead, to the moment of its decision: that is when the pod came, if no other waited
-    then, else a latency before the binding, which is measured with the pods that came alone. A pod that was refused
-    before is tried again when there is room: after the last change of its node. Of two pods that wait for the first
-    time, the one that came first was decided first, unless its priority is lower. A pod whose claims are bound before
-    itself, which can take minutes, is nominated as soon as it is decided: from then on it counts as bound.
+    then, else a latency before the binding, which is measured with the pods that came alone. But it isn't taken before
+    the last change that left room on its node: where pods wait, nodes are full, and the room was the reason of the
+    decision; where nodes aren't full, a little more room on the node that was chosen seldom changes a choice. Of two
+    pods that wait for the first time, the one that came first was decided first, unless its priority is lower; so
+    neither goes before the other one's room. A pod whose claims are bound before itself, which can take minutes, is
+    nominated as soon as it is decided: from then on it counts as bound.
     """
 
     def __init__(
@@ -75,8 +81,7 @@ class Timeline:
         self._waiting: dict[str, _Waiting] = {}
         self._waiting_for: Counter[str] = Counter()
         """The numbers of waiting pods by scheduler name."""
-        self._changed: dict[str, float] = {}
-        """When each node changed last, or a pod on it was deleted."""
+        self._room = RoomChanges()
         self._turn = 0
         self._latencies: deque[float] = deque((latency,), maxlen=_MEASURED)
         self._latency = latency
@@ -90,12 +95,12 @@ class Timeline:
     def _put(self, event: WatchEvent, at: float, version: int) -> None:
         before = event.old if isinstance(event.old, Pod) else None
         recorded = Recorded.of(before, event)
-        changed_at = 0.0 if recorded is None else self._changed.get(recorded.node, 0.0)
-        arrival = Arrival(event, at, recorded, changed_at, version)
+        room_at = 0.0 if recorded is None else self._room.latest_for(recorded)
+        arrival = Arrival(event, at, recorded, room_at, version)
         index = insert_by_version(self._window, arrival, lambda each: each.version)
         if index + 1 < len(self._window):
             arrival = self._window[index] = attrs.evolve(arrival, at=self._window[index + 1].at)
-        self._note_change(event, at)
+        self._room.note(event, at)
         if arrival.recorded is not None:
             self._decisions.append(arrival)
 
@@ -157,25 +162,33 @@ class Timeline:
             # Changes of the pod that come before it have to be applied first.
             and self._present(each.recorded.pod.key) is each.recorded.pod
         ]
-        due = [each for each in ready if self._is_due(*each, head.at)]
-        if not due:
-            return head
-        first, recorded = min(due, key=lambda each: self._moment(*each))
-        for each, other in ready:
-            if self._is_before(other.pod, recorded.pod):
-                first, recorded = each, other
-        return first
+        due = [each for each in ready if _is_due(self._moment(*each), each[0], head.at)]
+        for arrival, recorded in sorted(due, key=lambda each: self._moment(*each)):
+            before = [each for each in ready if self._is_before(each[1].pod, recorded.pod)]
+            # A pod isn't due before all that were certainly tried before it could have been decided.
+            if all(_is_due(self._earliest(*each), each[0], head.at) for each in before):
+                return self._first_tried(before) or arrival
+        return head
 
-    def _is_due(self, arrival: Arrival, recorded: Recorded, at: float) -> bool:
-        moment = self._moment(arrival, recorded)
-        return moment < at or moment == at < arrival.at
+    def _first_tried(self, decisions: Sequence[_Decision]) -> Arrival | None:
+        """The decision of these before which the scheduler has certainly made no other; None if there are none."""
+        first: _Decision | None = None
+        for each in decisions:
+            if first is None or self._is_before(each[1].pod, first[1].pod):
+                first = each
+        return None if first is None else first[0]
 
     def _moment(self, arrival: Arrival, recorded: Recorded) -> float:
         """When the decision was made, as far as can be told."""
+        waiting, earliest = self._waiting.get(recorded.pod.uid), self._earliest(arrival, recorded)
+        was_alone = waiting is not None and waiting.was_alone
+        return earliest if was_alone else max(earliest, arrival.at - self._latency)
+
+    def _earliest(self, arrival: Arrival, recorded: Recorded) -> float:
+        """The time before which the decision can't have been made: the pod wasn't there, or had no room."""
         waiting = self._waiting.get(recorded.pod.uid)
-        if waiting is None:
-            return max(arrival.at - self._latency, math.nextafter(arrival.changed_at, math.inf))
-        return waiting.since if waiting.was_alone else max(waiting.since, arrival.at - self._latency)
+        room_at = math.nextafter(arrival.room_at, math.inf)
+        return room_at if waiting is None else max(waiting.since, room_at)
 
     def _is_before(self, pod: Pod, other: Pod) -> bool:
         """Whether the scheduler has certainly tried this pod before the other one."""
@@ -187,15 +200,6 @@ class Timeline:
             and mine.turn < its.turn
             and pod.priority >= other.priority
         )
-
-    def _note_change(self, event: WatchEvent, at: float) -> None:
-        match event.object:
-            case Node() if event.type is EventType.DELETED:
-                self._changed.pop(event.object.name, None)
-            case Node():
-                self._changed[event.object.name] = at
-            case Pod() if event.type is EventType.DELETED and event.object.node_name:
-                self._changed[event.object.node_name] = at
 
     def _measure(self, arrival: Arrival, recorded: Recorded) -> None:
         waiting = self._waiting.get(recorded.pod.uid)
@@ -219,6 +223,11 @@ class Timeline:
             is_alone = not self._waiting_for[name]
             self._waiting[pod.uid] = _Waiting(arrival.at, self._turn, name, is_alone)
             self._waiting_for[name] += 1
+
+
+def _is_due(moment: float, arrival: Arrival, at: float) -> bool:
+    """Return whether something that happened at `moment`, and was told by `arrival`, goes before an event of `at`."""
+    return moment < at or moment == at < arrival.at
 
 
 def _expected_node(before: Pod | None, after: Pod, expected: str) -> str:
