@@ -4,7 +4,8 @@
 `KUBEBUILDER_ASSETS` names a folder with etcd, kube-apiserver, kube-scheduler and kube-controller-manager. They run with
 a load in which pods preempt one another, nodes are drained, and claims come and go (`churn.py`). Beside them run
 `kschedfw record`, which is killed (SIGKILL) and started again in the middle, and `kschedfw shadow`. FOLDER gets
-`recording`, `shadow.jsonl`, `audit.log` and the logs. Every minute a line tells of the load and of the memory of both.
+`recording`, `shadow.jsonl`, `audit.log` and the logs. Every minute a line tells of the load and of the memory of both,
+which follows the number of pods that are left.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def main(folder: Path, minutes: int, rate: float) -> None:
             for minute in itertools.count(1):
                 time.sleep(60)
                 sizes = f"recorder {_memory(recorder)} MiB, shadow {_memory(shadow)} MiB"
-                print(f"{minute} min: {load.made} pods made, {sizes}", flush=True)
+                print(f"{minute} min: {load.made} pods made, {load.left} left, {sizes}", flush=True)
                 if minute == max(1, minutes // 2):
                     recorder.send_signal(signal.SIGKILL)
                     recorder.wait()

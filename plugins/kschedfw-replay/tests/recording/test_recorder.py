@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from holding import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect
@@ -216,3 +217,28 @@ def test_decisions_on_pseudonyms_are_the_same_up_to_the_names(manifests: list[di
     assert not {obj.name for obj in whole if isinstance(obj, Pod)} & {obj.name for obj in renamed}
     expected = [(outcome, names.get(node, node)) for outcome, node, _ in decisions(whole)]
     assert [(outcome, node) for outcome, node, _ in decisions(renamed)] == expected
+
+
+def test_nothing_is_kept_of_pods_that_are_gone(server: ApiServer, recorded: Recorded) -> None:
+    def come_and_go(numbers: range) -> int:
+        """What the recorder holds, with the cluster that it follows, after pods with these numbers."""
+        for number in numbers:
+            name = f"p{number}"
+            server.cluster.add(new_pod(name))
+            pod = server.cluster.get(Pod, f"default/{name}")
+            assert pod is not None
+            server.cluster.bind(pod, "n")
+            server.cluster.delete(pod)
+        label_node(server, str(numbers.stop))
+        eventually(recorded.is_up_to_date)
+        return held(recorded.recorder)
+
+    before = come_and_go(range(100))
+    assert come_and_go(range(100, 300)) <= before + 20
+
+
+def label_node(server: ApiServer, text: str) -> None:
+    node = server.cluster.get(Node, "n")
+    assert node is not None
+    labels = FrozenDict({**node.labels, "step": text})
+    server.cluster.update(node.with_metadata(attrs.evolve(node.metadata, labels=labels)))

@@ -8,6 +8,7 @@ from random import Random
 
 import attrs
 import pytest
+from holding import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
@@ -57,7 +58,7 @@ class Room:
         registry: Registry = REGISTRY,
     ) -> None:
         self.clock = FakeClock(1000.0)
-        self.cluster = InMemoryCluster(nodes)
+        self.cluster = InMemoryCluster(nodes, events_limit=1)
         self.scheduler = Scheduler(
             self.cluster, registry=REGISTRY, clock=self.clock, selector=FirstByNameSelector()
         )
@@ -223,3 +224,26 @@ def test_conditions(text: str, holds: bool) -> None:
 def test_what_is_no_condition_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConditionError, match=why):
         Condition.parse(text)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    room = Room([node("a"), node("b")])
+
+    def come_and_go(numbers: range) -> int:
+        """What the shadow holds after pods with these numbers; each third one fits nowhere."""
+        for number in numbers:
+            came = make_pod(f"p{number}").requests(cpu=99 if number % 3 == 0 else 1).build()
+            list(room.schedule(came))
+            room.cluster.delete(present(room.cluster, came))
+            list(room.shadow.decisions(everything=True))
+        return held(room.shadow)
+
+    before = come_and_go(range(100))
+    # The scheduler's cache keeps the UIDs of the pods that it tried last, and a limited number of them.
+    assert come_and_go(range(100, 200)) <= before + 200
+
+
+def present(cluster: InMemoryCluster, pod: Pod) -> Pod:
+    found = cluster.get(Pod, pod.key)
+    assert found is not None
+    return found

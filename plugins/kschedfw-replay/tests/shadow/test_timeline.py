@@ -7,8 +7,11 @@ from collections import Counter, deque
 from random import Random
 
 import attrs
+from holding import held
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedfw_replay.shadow.decision import Recorded
+from kschedfw_replay.shadow.room_changes import RoomChanges
 from kschedfw_replay.shadow.timeline import Arrival, Timeline
 
 from kschedfw import Pod, make_node, make_pod, make_volume
@@ -203,6 +206,17 @@ class TestRoom:
     def test_volumes_are_nothing_to_a_pod_without_claims(self) -> None:
         refused = with_refusal(pod("a"), "no room")
         assert self.taken(refused, WatchEvent(EventType.ADDED, make_volume("v").build())) == ["a>n", "v"]
+
+    def test_nothing_is_kept_of_nodes_that_are_gone(self) -> None:
+        changes, node, left = RoomChanges(), make_node("n").build(), bound(pod("b"))
+        changes.note(WatchEvent(EventType.ADDED, node), 1.0)
+        before = held(changes)
+        changes.note(WatchEvent(EventType.DELETED, left), 2.0)
+        assert changes.latest_for(Recorded(pod("a"), "n")) == 2.0
+        changes.note(WatchEvent(EventType.DELETED, node), 3.0)
+        changes.note(WatchEvent(EventType.DELETED, left), 4.0)
+        assert changes.latest_for(Recorded(pod("a"), "n")) == 0.0
+        assert held(changes) < before
 
     @given(st.integers(0, 1 << 32))
     def test_no_node_has_more_pods_than_it_takes(self, seed: int) -> None:
