@@ -1,8 +1,9 @@
-"""Calls every filter for every node, and collects the evidence for rejections, which decisions don't need."""
+"""Asks every filter about every node, and collects the evidence for rejections, which decisions don't need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
 from kschedfw.explain.refusals import Refusals
@@ -11,12 +12,15 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.evidence import Evidence, GivesEvidence
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.hooks import Hook, asked_method
 
+_Ask: TypeAlias = Callable[[CycleState, Pod, NodeInfo], tuple[Evidence, ...]]
+
 
 def ask_all_filters(
-    framework: Framework, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo] | None = None
+    framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection | None = None
 ) -> Beyond:
     """The rejections of every filter on every node, whatever the other filters say, and the evidence for them.
 
@@ -24,34 +28,52 @@ def ask_all_filters(
 
     As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
-    # Once for each plugin: an isinstance check against a protocol takes as long as some filters.
-    giving = {
-        name: asked_method(plugin, "evidence")
-        for name, plugin in framework.plugins.items()
-        if isinstance(plugin, GivesEvidence)
-    }
-    said: dict[str, NodeToStatus] = {}
+    table = framework.handle.snapshot.table
+    if nodes is None:
+        nodes = NodeSelection.whole(table)
+    refused = framework.refused_by_each_filter(state, pod, nodes)
+    said = {plugin: NodeToStatus(codes=each) for plugin, each in refused.items()}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
-    rows = framework.handle.snapshot.table.rows
-    for info in framework.handle.snapshot.node_infos if nodes is None else nodes:
-        views = [(state, info)]
-        if (crowded := framework.add_nominated_pods(state, pod, info)) is not None:
-            views.append(crowded)
-        refused_by: set[str] = set()
-        for view, node_info in views:
-            for plugin, status in framework.run_each_filter_plugin(view, pod, node_info).items():
-                if status.is_rejected and plugin not in refused_by:
-                    refused_by.add(plugin)
-                    said.setdefault(plugin, NodeToStatus()).set(info.name, status)
-                    ask = giving.get(plugin)
-                    if ask is not None and (found := _evidence(ask, plugin, view, pod, node_info)):
-                        evidence.setdefault(plugin, {})[rows[info.name]] = found
-    refusals = {plugin: Refusals.taken_from(each, rows) for plugin, each in said.items()}
-    return Beyond(refusals, evidence)
+    for plugin, each in refused.items():
+        ask = _asking(framework, plugin)
+        if ask is not None:
+            rows = nodes.rows[each.codes != 0].tolist()
+            asked = ((row, ask(state, pod, table.node_infos[row])) for row in rows)
+            evidence[plugin] = {row: found for row, found in asked if found}
+    for crowded_state, info in _crowded(framework, state, pod, nodes):
+        for plugin, status in framework.run_each_filter_plugin(crowded_state, pod, info).items():
+            is_known = plugin in refused and refused[plugin].get(info.name) is not None
+            if is_known or not status.is_rejected:
+                continue
+            said.setdefault(plugin, NodeToStatus()).set(info.name, status)
+            ask = _asking(framework, plugin)
+            if ask is not None and (found := ask(crowded_state, pod, info)):
+                evidence.setdefault(plugin, {})[table.rows[info.name]] = found
+    refusals = {plugin: Refusals.taken_from(each, table.rows) for plugin, each in said.items()}
+    return Beyond(refusals, {plugin: by_row for plugin, by_row in evidence.items() if by_row})
 
 
-def _evidence(ask: Hook, name: str, state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
-    try:
-        return tuple(ask(state, pod, node_info))
-    except Exception as error:  # an explanation without evidence is better than none
-        return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)
+def _crowded(
+    framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection
+) -> Iterator[tuple[CycleState, NodeInfo]]:
+    """Yield those of the nodes that pods are nominated to, with these pods, each with its state."""
+    nominated = framework.handle.nominator.nominated_nodes()
+    for info in nodes if nominated else ():
+        if info.name in nominated and (crowded := framework.add_nominated_pods(state, pod, info)) is not None:
+            yield crowded
+
+
+def _asking(framework: Framework, name: str) -> _Ask | None:
+    """Return the plugin's `evidence`, called without failing; None for a plugin that gives none."""
+    plugin = framework.plugins[name]
+    if not isinstance(plugin, GivesEvidence):
+        return None
+    ask: Hook = asked_method(plugin, "evidence")
+
+    def evidence(state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
+        try:
+            return tuple(ask(state, pod, node_info))
+        except Exception as error:  # an explanation without evidence is better than none
+            return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)
+
+    return evidence

@@ -17,6 +17,7 @@ from kschedfw.explain import Evidence, Explanation, explain_pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide
@@ -334,6 +335,18 @@ def test_each_refusal_of_the_plugins_that_can_say_has_evidence_with_one_gap_per_
             for each in (piece for pieces in row.evidence.values() for piece in pieces):
                 assert each.asked
                 assert each.gap is None or each.gap > 0
+
+
+@settings(max_examples=examples(25))
+@given(clusters(most_nodes=12, most_bound=8, most_pending=4))
+def test_filters_that_are_asked_about_all_nodes_at_once_say_what_they_say_about_each(
+    cluster: Cluster,
+) -> None:
+    objects = in_memory(cluster)
+    for pod in cluster.pending:
+        together = explain_pod(objects, pod)
+        one_by_one = explain_pod(objects, pod, evaluation=Evaluation.SCALAR)
+        assert list(together.rows()) == list(one_by_one.rows())
 
 
 def test_an_explanation_that_asks_no_more_than_the_decision_has_none() -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
@@ -284,6 +284,12 @@ class Framework:
         if self._meter is not None:
             self._meter.nodes_asked()
         return statuses
+
+    def refused_by_each_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> Mapping[str, NodeCodes]:
+        """Return the nodes that each filter refuses, for explanations; see `NodeSearch.refused_by_each`."""
+        return self._search.refused_by_each(state, pod, self._pods_of(state, pod), nodes)
 
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo

@@ -178,7 +178,7 @@ class Questions:
             if answer is not None:
                 fresh = answer.all_codes
         if fresh is None:
-            fresh = self._one_by_one(each, missing)
+            fresh = self.one_by_one(each, missing)
         codes = codes.astype(np.int32)
         codes[unknown] = fresh
         self._keep(column, missing, fresh)
@@ -240,7 +240,8 @@ class Questions:
                 return code
         return PASS
 
-    def _one_by_one(self, each: FilterPlugin, rows: IntArray) -> Codes:
+    def one_by_one(self, each: FilterPlugin, rows: IntArray) -> Codes:
+        """Return one filter's codes for the rows, shape (k,), by the scalar form."""
         wanted, infos = rows.tolist(), self._table.node_infos
         statuses = self._parallelizer.map(
             len(wanted), lambda index: each.ask(self._state, self._pod, infos[wanted[index]])

@@ -104,6 +104,23 @@ class NodeSearch:
             begin, size = begin + size, 2 * size
         return _outcome(nodes, wanted, _joined(parts), pods.codes)
 
+    def refused_by_each(
+        self, state: CycleState, pod: Pod, pods: PodClass, nodes: NodeSelection
+    ) -> dict[str, NodeCodes]:
+        """Return the nodes that each filter refuses, even after a refusal by another, by plugin.
+
+        Filters that refuse none are left out, and nominated pods aren't added to the nodes.
+        """
+        questions = Questions(self._handle.parallelizer, self._reused, state, pod, pods, nodes.table)
+        found: dict[str, NodeCodes] = {}
+        for each in self._filters.active(state):
+            answer = questions.verdicts(each, nodes.rows) if self._batch else None
+            codes = questions.one_by_one(each, nodes.rows) if answer is None else answer.all_codes
+            refused = NodeCodes(nodes, np.where(codes == ERROR, PASS, codes), pods.codes.statuses)
+            if refused.count:
+                found[each.name] = refused
+        return found
+
     def _ask(
         self,
         plan: FilterPlan,
