@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_advisor.counting import smallest_count
@@ -25,14 +26,15 @@ def test_it_is_the_first_count_that_does_as_much_and_few_are_asked_for(gains: li
     assert len(asked) <= 2 + 2 * len(gains).bit_length()
 
 
-def test_a_right_guess_is_asked_about_and_the_count_below_it_alone() -> None:
+@pytest.mark.parametrize("most", [4, 50])
+def test_a_right_guess_is_asked_about_and_the_count_below_it_alone(most: int) -> None:
     asked: list[int] = []
 
     def place(count: int) -> int:
         asked.append(count)
         return min(10, 3 * count)
 
-    assert smallest_count(place, 50, guess=4, all_of_them=10) == 4
+    assert smallest_count(place, most, guess=4, all_of_them=10) == 4
     assert asked == [4, 3]
 
 

@@ -13,15 +13,17 @@ def smallest_count(
     `place` says how much a count does; it is taken to do no less with more, and asked O(log most) times. It was asked
     for the count that is returned, and for one less.
 
-    If the `guess` is right, and does `all_of_them`, which no count exceeds, it is asked twice only.
+    If the `guess` is right, and does `all_of_them`, which no count exceeds, it is asked twice only. Without a guess,
+    that is `most`.
     """
     low, step = 0, 1  # low does less, high does as much
-    if guess is not None and guess < most and (best := place(guess)) == all_of_them:
-        high = guess
+    high = most if guess is None else min(guess, most)
+    best = place(high)
+    if best == all_of_them:
         if high > 1 and place(high - 1) < best:
             return high
         high = max(1, high - 1)
-    else:
+    elif high < most:
         best, high = place(most), most
     while high - low > 1:
         probe = min(low + step, (low + high) // 2)

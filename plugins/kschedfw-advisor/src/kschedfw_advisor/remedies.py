@@ -93,8 +93,8 @@ def find_remedies(
     for changes in found[:MOST_TRIES]:
         sort = tuple(dict.fromkeys(type(each) for each in changes))
         known = best.get(sort)
-        if known is not None and known.placed == len(pods) and AddNodes not in sort:
-            continue  # what comes later is larger
+        if known is not None and known.placed == len(pods) and size(changes) >= size(known.changes):
+            continue
         if any(each.placed == len(pods) and _outdoes(each, changes) for each in best.values()):
             continue  # it couldn't place more, so it wouldn't be told
         tried += 1
@@ -112,21 +112,24 @@ def find_remedies(
 def _on_useless_nodes(what_if: WhatIf, pod: Pod, found: Iterable[Changes]) -> frozenset[Changes]:
     """The candidates with a new node that refuses the pod by itself, whatever else there is.
 
-    All new nodes are added and asked about at once, for each way in which the candidates change the pod.
+    All new nodes are added at once, and asked about for each way in which the candidates change the pod.
     """
     ways: dict[Pod, list[tuple[Changes, AddNodes]]] = {}
     for changes in found:
         for addition in (each for each in changes if isinstance(each, AddNodes)):
             ways.setdefault(_with_all(pod, changes), []).append((changes, addition))
     useless: set[Changes] = set()
-    for changed, additions in ways.items():
-        with what_if.transaction() as trial:
-            nodes = [addition.add_to(trial)[0].name for _, addition in additions]
+    with what_if.transaction() as trial:
+        additions = dict.fromkeys(addition for wanted in ways.values() for _, addition in wanted)
+        nodes = {addition: addition.add_to(trial)[0].name for addition in additions}
+        for changed, wanted in ways.items():
             trial.update(changed)
             refusals = trial.can_schedule(changed).diagnosis.node_to_status
-            for (changes, _), node in zip(additions, nodes, strict=True):
-                if refusals.get(node).plugin in _ABOUT_THE_NODE_ALONE:
-                    useless.add(changes)
+            useless.update(
+                changes
+                for changes, addition in wanted
+                if refusals.get(nodes[addition]).plugin in _ABOUT_THE_NODE_ALONE
+            )
     return frozenset(useless)
 
 
@@ -183,16 +186,17 @@ def attempt(
     with what_if.transaction() as trial:
         for change in changes:
             change.make(trial, what_if.cluster)
-        if not trial.can_schedule(_changed(trial, pods[0], changes)):
-            return None
         groups = {group_key(pod) for pod in pods} - {""}
+        one_by_one = interchangeable and not groups
+        if not one_by_one and not trial.can_schedule(_changed(trial, pods[0], changes)):
+            return None
         wanted = {pod.key for pod in pods}
         others = [pod for pod in siblings if pod.key not in wanted]
         members = [pod for pod in others if group_key(pod) in groups]
-        if groups or not interchangeable:
-            found = trial.schedule([*(_changed(trial, pod, changes) for pod in pods), *members])
-        else:
+        if one_by_one:
             found = _schedule_until_refused(trial, pods, changes)
+        else:
+            found = trial.schedule([*(_changed(trial, pod, changes) for pod in pods), *members])
         if found.waiting and len(others) > len(members):
             trial.schedule([pod for pod in others if pod not in members])
         waiting = {each.pod.key for each in trial.waiting}
