@@ -15,7 +15,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
 from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
-from kschedfw.explain import ExplainingScheduler, Explanation
+from kschedfw.explain import ExplainingScheduler, Explanation, GroupStep, gated
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
@@ -144,6 +144,28 @@ class Engine:
             for each in own:
                 self._place(self.present(each), preempt=preempt, lost={})
             return self._explain(self.present(pod))
+
+    def explain_group(self, before: Sequence[Pod], members: Sequence[Pod], *, preempt: bool) -> GroupStep:
+        """Return the decision on a group after the given pods, and why. All places stay taken."""
+        self.history.forget_attempts()
+        first = members[0]
+        cycle = self.scheduler.group_cycle
+        if cycle is None or not self._group_of(first):
+            raise WhatIfError(f"pod {first.key} isn't scheduled together with others")
+        found: list[Explanation] = []
+        with self._algorithm.trial():
+            self._place_each(before, preempt=preempt, lost={})
+            cycle.observer = self._explainer.groups(found.append)
+            try:
+                self._place_group(members, preempt=preempt, lost={})
+            finally:
+                cycle.observer = None
+        if not found:  # gates hold all members back
+            framework = self.scheduler.frameworks[first.spec.scheduler_name]
+            found.append(gated(framework, first, framework.run_pre_enqueue_plugins(first)))
+        step = found[-1].group
+        assert step is not None
+        return step
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """Return the pods on the node, placed ones included."""

@@ -13,9 +13,10 @@ import attrs
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node
-from kschedfw.explain import Explanation
+from kschedfw.explain import Explanation, GroupStep
 from kschedfw.scheduler.placement import Placement
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, expect_count, title
 from kschedfw.what_if.engine import Engine, Progress
@@ -293,6 +294,30 @@ class Transaction:
             keys = [each.key for each in order]
             turn = keys.index(pod.key)
             return self._engine.explain_after(order[:turn], order[turn], preempt=preempt)
+
+    def explain_group(
+        self, members: Iterable[Pod], pods: Iterable[Pod] = (), *, preempt: bool = False
+    ) -> GroupStep:
+        """Return the decision that `schedule` would make on members of a PodGroup, and why; nothing changes.
+
+        They are scheduled with the other `pods`: those that come before the first of them in the queue get their
+        places first.
+
+        Raises:
+            WhatIfError: one of them is on a node already, or the members aren't of one PodGroup, or aren't scheduled
+                together.
+        """
+        own, others = expect_all(Pod, members, "members"), expect_all(Pod, pods, "pods")
+        if len({group_key(pod) for pod in own} - {""}) != 1:
+            raise WhatIfError("members: expected pods of one PodGroup")
+        with self._change() as change:
+            change.is_undone = True
+            keys = {pod.key for pod in own}
+            by_key = {each.key: self._objects.pending(each) for each in (*others, *own)}
+            order = self._engine.in_queue_order(by_key.values())
+            turn = next(place for place, pod in enumerate(order) if pod.key in keys)
+            ordered = [pod for pod in order[turn:] if pod.key in keys]
+            return self._engine.explain_group(order[:turn], ordered, preempt=preempt)
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         """Return the pods on the node, including those that only have a place there.

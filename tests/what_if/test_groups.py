@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +20,10 @@ from kschedfw import (
     make_pod_group,
 )
 from kschedfw.api.meta import Named
+from kschedfw.explain import GroupStage, Result
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
+from kschedfw.what_if import WhatIfError
 from tests.properties import examples
 from tests.what_if.builders import REGISTRY
 
@@ -106,6 +109,59 @@ def test_a_member_is_explained_after_the_others_of_its_group() -> None:
     with what_if.transaction() as trial:
         assert trial.explain(last).node == "n"
         assert trial.explain(last, others).message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_a_group_is_explained_as_it_would_be_scheduled_and_nothing_changes() -> None:
+    nodes = [node("a1", 2), node("b1", 2, "b"), node("b2", 2, "b")]
+    what_if = asked(*nodes, gang(4, rack=True), *members(4))
+    with what_if.transaction() as trial:
+        step = trial.explain_group(what_if.pending)
+        placed = {each.pod.key: each.node_name for each in trial.schedule(what_if.pending).placed}
+    assert step.taken == "b"
+    assert step.nearest is not None
+    assert {each.pod: each.node for each in step.nearest.members} == placed
+
+
+def test_a_group_is_explained_at_its_turn_in_the_queue() -> None:
+    first = make_pod("first").requests(cpu=2).priority(1).build()
+    last = make_pod("last").requests(cpu=2).priority(-1).build()
+    what_if = asked(node("n"), first, last, gang(3), *members(3))
+    group = [pod for pod in what_if.pending if pod.spec.scheduling_group]
+    with what_if.transaction() as trial:
+        assert trial.explain_group(group).result is Result.PLACED
+        assert trial.explain_group(group, [last]).result is Result.PLACED
+        step = trial.explain_group(group, [first, last])
+    assert (step.result, step.ended_by) == (Result.UNSCHEDULABLE, GroupStage.MEMBERS)
+    assert step.nearest is not None
+    assert (step.nearest.placed, [each.pod for each in step.nearest.refused]) == (2, ["default/g-2"])
+
+
+def test_a_group_whose_members_are_held_back_says_by_which_gate() -> None:
+    what_if = asked(node("n"), gang(3), *members(2))
+    with what_if.transaction() as trial:
+        step = trial.explain_group(what_if.pending)
+    assert (step.result, step.ended_by, step.placements) == (Result.GATED, GroupStage.GATE, ())
+
+
+def test_a_preemption_for_a_group_is_explained_by_the_places_that_it_makes() -> None:
+    low = [make_pod(f"low-{number}").requests(cpu=2).node("n").build() for number in range(2)]
+    what_if = asked(node("n"), *low, gang(3, priority=10), *members(3, priority=10))
+    with what_if.transaction() as trial:
+        assert trial.explain_group(what_if.pending).result is Result.UNSCHEDULABLE
+        assert trial.explain_group(what_if.pending, preempt=True).result is Result.PLACED
+    assert len([pod for pod in what_if.pods if pod.node_name]) == 2
+
+
+def test_pods_that_are_not_scheduled_together_are_no_group() -> None:
+    pods = [*members(1), *members(1, group="h")]
+    with asked(node("n"), *pods).transaction() as trial, pytest.raises(WhatIfError, match="one PodGroup"):
+        trial.explain_group(pods)
+    without = WhatIf([node("n"), gang(1), *members(1)])
+    with (
+        without.transaction() as trial,
+        pytest.raises(WhatIfError, match="g-0 isn't scheduled together with others"),
+    ):
+        trial.explain_group(without.pending)
 
 
 def test_what_is_committed_is_bound() -> None:
