@@ -141,7 +141,7 @@ def explain(
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         group = group_name(name)
         if group is not None:
-            _refuse_options_for_pods(name, now=now, node=node, plugin=plugin, html=html)
+            _refuse_options_for_pods(name, now=now, node=node, plugin=plugin)
             members = pending_members(loaded, group, configuration)
             pod = members[0]
         else:
@@ -169,6 +169,8 @@ def explain(
             cycles = cycles_of(attempts)
             cycle = chosen_cycle(cycles, attempt)
             print_group(cycle, cycles, top=top, as_json=as_json_)
+            if page is not None:
+                page.write_group(cycles, cycle)
             if failures.count:
                 raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
             raise typer.Exit(0 if cycle.result is Result.PLACED else 1)
@@ -279,10 +281,8 @@ def _check_order(files: Sequence[str], name: str) -> None:
         )
 
 
-def _refuse_options_for_pods(
-    name: str, *, now: bool, node: str | None, plugin: str | None, html: Path | None
-) -> None:
-    options = {"--now": now, "--node": node, "--plugin": plugin, "--html": html}
+def _refuse_options_for_pods(name: str, *, now: bool, node: str | None, plugin: str | None) -> None:
+    options = {"--now": now, "--node": node, "--plugin": plugin}
     for option, given in options.items():
         if given:
             raise UsageError(f"{option}: is for a pod, not for {name}; explain one of its members")

@@ -27,7 +27,7 @@ def group_headline(step: GroupStep) -> str:
     """The result for the group, in one line."""
     match step.result:
         case Result.PLACED:
-            what = f"placed on {_name(step.taken or '')}"
+            what = f"placed on {placement_name(step.taken or '')}"
         case Result.NOMINATED:
             what = "waits for its victims to go"
         case Result.GATED:
@@ -57,8 +57,8 @@ def group_overview(step: GroupStep, top: int = 5) -> Iterator[Section]:
     nearest = step.nearest
     if nearest is not None:
         taken = nearest.name == step.taken
-        title = f"Members on {_name(nearest.name)}, {'taken' if taken else 'the nearest'}"
-        yield _members(nearest, title, top, taken=taken)
+        title = f"Members on {placement_name(nearest.name)}, {'taken' if taken else 'the nearest'}"
+        yield members_section(nearest, title, top, taken=taken)
     if step.preemption is not None:
         yield _preemption(step)
 
@@ -89,15 +89,15 @@ def _what_happened(step: GroupStep) -> Iterator[str]:
 
 
 def _placements(step: GroupStep, top: int) -> Section:
-    shown = sorted(step.placements, key=lambda each: (each.name != step.taken, each.distance))[:top]
+    shown = step.by_distance[:top]
     headers = ["placement", "nodes", "members", "total", "what is in the way"]
     rows = [
         [
-            _name(each.name) + (" (taken)" if each.name == step.taken else ""),
+            placement_name(each.name) + (" (taken)" if each.name == step.taken else ""),
             str(len(each.nodes)),
             f"{each.placed} of {len(each.members)}",
             "" if each.total is None else str(each.total),
-            _in_the_way(each),
+            in_the_way(each),
         ]
         for each in shown
     ]
@@ -108,7 +108,7 @@ def _placements(step: GroupStep, top: int) -> Section:
     rest = len(step.placements) - len(shown)
     lines = [f"{rest} more placements"] if rest else []
     lines += [
-        f"{_name(each.name)}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
+        f"{placement_name(each.name)}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
         for each in shown
         if each.scores
     ]
@@ -116,8 +116,8 @@ def _placements(step: GroupStep, top: int) -> Section:
     return Section(title, tuple(headers), tuple(map(tuple, rows)), tuple(lines))
 
 
-def _in_the_way(placement: PlacementStep) -> str:
-    """Why the first member without a node has none, else what permit said."""
+def in_the_way(placement: PlacementStep) -> str:
+    """Why the first member without a node has none on the placement, else what permit said."""
     for each in placement.refused:
         if each.decision is None or each.decision.filter is None:
             return each.message
@@ -129,7 +129,7 @@ def _in_the_way(placement: PlacementStep) -> str:
     return "" if placement.suffices else next(filter(None, map(_permit, placement.members)), "")
 
 
-def _members(placement: PlacementStep, title: str, top: int, *, taken: bool) -> Section:
+def members_section(placement: PlacementStep, title: str, top: int, *, taken: bool) -> Section:
     """The members with the same fate together: first those without a node, then those that have one."""
     alike: dict[str, list[MemberStep]] = {}
     for each in placement.refused:
@@ -168,7 +168,8 @@ def _preemption(step: GroupStep) -> Section:
     return Section("Preemption", ("victims", "pods"), rows, tuple(lines))
 
 
-def _name(name: str) -> str:
+def placement_name(name: str) -> str:
+    """The name of a placement for people."""
     return name or _ANYWHERE
 
 

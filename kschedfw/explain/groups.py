@@ -135,12 +135,14 @@ class GroupStep:
     preemption: GroupPreemptionStep | None = None
 
     @cached_property
+    def by_distance(self) -> Sequence[PlacementStep]:
+        """The placements, the one that was taken first, then those with the least `distance`."""
+        return sorted(self.placements, key=lambda each: (each.name != self.taken, each.distance))
+
+    @property
     def nearest(self) -> PlacementStep | None:
-        """The placement that was taken, or else the first by `distance`; None without placements."""
-        for each in self.placements:
-            if each.name == self.taken:
-                return each
-        return min(self.placements, key=lambda each: each.distance, default=None)
+        """The first of `by_distance`; None without placements."""
+        return next(iter(self.by_distance), None)
 
     @property
     def needed(self) -> int:

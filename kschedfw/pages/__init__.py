@@ -2,11 +2,12 @@
 
 `kschedfw simulate --html` and `kschedfw explain --html` write one static file. The distribution
 kschedfw-advisor serves pages to work with. All of them show columns over nodes and pods (`cluster_map`,
-`decision_matrix`, `replay`).
+`decision_matrix`, `group_matrix`, `replay`).
 """
 
 from kschedfw.pages.cluster_map import ClusterMap, cluster_map
 from kschedfw.pages.decision_matrix import decision_matrix
+from kschedfw.pages.group_matrix import group_matrix
 from kschedfw.pages.replay import Replay, replay
 from kschedfw.pages.static_page import STYLES, asset, environment
 
@@ -18,5 +19,6 @@ __all__ = [
     "cluster_map",
     "decision_matrix",
     "environment",
+    "group_matrix",
     "replay",
 ]

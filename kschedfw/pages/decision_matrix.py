@@ -27,6 +27,11 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...]
 
+    @classmethod
+    def of(cls, section: Section) -> Table:
+        numeric = tuple(place for place, header in enumerate(section.headers) if header not in section.text)
+        return cls(section.title, section.headers, numeric, section.rows, section.lines)
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """A status with which nodes were refused; an extender's, or pre_filter's for all plugins, names no plugin."""
@@ -95,7 +100,7 @@ def decision_matrix(explanation: Explanation) -> DecisionMatrix:
         result=explanation.result.value,
         node=explanation.node or explanation.nominated,
         headline=headline(explanation),
-        text=[_table(section) for section in overview(explanation, TOP)],
+        text=[Table.of(section) for section in overview(explanation, TOP)],
         nodes=explanation.nodes,
         kinds=[kind.value for kind in kinds],
         verdicts=column(kinds.index(row.verdict) for row in rows),
@@ -169,8 +174,3 @@ def _silence(explanation: Explanation, name: str) -> str:
     if name in explanation.pre_filter.narrowing:
         parts.append("named the only nodes in question")
     return "; ".join(parts)
-
-
-def _table(section: Section) -> Table:
-    numeric = tuple(place for place, header in enumerate(section.headers) if header not in section.text)
-    return Table(section.title, section.headers, numeric, section.rows, section.lines)

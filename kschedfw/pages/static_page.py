@@ -14,8 +14,9 @@ import msgspec
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
-from kschedfw.explain import Explanation
+from kschedfw.explain import Explanation, GroupStep
 from kschedfw.pages.decision_matrix import DecisionMatrix, decision_matrix
+from kschedfw.pages.group_matrix import GroupMatrix, group_matrix
 from kschedfw.pages.replay import replay
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Report, Timeline
@@ -117,7 +118,7 @@ class PageFileError(KschedfwError):
 class _Attempts(msgspec.Struct, frozen=True):
     """The attempts, and the place of the one to show first."""
 
-    attempts: list[DecisionMatrix]
+    attempts: list[DecisionMatrix] | list[GroupMatrix]
     shown: int
 
 
@@ -147,6 +148,12 @@ class StaticPage:
         kept = [each for each in attempts if each is shown or each in attempts[-MOST_ATTEMPTS:]]
         content = _Attempts([decision_matrix(each) for each in kept], kept.index(shown))
         self._write(f"Why: {shown.pod}", "", content, "static_explanation.js")
+
+    def write_group(self, cycles: Sequence[GroupStep], shown: GroupStep) -> None:
+        """Write the matrices of the last cycles of a group, and the text of `kschedfw explain`."""
+        kept = [each for each in cycles if each is shown or each in cycles[-MOST_ATTEMPTS:]]
+        content = _Attempts([group_matrix(each) for each in kept], kept.index(shown))
+        self._write(f"Why: podgroup {shown.group}", "", content, "static_explanation.js")
 
     def _write(self, heading: str, subtitle: str, content: object, module: str) -> None:
         script, styles = joined(module), style()

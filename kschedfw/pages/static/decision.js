@@ -17,7 +17,8 @@ export function decisionView(matrix, onnode = null) {
   ];
 }
 
-function section({ title, headers, numeric, rows, lines }) {
+/** A section of the text: a table, or sentences below a title. */
+export function section({ title, headers, numeric, rows, lines }) {
   const kind = (place) => (numeric.includes(place) ? "number" : null);
   const table = headers.length
     ? h(

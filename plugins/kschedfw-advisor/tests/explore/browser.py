@@ -79,3 +79,14 @@ def open_pod(page: Page, name: str) -> Locator:
     decision = page.locator("#decision")
     expect(decision.get_by_role("grid")).to_be_visible()
     return decision
+
+
+def violations(found: Watched) -> list[str]:
+    """What axe-core finds wrong with the page as it is; skips the test where it isn't installed."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="NOT TESTED: axe-core isn't here; pip install axe-playwright-python",
+    )
+    response = axe.Axe().run(found.page).response
+    assert response["passes"]
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in response["violations"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from explore.browser import Watched, load, open_pod, watched
+from explore.browser import Watched, load, open_pod, violations, watched
 from explore.served import Page, served
 from playwright.sync_api import Browser, expect
 
@@ -20,6 +20,8 @@ from kschedfw.simulator import Simulation, Timeline
 from tests.pages.clusters import HOSTILE, cluster
 
 pytestmark = pytest.mark.slow
+
+GROUPS = Path(__file__).parents[4] / "examples" / "groups"
 
 
 class TestLooking:
@@ -305,6 +307,34 @@ class TestStaticPages:
                 expect(found.page.locator("#content")).to_contain_text(line)
             assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             assert found.asked == [f"file://{files / 'page.html'}"]
+            assert found.problems == []
+
+    @pytest.mark.parametrize("width", [390, 1440])
+    @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+    def test_an_explanation_of_a_group(
+        self, browser: Browser, tmp_path: Path, width: int, dark: bool, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "page.html"
+        gates = ["--config", str(GROUPS / "configuration.yaml")]
+        arguments = [str(GROUPS / "cluster.yaml"), "podgroup/train", *gates, "--html", str(file)]
+        assert run(["explain", *arguments]) == 1
+        with watched(browser, width=width, dark=dark) as found:
+            found.page.goto(f"file://{file}")
+            rows = found.page.get_by_role("grid", name="placements of ml/train").get_by_role("row")
+            expect(rows.nth(0)).to_contain_text(re.compile("Insufficient cpu.*untolerated taint"))
+            expect(rows.nth(1)).to_contain_text(re.compile("^a23 of 4✗ 1"))
+            expect(rows.nth(2)).to_contain_text(re.compile("^b22 of 4✗ 2✗ 2"))
+            rows.nth(2).click()
+            expect(found.page.get_by_role("heading", name="b: wouldn’t do")).to_be_visible()
+            found.page.locator("summary", has_text="Nodes of a for ml/train").click()
+            expect(found.page.get_by_role("grid", name="decision on ml/train")).to_contain_text("a-2")
+            found.page.get_by_label("Attempt").select_option("1: unschedulable")
+            expect(found.page.locator("#content")).to_contain_text(
+                "podgroup ml/train: unschedulable (attempt 1"
+            )
+            assert violations(found) == []
+            assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert found.asked == [f"file://{file}"]
             assert found.problems == []
 
     def test_texts_in_it_stay_texts(self, browser: Browser, tmp_path: Path) -> None:
