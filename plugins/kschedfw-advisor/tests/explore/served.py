@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,9 +68,11 @@ class Page:
 
 
 @contextmanager
-def served(cluster: InMemoryCluster, follow: Callable[[], InMemoryCluster] | None = None) -> Iterator[Page]:
+def served(
+    cluster: InMemoryCluster, follow: Callable[[], InMemoryCluster] | None = None, gates: Sequence[str] = ()
+) -> Iterator[Page]:
     """Serve the page of a cluster until the end of the block; `follow` reads the cluster again, at once and often."""
-    bench = Workbench(cluster, default_configuration())
+    bench = Workbench(cluster, default_configuration(*gates))
     app = ExploreApp(bench, Simulations(bench, [], seed=0), "a <b>cluster</b>")
     if follow is not None:
         app.follow(follow, cluster, 0.1)

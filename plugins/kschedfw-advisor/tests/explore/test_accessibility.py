@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 import pytest
 from explore.browser import Watched, load, open_pod, violations, watched
-from explore.served import Page
+from explore.served import Page, served
 from playwright.sync_api import Browser, expect
+
+from tests.pages.clusters import GATES, groups
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +43,7 @@ def table(found: Watched) -> None:
 
 
 def searching(found: Watched) -> None:
-    found.page.get_by_role("combobox", name="find a node or a pod").fill("a")
+    found.page.get_by_role("combobox", name="find a node, a group or a pod").fill("a")
 
 
 def timeline(found: Watched) -> None:
@@ -60,7 +63,29 @@ STATES: tuple[Callable[[Watched], None], ...] = (
 )
 
 
-@pytest.mark.parametrize(
+def groups_and_advice(found: Watched) -> None:
+    expect(found.page.get_by_role("table", name="groups of pods")).to_be_visible()
+    found.page.get_by_role("button", name="What would help?").click()
+    expect(found.page.get_by_role("region", name="what helps PodGroup default/train")).to_be_visible()
+
+
+def group(found: Watched) -> None:
+    found.page.get_by_role("button", name="default/train", exact=True).click()
+    decision = found.page.locator("#decision")
+    decision.get_by_role("grid", name="placements of").get_by_role("row").nth(1).click()
+    for summary in decision.get_by_text(re.compile("^Nodes of|^4 members$")).all():
+        summary.click()
+    expect(decision.get_by_role("grid", name="decision on")).to_be_visible()
+
+
+def placed_group(found: Watched) -> None:
+    found.page.get_by_role("button", name="default/small", exact=True).click()
+    decision = found.page.locator("#decision")
+    decision.get_by_role("grid", name="placements of").get_by_role("row").nth(1).click()
+    expect(decision.get_by_role("heading", name=": taken")).to_be_visible()
+
+
+SCREENS = pytest.mark.parametrize(
     ("width", "dark"),
     [
         pytest.param(390, True, id="390-dark"),
@@ -69,11 +94,26 @@ STATES: tuple[Callable[[Watched], None], ...] = (
         pytest.param(1440, True, id="1440-dark", marks=pytest.mark.nightly),
     ],
 )
+
+
+@SCREENS
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
     browser: Browser, page: Page, width: int, dark: bool
 ) -> None:
+    check(browser, page, STATES, width, dark)
+
+
+@SCREENS
+def test_nor_does_it_where_pods_are_scheduled_in_groups(browser: Browser, width: int, dark: bool) -> None:
+    with served(groups(), gates=GATES) as page:
+        check(browser, page, (groups_and_advice, group, placed_group), width, dark)
+
+
+def check(
+    browser: Browser, page: Page, states: Sequence[Callable[[Watched], None]], width: int, dark: bool
+) -> None:
     with watched(browser, width=width, dark=dark) as found:
-        for state in STATES:
+        for state in states:
             load(found, page)
             state(found)
             assert (state.__name__, violations(found)) == (state.__name__, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from kschedfw.api.objects import to_manifest
 from kschedfw.cli.app import run
 from kschedfw.pages.static_page import StaticPage
 from kschedfw.simulator import Simulation, Timeline
-from tests.pages.clusters import HOSTILE, cluster
+from tests.pages.clusters import GATES, HOSTILE, cluster, groups
 
 pytestmark = pytest.mark.slow
 
@@ -241,6 +242,80 @@ class TestTime:
         expect(run).to_contain_text("cpu: 3 of 12 requested (25%)")
         run.get_by_label("Fill by").select_option("memory")
         expect(told).to_contain_text(re.compile(r"requested 6Gi\s*allocated 5Gi\s*pending 1Gi"))
+
+
+class TestGroups:
+    """Pods that are scheduled together, in the racks of a cluster."""
+
+    @pytest.fixture
+    def found(self, browser: Browser) -> Iterator[Watched]:
+        with served(groups(), gates=GATES) as page, watched(browser) as found:
+            load(found, page)
+            yield found
+            assert found.problems == []
+
+    def test_a_group_is_one_row_with_its_state_and_its_members_are_none(self, found: Watched) -> None:
+        side = found.page.locator("#pending-side")
+        rows = side.get_by_role("table", name="groups of pods").get_by_role("row")
+        texts = [" ".join(row.get_by_role("cell").all_inner_texts()[:3]) for row in rows.all()[1:]]
+        names = [row.get_by_role("button").inner_text() for row in rows.all()[1:]]
+        assert dict(zip((name.replace("\n", "") for name in names), texts, strict=True)) == {
+            "default/train": "pending 0 of 4 4",
+            "default/loose": "in part 1 of 2 –",
+            "default/small": "would fit 2 of 2 2",
+            "default/running": "placed 2 of 2 2",
+        }
+        expect(rows.nth(1)).to_contain_text("0/3 placements are available")
+        expect(side.locator("summary")).to_have_count(1)
+        expect(side.locator("summary")).to_contain_text("1 pod 0/6 nodes are available")
+
+    def test_its_placements_are_a_matrix_the_nearest_first(self, found: Watched) -> None:
+        found.page.get_by_role("button", name="default/train", exact=True).click()
+        decision = found.page.locator("#decision")
+        expect(decision.get_by_role("heading", name="podgroup default/train")).to_be_visible()
+        rows = decision.get_by_role("grid", name="placements of default/train").get_by_role("row")
+        expect(rows).to_have_text(
+            [re.compile(text) for text in ("placement", "^b22 of 4✗ 2", "^c22 of 4✗ 2", "^a21 of 4✗ 3")]
+        )
+        rows.nth(3).click()
+        expect(decision.get_by_role("heading", name="a: wouldn’t do")).to_be_visible()
+        decision.get_by_text("4 members", exact=True).click()
+        decision.get_by_role("button", name="default/train-3").click()
+        expect(decision.get_by_role("heading", name="default/train-3", exact=True)).to_be_visible()
+        decision.get_by_role("button", name="Its group").click()
+        expect(decision.get_by_role("heading", name="podgroup default/train")).to_be_visible()
+
+    def test_it_is_found_by_its_name_and_by_its_address_and_one_can_go_back(self, found: Watched) -> None:
+        page, decision = found.page, found.page.locator("#decision")
+        page.get_by_role("combobox", name="find a node, a group or a pod").fill("running")
+        page.get_by_role("option", name="group default/running").click()
+        expect(decision).to_contain_text("podgroup default/running: placed on all nodes")
+        assert page.url.endswith("#group=default%2Frunning")
+        page.get_by_role("button", name="default/small", exact=True).click()
+        expect(decision).to_contain_text("podgroup default/small: placed on ")
+        page.go_back()
+        expect(decision).to_contain_text("podgroup default/running")
+        page.reload()
+        expect(decision).to_contain_text("podgroup default/running")
+        decision.get_by_role("button", name="Close").click()
+        expect(decision).to_be_empty()
+
+    def test_its_row_and_its_matrix_follow_what_is_tried(self, found: Watched) -> None:
+        page, decision = found.page, found.page.locator("#decision")
+        page.get_by_role("button", name="default/train", exact=True).click()
+        expect(decision).to_contain_text("podgroup default/train: unschedulable")
+        page.get_by_role("button", name="What would help?").click()
+        page.get_by_role("region", name="what helps PodGroup default/train").get_by_role("button").nth(
+            1
+        ).click()
+        expect(page.get_by_role("table", name="groups of pods")).to_contain_text("would fit4 of 4")
+        expect(decision).to_contain_text("podgroup default/train: placed on ")
+
+    def test_where_pods_are_scheduled_one_by_one_there_are_no_groups(self, browser: Browser) -> None:
+        with served(groups()) as page, watched(browser) as found:
+            load(found, page)
+            expect(found.page.get_by_role("table", name="groups of pods")).to_have_count(0)
+            expect(found.page.locator("#pending-side")).to_contain_text("pods would be placed")
 
 
 class TestEveryScreen:

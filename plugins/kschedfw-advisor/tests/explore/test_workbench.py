@@ -21,12 +21,14 @@ from kschedfw_advisor.explore.changes import (
     Uncordon,
 )
 from kschedfw_advisor.explore.outcome import Move, moves
+from kschedfw_advisor.explore.state import state_of
 from kschedfw_advisor.explore.workbench import Workbench
 
 from kschedfw import InMemoryCluster
 from kschedfw.api.errors import KschedfwError
+from kschedfw.explain import Result
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.pages.clusters import PROFILE, cluster, default_configuration
+from tests.pages.clusters import GATES, PROFILE, cluster, default_configuration, groups
 from tests.properties import examples
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
@@ -172,6 +174,54 @@ class TestExplaining:
     def test_an_unknown_pod(self, bench: Workbench) -> None:
         with pytest.raises(ChangeError, match="there is no pod 'none'"):
             bench.explain("none")
+
+
+class TestGroups:
+    @pytest.fixture
+    def bench(self) -> Workbench:
+        return Workbench(groups(), default_configuration(*GATES))
+
+    def test_a_group_has_a_row_with_its_state_and_its_members_no_place_among_pods(
+        self, bench: Workbench
+    ) -> None:
+        state = state_of(bench)
+        rows = {row.name: (row.state, row.placed, len(row.pods), row.least) for row in state.pod_groups}
+        assert list(rows.items()) == [
+            ("default/train", ("pending", 0, 4, 4)),
+            ("default/loose", ("in part", 1, 2, None)),
+            ("default/small", ("would fit", 2, 2, 2)),
+            ("default/running", ("placed", 2, 2, 2)),
+        ]
+        names = state.map.pods.names
+        assert [[names[pod] for pod in group.pods] for group in state.groups] == [["default/huge"]]
+
+    def test_the_reason_of_a_pending_group_is_that_of_its_condition_and_else_that_of_its_members(
+        self, bench: Workbench
+    ) -> None:
+        whys = {row.name: row.why for row in state_of(bench).pod_groups}
+        assert whys["default/train"].startswith("0/3 placements are available")
+        assert whys["default/loose"].startswith("0/6 nodes are available: 6 Insufficient cpu.")
+        assert not whys["default/running"]
+
+    def test_a_pending_group_is_explained_at_its_turn(self, bench: Workbench) -> None:
+        step = bench.explain_group("default/train")
+        assert [(each.name, each.placed) for each in step.by_distance] == [("b", 2), ("c", 2), ("a", 1)]
+
+    def test_a_group_on_nodes_is_explained_as_if_it_were_off(self, bench: Workbench) -> None:
+        assert bench.explain_group("default/running").result is Result.PLACED
+        assert told(bench) == {}
+
+    def test_with_changes(self, bench: Workbench) -> None:
+        step = bench.explain_group("default/train", (AddNodes("c-1", 2),))
+        assert (step.result, step.taken) == (Result.PLACED, "c")
+
+    def test_an_unknown_group_and_pods_that_are_scheduled_one_by_one(self, bench: Workbench) -> None:
+        with pytest.raises(ChangeError, match="no group 'default/nobody' with members"):
+            bench.explain_group("default/nobody")
+        alone = Workbench(groups(), default_configuration())
+        assert state_of(alone).pod_groups == []
+        with pytest.raises(KschedfwError, match="isn't scheduled together"):
+            alone.explain_group("default/train")
 
 
 def changes_of(given: Cluster) -> st.SearchStrategy[tuple[Change, ...]]:

@@ -53,7 +53,7 @@ class TestFinding:
     def test_a_pod_is_found_by_parts_of_its_name_and_opened_by_keys(self, opened: Watched) -> None:
         page = opened.page
         page.keyboard.press("/")
-        field = page.get_by_role("combobox", name="find a node or a pod")
+        field = page.get_by_role("combobox", name="find a node, a group or a pod")
         expect(field).to_be_focused()
         page.keyboard.type("fault hug")
         expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(1)
@@ -63,7 +63,7 @@ class TestFinding:
 
     def test_a_node_is_found_and_what_is_nowhere_is_told(self, opened: Watched) -> None:
         page = opened.page
-        field = page.get_by_role("combobox", name="find a node or a pod")
+        field = page.get_by_role("combobox", name="find a node, a group or a pod")
         field.fill("no such thing")
         expect(page.get_by_role("listbox")).to_contain_text("nothing has this in its name")
         field.fill("taken")

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from kschedfw import InMemoryCluster, KschedfwError
 from kschedfw.api import to_manifest
-from kschedfw.pages import STYLES, asset, decision_matrix, environment
+from kschedfw.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.follow import Follower
@@ -53,6 +53,7 @@ MODULES: Final = (
     "explore.js",
     "format.js",
     "forms.js",
+    "group.js",
     "map_layout.js",
     "map_marks.js",
     "map_view.js",
@@ -60,6 +61,7 @@ MODULES: Final = (
     "news.js",
     "node_actions.js",
     "node_map.js",
+    "pod_groups.js",
     "replay.js",
     "run.js",
     "search.js",
@@ -88,6 +90,11 @@ class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class AskedPod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pod: str
+    changes: Some = ()
+
+
+class AskedGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: str
     changes: Some = ()
 
 
@@ -125,6 +132,7 @@ class ExploreApp:
     | `POST /api/try` Changes | State: with these changes, too, and what moves |
     | `POST /api/keep` Changes, `POST /api/undo`, `POST /api/redo` | State |
     | `POST /api/explain` AskedPod | DecisionMatrix |
+    | `POST /api/explain-group` AskedGroup | GroupMatrix |
     | `POST /api/advice` Changes | Advice: what would help the pending pods |
     | `POST /api/emptied` AskedNode | Emptied |
     | `GET /api/news` | News, at once, whatever is worked on |
@@ -164,6 +172,7 @@ class ExploreApp:
                 Route("/api/undo", self._asking(Nothing, self._undo), methods=["POST"]),
                 Route("/api/redo", self._asking(Nothing, self._redo), methods=["POST"]),
                 Route("/api/explain", self._asking(AskedPod, self._explain), methods=["POST"]),
+                Route("/api/explain-group", self._asking(AskedGroup, self._explain_group), methods=["POST"]),
                 Route("/api/advice", self._asking(Changes, self._advice), methods=["POST"]),
                 Route("/api/emptied", self._asking(AskedNode, self._emptied), methods=["POST"]),
                 Route("/api/news", self._news),
@@ -253,6 +262,11 @@ class ExploreApp:
 
     def _explain(self, asked: AskedPod) -> Response:
         return _json(decision_matrix(self._bench.explain(asked.pod, (*self._bench.kept, *asked.changes))))
+
+    def _explain_group(self, asked: AskedGroup) -> Response:
+        return _json(
+            group_matrix(self._bench.explain_group(asked.group, (*self._bench.kept, *asked.changes)))
+        )
 
     def _advice(self, asked: Changes) -> Response:
         with closing(self._bench.replica((*self._bench.kept, *asked.changes))) as what_if:

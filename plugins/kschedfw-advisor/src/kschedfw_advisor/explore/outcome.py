@@ -8,6 +8,7 @@ import attrs
 import msgspec
 
 from kschedfw import Node, Pod
+from kschedfw.api import PodGroup
 
 
 @attrs.frozen
@@ -24,13 +25,15 @@ class Outcome:
     """The cluster after changes, and after all pending pods were tried in the order of the queue.
 
     `fates` has every pod by its key, those that preemption took away included; `pods` only those that are there.
-    `notes` are on the changes.
+    `groups` are the PodGroups with their conditions then, by key; None where pods are scheduled one by one. `notes` are
+    on the changes.
     """
 
     nodes: Sequence[Node]
     pods: Sequence[Pod]
     fates: Mapping[str, Fate]
     notes: Sequence[str] = ()
+    groups: Mapping[str, PodGroup] | None = None
 
 
 class Move(msgspec.Struct, frozen=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
 from kschedfw.pages import ClusterMap, cluster_map
 from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
 from kschedfw_advisor.explore.outcome import Move, Outcome, moves
+from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
 from kschedfw_advisor.explore.workbench import Changes, Workbench
 
 MOST_MOVES = 2_000
@@ -39,13 +40,15 @@ class Tried(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     """The cluster after the kept changes, or after those that are tried.
 
-    `fresh` are the pods, by their places in the map, that have just been placed. `undo` and `redo` say what these would
+    `fresh` are the pods, by their places in the map, that have just been placed. `groups` are those that were pending,
+    without the members of `pod_groups`. `undo` and `redo` say what these would
     do.
     """
 
     map: ClusterMap
     fresh: list[int]
     groups: list[Group]
+    pod_groups: list[PodGroupRow]
     profiles: list[ProfileForm]
     kept: list[str]
     undo: str | None
@@ -64,10 +67,12 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
     every = (*bench.kept, *changes)
     after = bench.outcome(every)
     places = {pod.key: place for place, pod in enumerate(after.pods)}
+    together = pod_groups(after, places)
     return State(
         map=cluster_map(after.nodes, after.pods, {key: after.fates[key].node or "" for key in places}),
         fresh=[place for key, place in places.items() if after.fates[key].is_new],
-        groups=list(_groups(after, places)),
+        groups=list(_groups(after, places, {place for row in together for place in row.pods})),
+        pod_groups=together,
         profiles=profile_forms(bench.configuration(every).profiles, bench.original.profiles, bench.registry),
         kept=[change.title for change in bench.kept],
         undo=bench.undoable,
@@ -77,11 +82,16 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
     )
 
 
-def _groups(outcome: Outcome, places: dict[str, int]) -> Iterator[Group]:
-    """The pods that were pending, by why they still are; those that find a node come last."""
+def _groups(outcome: Outcome, places: dict[str, int], without: Collection[int]) -> Iterator[Group]:
+    """The pods that were pending, by why they still are; those that find a node come last.
+
+    Pods whose places are in `without` are left out.
+    """
     by_why: dict[str, list[int]] = {}
     placed = []
     for key, place in places.items():
+        if place in without:
+            continue
         fate = outcome.fates[key]
         if fate.is_new:
             placed.append(place)

@@ -10,9 +10,10 @@ from functools import partial
 import msgspec
 
 from kschedfw import InMemoryCluster, Node, Pod, Registry, SchedulerConfiguration, Transaction, WhatIf
-from kschedfw.api import BoundedDict, Named
+from kschedfw.api import BoundedDict, Named, PodGroup, group_key
 from kschedfw.cluster import freed
-from kschedfw.explain import Explanation
+from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw.explain import Explanation, GroupStep
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.what_if import Schedule
 from kschedfw_advisor.drain_plan import DrainPlan, plan_drain
@@ -166,6 +167,24 @@ class Workbench:
             trial.preempt(pod)
             return trial.explain(freed(pod, what_if.cluster.get(Node, pod.node_name)))
 
+    def explain_group(self, key: str, changes: Changes | None = None) -> GroupStep:
+        """The decision on a group: on its members without a node when the turn of the first comes in the queue; if all
+        have one, as if they were taken off now.
+
+        Raises:
+            ChangeError: there is no such group, or it has no members.
+            WhatIfError: pods are scheduled one by one.
+        """
+        with self._changed(self.kept if changes is None else changes, []) as (trial, what_if, _):
+            members = [pod for pod in what_if.pods if group_key(pod) == key and not pod.is_terminal]
+            if not members:
+                raise ChangeError(f"there is no group {key!r} with members")
+            if waiting := [pod for pod in members if not pod.node_name]:
+                return trial.explain_group(waiting, what_if.pending, preempt=True)
+            trial.preempt(*members)
+            nodes = what_if.cluster
+            return trial.explain_group([freed(pod, nodes.get(Node, pod.node_name)) for pod in members])
+
     def replica(self, changes: Changes) -> WhatIf:
         """A cluster of its own with these changes and their configuration, to be closed by the caller."""
         cluster = InMemoryCluster(self.objects(changes))
@@ -199,7 +218,7 @@ class Workbench:
             for pod in pods:
                 if not pod.node_name and not fates[pod.key].why:
                     fates[pod.key] = Fate(why=_set_aside(pod, trial))
-            return Outcome(what_if.nodes, pods, fates, notes)
+            return Outcome(what_if.nodes, pods, fates, notes, _groups(what_if))
 
     def _schedule(self, trial: Transaction, what_if: WhatIf) -> Schedule:
         """Give the pending pods their places."""
@@ -246,6 +265,13 @@ class Workbench:
             _, (_, oldest) = self._prepared.popitem(last=False)
             oldest.close()
         return self._prepared[name]
+
+
+def _groups(what_if: WhatIf) -> dict[str, PodGroup] | None:
+    """The PodGroups by key; None where their members are scheduled one by one."""
+    if not what_if.feature_gates.enabled(GENERIC_WORKLOAD):
+        return None
+    return {group.key: group for group in what_if.cluster.list(PodGroup)}
 
 
 def _titles(changes: Sequence[Change]) -> str:

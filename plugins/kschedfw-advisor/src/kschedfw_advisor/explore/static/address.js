@@ -1,6 +1,6 @@
-// Where the user is, as the end of the address: back and forward work, and a link opens a view, a node or a pod.
+// Where the user is, as the end of the address: back and forward work, and a link opens a view, a node, a pod or a group.
 
-const PARTS = ["view", "side", "node", "pod"];
+const PARTS = ["view", "side", "node", "pod", "group"];
 
 /** `onmove(place)` is called when the user goes back or forward, or follows such a link. */
 export class Address {
@@ -8,7 +8,7 @@ export class Address {
     addEventListener("popstate", () => onmove(this.place()));
   }
 
-  /** The place: {view, side, node, pod}; null is a part that the address doesn't say. */
+  /** The place: {view, side, node, pod, group}; null is a part that the address doesn't say. */
   place() {
     const given = new URLSearchParams(location.hash.slice(1));
     return Object.fromEntries(PARTS.map((part) => [part, given.get(part)]));

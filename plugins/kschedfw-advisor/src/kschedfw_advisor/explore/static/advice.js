@@ -8,6 +8,7 @@ import { nameButton } from "./cards.js";
 export function adviceList({ kinds, unseen }, ontry, onpod) {
   if (!kinds.length) return [h("p", {}, "All pending pods find a place.")];
   return [
+    h("h2", {}, "What would help"),
     ...kinds.map((kind) => kindCard(kind, ontry, onpod)),
     unseen ? h("p", { class: "soft" }, `${count(unseen, "more kind")} of pods weren’t looked at.`) : null,
   ];

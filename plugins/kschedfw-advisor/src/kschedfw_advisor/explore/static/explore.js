@@ -6,10 +6,12 @@ import { groupList, nodeCard } from "./cards.js";
 import { Cluster } from "./cluster.js";
 import { NONE } from "./columns.js";
 import { decisionView } from "./decision.js";
+import { groupView } from "./group.js";
 import { announce, button, byId, fill, h, labelled, tabs } from "./dom.js";
 import { MapView } from "./map_view.js";
 import { News } from "./news.js";
 import { nodeActions } from "./node_actions.js";
+import { podGroupList } from "./pod_groups.js";
 import { searchField } from "./search.js";
 import { server } from "./server.js";
 import { splitter } from "./splitter.js";
@@ -18,7 +20,7 @@ import { WhatIf } from "./what_if.js";
 
 let state = null; // the last one of the server
 let cluster = null; // what the map shows
-let shownPod = null; // the pod whose decision is open
+let opened = null; // what the open decision is about: {kind, key}, of a pod or a group
 let request = 0; // the number of the last request whose answer the page shows
 
 const fresh = h("input", { type: "checkbox", checked: true, onchange: () => show(state) });
@@ -37,10 +39,20 @@ const whatIf = new WhatIf({
 });
 const address = new Address(openPlace);
 const news = new News(server, refresh, (problem) => (byId("gone").textContent = problem));
+const namesOf = {
+  node: ({ map }) => map.nodes.names,
+  group: ({ pod_groups }) => pod_groups.map(({ name }) => name),
+  pod: ({ map }) => map.pods.names,
+};
+const openNamed = {
+  node: (name) => openNode(cluster.map.nodes.names.indexOf(name)),
+  group: openGroup,
+  pod: openPod,
+};
 const search = searchField(
-  ["node", "pod"],
-  (kind) => (state === null ? [] : state.map[`${kind}s`].names),
-  (kind, name) => (kind === "node" ? openNode(cluster.map.nodes.names.indexOf(name)) : openPod(name)),
+  ["node", "group", "pod"],
+  (kind) => (state === null ? [] : namesOf[kind](state)),
+  (kind, name) => openNamed[kind](name),
 );
 
 byId("search").append(search);
@@ -126,17 +138,19 @@ function show(answer) {
   showPending();
   whatIf.show(state);
   showSteps(state);
-  if (shownPod !== null) explain(shownPod);
+  if (opened !== null) explain(opened);
 }
 
 function showPending() {
   const open = (pod) => openPod(cluster.podName(pod));
-  const waiting = state.groups.some(({ pods }) => pods.some((pod) => cluster.places[pod] === NONE));
+  const every = [...state.pod_groups, ...state.groups];
+  const waiting = every.some(({ pods }) => pods.some((pod) => cluster.places[pod] === NONE));
   fill(
     sides.pending,
     waiting ? h("div", { class: "bar" }, button("What would help?", askAdvice)) : null,
     advice,
-    ...groupList(cluster, state.groups, open),
+    podGroupList(state.pod_groups, openGroup),
+    ...(state.groups.length || !waiting ? groupList(cluster, state.groups, open) : []),
     state.fresh.length
       ? h("div", { class: "bar" }, labelled("On the map, show them where they would go", fresh))
       : null,
@@ -205,45 +219,54 @@ function selectNode(row, side) {
 }
 
 function openPod(key) {
-  address.go({ view: null, pod: key });
-  return showPod(key);
+  address.go({ view: null, pod: key, group: null });
+  return showDecision({ kind: "pod", key });
 }
 
-async function showPod(key) {
+function openGroup(key) {
+  address.go({ view: null, pod: null, group: key });
+  return showDecision({ kind: "group", key });
+}
+
+async function showDecision(subject) {
   choosePage("cluster");
-  shownPod = key;
-  await explain(key);
+  opened = subject;
+  await explain(subject);
   byId("decision").scrollIntoView({ behavior: "smooth", block: "start" });
   byId("decision").focus({ preventScroll: true });
 }
 
 /** Show what an address says: after going back or forward, and at the start. */
-function openPlace({ view, side, node, pod }) {
+function openPlace({ view, side, node, pod, group }) {
   const row = node === null ? -1 : cluster.map.nodes.names.indexOf(node);
   if (row >= 0) selectNode(row, side ?? "node");
   else if (node !== null) byId("problem").textContent = `there is no node ${node}`;
   chooseSide(side in sides ? side : row >= 0 ? "node" : "pending");
   choosePage(view in pages ? view : "cluster");
-  if (pod === null) closePod();
-  else if (pod !== shownPod) showPod(pod);
+  const subject =
+    pod !== null ? { kind: "pod", key: pod } : group !== null ? { kind: "group", key: group } : null;
+  if (subject === null) closeDecision();
+  else if (subject.kind !== opened?.kind || subject.key !== opened.key) showDecision(subject);
 }
 
-function closePod() {
-  shownPod = null;
+function closeDecision() {
+  opened = null;
   fill(byId("decision"));
 }
 
-/** Show the decision on a pod, with the changes that are tried. */
-async function explain(key) {
+/** Show the decision on a pod or a group, with the changes that are tried. */
+async function explain(subject) {
+  const { kind, key } = subject;
   const place = byId("decision");
   place.setAttribute("aria-busy", "true");
-  const matrix = await answered(() => server.explain(key, whatIf.draft));
-  if (key !== shownPod) return;
+  const ask = kind === "pod" ? server.explain : server.explainGroup;
+  const matrix = await answered(() => ask(key, whatIf.draft));
+  if (subject !== opened) return;
   place.removeAttribute("aria-busy");
-  if (matrix === null) return closePod();
+  if (matrix === null) return closeDecision();
   const close = () => {
-    address.go({ pod: null });
-    closePod();
+    address.go({ pod: null, group: null });
+    closeDecision();
     byId("map").querySelector("canvas, .window")?.focus();
   };
   fill(
@@ -251,19 +274,33 @@ async function explain(key) {
     h(
       "div",
       { class: "top" },
-      h("h2", {}, key),
-      h(
-        "div",
-        { class: "bar" },
-        button("Delete it", () => whatIf.change({ kind: "delete-pods", pods: [key] })),
-        button("Close", close),
-      ),
+      h("h2", {}, kind === "pod" ? key : `podgroup ${key}`),
+      h("div", { class: "bar" }, ...actionsOn(kind, key), button("Close", close)),
     ),
-    ...decisionView(matrix, (name) => openNode(cluster.map.nodes.names.indexOf(name))),
+    ...(kind === "pod" ? decisionView(matrix, openNamed.node) : groupView(matrix, openPod, openNamed.node)),
   );
   place.onkeydown = (event) => {
     if (event.key === "Escape" && !event.target.matches("input, select")) close();
   };
+}
+
+/** What can be done with a pod, or with a group's members. */
+function actionsOn(kind, key) {
+  const of = kind === "pod" ? groupOf(key) : null;
+  const pods =
+    kind === "pod" ? [key] : (state.pod_groups.find(({ name }) => name === key)?.pods ?? []).map((pod) => cluster.podName(pod));
+  return [
+    of === null ? null : button("Its group", () => openGroup(of)),
+    button(kind === "pod" ? "Delete it" : "Delete its pods", () =>
+      whatIf.change({ kind: "delete-pods", pods }),
+    ),
+  ];
+}
+
+/** The name of the group that a pod is a member of; null if it is in none. */
+function groupOf(key) {
+  const pod = cluster.map.pods.names.indexOf(key);
+  return state.pod_groups.find(({ pods }) => pods.includes(pod))?.name ?? null;
 }
 
 const labels = await answered(server.configurations);

@@ -1,4 +1,4 @@
-// The search for nodes and pods by parts of their names.
+// The search for nodes, groups and pods by parts of their names.
 
 import { ends, fill, h } from "./dom.js";
 
@@ -13,11 +13,11 @@ export function searchField(kinds, names, onchosen) {
   const input = h("input", {
     type: "search",
     role: "combobox",
-    "aria-label": "find a node or a pod",
+    "aria-label": "find a node, a group or a pod",
     "aria-autocomplete": "list",
     "aria-expanded": "false",
     "aria-controls": "found",
-    placeholder: "Find a node or a pod  ( / )",
+    placeholder: "Find a node, a group or a pod  ( / )",
     autocomplete: "off",
     spellcheck: "false",
     oninput: () => look(),

@@ -34,6 +34,7 @@ export const server = {
   undo: () => asked("/api/undo", {}),
   redo: () => asked("/api/redo", {}),
   explain: (pod, changes) => asked("/api/explain", { pod, changes }),
+  explainGroup: (group, changes) => asked("/api/explain-group", { group, changes }),
   advice: (changes) => asked("/api/advice", { changes }),
   emptied: (node, changes) => asked("/api/emptied", { node, changes }),
   configurations: () => asked("/api/configurations"),
