@@ -6,6 +6,7 @@ from kschedfw_advisor.turns import Copies, GroupTemplate, fit, fit_in_turns
 
 from kschedfw import FeatureGates, WhatIf, make_pod, make_pod_group
 from kschedfw.api import Named
+from kschedfw.what_if import Replicas
 from tests.what_if.builders import REGISTRY, node, running, what_if
 
 WEB = make_pod("web").requests(cpu=1).build()
@@ -47,6 +48,8 @@ def test_several_kinds_take_turns_and_one_that_is_refused_drops_out() -> None:
             "two turns of three CPUs, then web alone has one more, and one more"
         )
         assert trial.can_schedule(WEB)
+    assert isinstance(web, Replicas)
+    assert isinstance(db, Replicas)
     assert web.refusal is not None
     assert db.refusal is not None
 
@@ -67,28 +70,46 @@ class TestGroups:
     def test_a_copy_fits_only_with_all_its_pods(self) -> None:
         found = self.fits(gang("g", pods=3), node("n1").build(), node("n2").build())
         assert (found.count, dict(found.by_node)) == (2, {"n1": 3, "n2": 3})
-        assert found.refusal is not None
-        assert found.refusal.message == "0/2 nodes are available: 2 Insufficient cpu."
-        assert len(found.without_place) == 1, "two more pods have room"
         assert found.next is not None
-        assert not found.next.placed, "and don't run without the third"
+        assert found.next.message == "0/2 nodes are available: 2 Insufficient cpu."
+        assert len(found.next.without_place) == 1, "two more pods have room"
+        assert not found.next.would_run, "and don't run without the third"
 
     def test_of_a_gang_that_runs_with_fewer_the_next_copy_would_run_in_part(self) -> None:
         found = self.fits(gang("g", pods=3, min_count=2), node("n1", cpu=5).build())
         assert found.count == 1
         assert found.next is not None
-        assert (len(found.next.placed), len(found.without_place)) == (2, 1)
+        assert (found.next.would_run, len(found.next.without_place)) == (2, 1)
 
     def test_a_copy_keeps_to_one_domain_of_its_constraint(self) -> None:
         nodes = [node(f"n{number}", cpu=2).labels(rack="ab"[number // 2]).build() for number in range(4)]
         found = self.fits(gang("g", pods=3, topology="rack"), *nodes)
         assert dict(found.by_domain) == {"a": 1, "b": 1}
-        assert found.refusal is not None
-        assert found.refusal.message == "0/2 nodes are available: 2 Insufficient cpu."
+        assert found.next is not None
+        assert found.next.message == "0/2 nodes are available: 2 Insufficient cpu."
+
+    def test_next_copy_is_told_of_on_the_placement_that_takes_most_of_its_members(self) -> None:
+        tried_first = node("a1", cpu=1).labels(rack="a").build()
+        nearest = node("b1", cpu=2).labels(rack="b").taint("kept").build()
+        others = [node(f"b{number}", cpu=1).labels(rack="b").build() for number in (2, 3)]
+        found = self.fits(gang("g", pods=3, topology="rack"), tried_first, nearest, *others)
+        assert found.next is not None
+        assert (found.count, found.next.domain) == (0, "b")
+        (without,) = found.next.without_place
+        assert (
+            without.message
+            == "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu."
+        )
+
+    def test_next_copy_without_a_placement_has_the_messages_of_its_members(self) -> None:
+        found = self.fits(gang("g", pods=2, topology="rack"), node("n1").build())
+        assert found.next is not None
+        assert (found.next.domain, len(found.next.without_place)) == ("", 2)
+        assert found.next.message
 
     def test_no_more_than_are_wanted_are_placed_and_nothing_stops_them(self) -> None:
         found = self.fits(gang("g", pods=2), node("n1").build(), at_most=1)
-        assert (found.count, found.refusal) == (1, None)
+        assert (found.count, found.next) == (1, None)
 
     def test_names_that_are_taken_are_left_out(self) -> None:
         taken = (make_pod_group("g-1").build(), make_pod("g-0-2").build(), gang("g", pods=2).group)

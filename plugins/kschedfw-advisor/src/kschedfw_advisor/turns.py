@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import count as numbers
 from typing import Final, TypeAlias, overload
 
@@ -12,8 +11,8 @@ import attrs
 
 from kschedfw import Node, ObjectMeta, Pod, Transaction
 from kschedfw.api import PodGroup, PodSchedulingGroup, group_key
-from kschedfw.what_if import Placed, Progress, Refused, Replicas, Schedule, Waiting
-from kschedfw_advisor.settling import most_telling
+from kschedfw.explain import GroupStep
+from kschedfw.what_if import Outcome, Placed, Progress, Refused, Replicas, Schedule, Waiting
 from kschedfw_advisor.workloads import group_of
 
 _AT_A_TIME: Final = 200
@@ -49,18 +48,56 @@ def _member(pod: Pod, number: int, group: PodGroup) -> Pod:
     return attrs.evolve(pod, metadata=_numbered(pod, number), spec=spec)
 
 
+@attrs.frozen
+class WithoutPlace:
+    """A member that fits nowhere beside the others, or whose place is in vain, and why."""
+
+    pod: Pod
+    message: str
+
+
+@attrs.frozen(eq=False)
+class NextCopy:
+    """The copy that doesn't fit. `would_run` of its members could run without the others.
+
+    `domain` is the value of the node label of the placement that takes most of the members, the nearest; it is empty
+    without a topology constraint. `without_place` are the members that it doesn't take.
+    """
+
+    would_run: int
+    domain: str
+    without_place: tuple[WithoutPlace, ...]
+
+    @classmethod
+    def of(cls, outcome: Schedule, explained: GroupStep) -> NextCopy:
+        """Return the copy with this outcome; kube-scheduler's own messages are those of the first placement tried."""
+        would_run, nearest = len(outcome.placed), explained.nearest
+        if nearest is None or not nearest.refused:
+            refused = (*outcome.refused, *(each.in_vain() for each in outcome.waiting))
+            nowhere = [each for each in refused if not each.node_name] or refused
+            return cls(would_run, "", tuple(WithoutPlace(each.pod, each.message) for each in nowhere))
+        outcomes: tuple[Outcome, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
+        pods = {each.pod.key: each.pod for each in outcomes}
+        without = tuple(WithoutPlace(pods[each.pod], each.message) for each in nearest.refused)
+        return cls(would_run, nearest.name, without)
+
+    @property
+    def message(self) -> str:
+        """The message that most of the members without a place have."""
+        return Counter(each.message for each in self.without_place).most_common(1)[0][0]
+
+
 @attrs.frozen(eq=False, slots=False)
 class Copies:
     """The copies of a group all of whose members got a place, and what became of the next one.
 
     `domains` has for each copy the value of the node label that its members share; it is empty without a topology
-    constraint. `next` is None if none was refused. In a `next` that has placed pods, enough members of a gang fit for
-    them to run without the others.
+    constraint. `next` is None if none was refused.
     """
 
     placed: tuple[tuple[Placed, ...], ...]
     domains: tuple[str, ...] = ()
-    next: Schedule | None = None
+    next: NextCopy | None = None
 
     @property
     def count(self) -> int:
@@ -75,19 +112,6 @@ class Copies:
     def by_domain(self) -> Mapping[str, int]:
         """The number of copies in each domain of the topology constraint, in the order of the first copy there."""
         return Counter(self.domains)
-
-    @cached_property
-    def without_place(self) -> tuple[Refused, ...]:
-        """The members of the next copy that fit nowhere beside the others, or whose place is in vain."""
-        if self.next is None:
-            return ()
-        refused = (*self.next.refused, *(each.in_vain() for each in self.next.waiting))
-        return tuple(each for each in refused if not each.node_name) or refused
-
-    @property
-    def refusal(self) -> Refused | None:
-        """The refusal of the next copy's member that tells why the copy has no place; None if nothing stopped."""
-        return most_telling(self.without_place) if self.without_place else None
 
 
 Wanted: TypeAlias = Pod | GroupTemplate
@@ -187,7 +211,7 @@ class _Copies:
                 self._labels[obj.name] = obj.labels
         self._numbers = numbers(1)
         self._placed: list[tuple[Placed, ...]] = []
-        self._next: Schedule | None = None
+        self._next: NextCopy | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -204,11 +228,18 @@ class _Copies:
             with self._trial.transaction() as one:
                 one.add(copy.group)
                 found = one.schedule(copy.pods)
-                if not found:
-                    self._next = found
-                    return
-                one.commit()
+                if found:
+                    one.commit()
+            if not found:
+                self._next = NextCopy.of(found, self._explained(copy))
+                return
             self._placed.append(found.placed)
+
+    def _explained(self, copy: GroupTemplate) -> GroupStep:
+        """Why the copy doesn't fit."""
+        with self._trial.transaction() as one:
+            one.add(copy.group)
+            return one.explain_group(copy.pods)
 
     def _free_copy(self) -> GroupTemplate:
         """The next copy none of whose objects has the name of one that is there."""

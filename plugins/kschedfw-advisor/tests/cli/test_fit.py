@@ -273,7 +273,7 @@ class TestGroups:
         bare.write_text(re.sub(r"rack: ?\w+", "other: label", racks.read_text()), encoding="utf-8")
         result = kschedfw("fit", bare, "--pod", job, self.GATES.rpartition(",")[0])
         assert (result.code, result.err) == (0, "")
-        assert "with the rack" not in result.out
+        assert "the nearest" not in result.out
         assert result.out.startswith("PodGroup default/train (3 pods of cpu 2): ")
 
     def test_how_many_copies_where_and_what_stops_the_next(
@@ -287,7 +287,7 @@ class TestGroups:
             "copies in each  values of rack  which\n"
             "             1               2  a, b\n"
             "\n"
-            "what stops the next: 1 of its 3 pods fits with the rack that was tried first; default/train-0-1-3,\n"
+            "what stops the next: 1 of its 3 pods fits with rack=a, the nearest; default/train-0-1-3,\n"
             "default/train-0-2-3: 0/2 nodes are available: 2 Insufficient cpu.\n"
         )
 
@@ -300,6 +300,7 @@ class TestGroups:
         assert group["stoppedBy"] == "0/2 nodes are available: 2 Insufficient cpu."
         assert group["next"] == {
             "wouldRun": 0,
+            "nearest": "a",
             "withoutPlace": [
                 {"pod": f"default/train-0-{number}-3", "message": group["stoppedBy"]} for number in (1, 2)
             ],

@@ -45,12 +45,18 @@ class Fits:
         """The node label whose value the pods of a copy share; empty without such a constraint."""
         return "" if isinstance(self.template, PodTemplate) else self.template.group.topology_key
 
+    @property
+    def stopped_by(self) -> str | None:
+        """Why there is no more of it; None if nothing stopped it."""
+        stop = self.fit.refusal if isinstance(self.fit, Replicas) else self.fit.next
+        return None if stop is None else stop.message
+
     def count_text(self, count: int) -> str:
         return f"1 more {self.unit}" if count == 1 else f"{count:,} more {self.units}"
 
     def to_json(self) -> dict[str, object]:
-        fit, refusal = self.fit, self.fit.refusal
-        found = {"byNode": dict(fit.by_node), "stoppedBy": None if refusal is None else refusal.message}
+        fit = self.fit
+        found = {"byNode": dict(fit.by_node), "stoppedBy": self.stopped_by}
         if isinstance(fit, Replicas):
             name = {"pod": self.template.name, "replicas": fit.count}
             return {**name, **found, "quota": self._quota_json("replicas")}
@@ -73,8 +79,11 @@ def _next_json(copies: Copies) -> dict[str, object] | None:
     if copies.next is None:
         return None
     return {
-        "wouldRun": len(copies.next.placed),
-        "withoutPlace": [{"pod": each.pod.key, "message": each.message} for each in copies.without_place],
+        "wouldRun": copies.next.would_run,
+        "nearest": copies.next.domain or None,
+        "withoutPlace": [
+            {"pod": each.pod.key, "message": each.message} for each in copies.next.without_place
+        ],
     }
 
 
@@ -116,7 +125,7 @@ def _parts(answer: Answer, top: int) -> Iterator[RenderableType]:
     if answer.together is not None:
         yield _together(answer.alone, answer.together)
         for each in answer.together:
-            if each.fit.refusal is not None:
+            if each.stopped_by is not None:
                 yield block(f"no more of {each.title}: {_why_not(each)}")
         for each in answer.together:
             if each.allowed is not None and each.allowed.refusal:
@@ -137,7 +146,7 @@ def _headline(each: Fits, answer: Answer) -> str:
     fit = each.fit
     if not fit.count:
         return f"no {each.unit} fits on {counted(answer.nodes, 'node')}"
-    least = "at least " if fit.refusal is None else ""
+    least = "at least " if each.stopped_by is None else ""
     fits = "fits" if fit.count == 1 else "fit"
     used = len(fit.by_node)
     return f"{least}{each.count_text(fit.count)} {fits}, on {used:,} of {counted(answer.nodes, 'node')}"
@@ -179,7 +188,7 @@ def _where(each: Fits, top: int) -> Iterator[RenderableType]:
 
 
 def _stopped(each: Fits, answer: Answer) -> Iterator[RenderableType]:
-    if each.fit.refusal is None:
+    if each.stopped_by is None:
         yield block(f"stopped at {answer.at_most:,} {each.units}; --at-most says after how many")
     else:
         what = "what stops the next: " if each.fit.count else ""
@@ -188,20 +197,20 @@ def _stopped(each: Fits, answer: Answer) -> Iterator[RenderableType]:
 
 def _why_not(each: Fits) -> str:
     """Return the reason why no more fit; for a group, also the number of the next copy's members that fit."""
-    fit, refusal = each.fit, each.fit.refusal
-    assert refusal is not None
-    if isinstance(fit, Replicas):
-        return refusal.message
-    without, members = fit.without_place, len(each.template.pods)
-    # kube-scheduler's messages to members are those of the first placement, whatever there is on the others.
-    where = f" with the {each.topology_key} that was tried first" if each.topology_key else ""
+    message = each.stopped_by
+    assert message is not None
+    if isinstance(each.fit, Replicas) or each.fit.next is None:
+        return message
+    found, members = each.fit.next, len(each.template.pods)
+    without = [one.pod for one in found.without_place]
+    where = f" with {each.topology_key}={found.domain}, the nearest" if found.domain else ""
     if len(without) == members:
-        return f"none of its {counted(members, 'pod')} fits{where}: {refusal.message}"
+        return f"none of its {counted(members, 'pod')} fits{where}: {message}"
     fitting = members - len(without)
     fits = f"{fitting:,} of its {members:,} pods {'fits' if fitting == 1 else 'fit'}{where}"
-    if fit.next is not None and fit.next.placed:
+    if found.would_run:
         fits += ", and would run without the others"
-    return f"{fits}; {pods_text(each.pod for each in without)}: {refusal.message}"
+    return f"{fits}; {pods_text(without)}: {message}"
 
 
 def _together(alone: Sequence[Fits], together: Sequence[Fits]) -> RenderableType:
