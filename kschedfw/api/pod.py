@@ -254,13 +254,15 @@ class Pod(Named):
         storage or image volumes. Other volumes, such as the one with the token that every pod of a real cluster has,
         count without their names.
         """
-        spec = self.spec
-        if spec.resource_claims or any(each.is_storage or each.image is not None for each in spec.volumes):
+        spec, requests = self.spec, self.requests
+        volumes = spec.volumes
+        if spec.resource_claims or (
+            volumes and any(each.is_storage or each.image is not None for each in volumes)
+        ):
             return None
-        amounts, demand = self.requests.amounts, self.requests.demand
         return _shape(
-            bool(amounts.scalar_resources or demand.scalar_resources),
-            tuple([(each.empty_dir, each.host_path) for each in spec.volumes]),
+            bool(requests.amounts.scalar_resources or requests.demand.scalar_resources),
+            tuple([(each.empty_dir, each.host_path) for each in volumes]) if volumes else (),
             spec.node_name,
             spec.tolerations,
             spec.host_network,

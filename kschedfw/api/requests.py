@@ -47,9 +47,9 @@ class PodRequests:
     `amounts` are taken on the pod's node, `demand` must be free on a node for it. They differ only while an
     in-place resize is under way: `demand` is computed from the spec alone.
 
-    NodeResourcesFit's scores assume an amount for containers that request no CPU or memory.
-    `non_zero_milli_cpu` and `non_zero_memory` are the pod's part of its node's sums of such amounts; nothing is
-    assumed for a resource with a pod-level request. `scored` are the amounts of a pod that is being scheduled:
+    NodeResourcesFit's scores assume an amount for containers that request no CPU or memory. `non_zero` is the
+    pod's part of its node's sums of such amounts, CPU and memory alone; nothing is assumed for a resource with a
+    pod-level request. `scored` are the amounts of a pod that is being scheduled:
     the requests of its containers in the spec, and the overhead. (kube-scheduler v1.36 reads pod-level requests
     everywhere but there.)
     """
@@ -57,8 +57,15 @@ class PodRequests:
     amounts: Resource
     demand: Resource
     scored: Resource
-    non_zero_milli_cpu: int
-    non_zero_memory: int
+    non_zero: Resource
+
+    @property
+    def non_zero_milli_cpu(self) -> int:
+        return self.non_zero.milli_cpu
+
+    @property
+    def non_zero_memory(self) -> int:
+        return self.non_zero.memory
 
 
 class QosClass(StrEnum):
@@ -115,7 +122,7 @@ def pod_requests(pod: Pod) -> PodRequests:
     if pod_level or resized:
         assumed = {name: _ASSUMED[name] for name in _ASSUMED if not pod_level or name not in requests}
         non_zero = _amounts_of_pod(total_requests(pod, assumed)) if assumed else amounts
-    own = PodRequests(amounts, demand, scored, non_zero.milli_cpu, non_zero.memory)
+    own = PodRequests(amounts, demand, scored, Resource(non_zero.milli_cpu, non_zero.memory))
     return _shared(own, tuple(amounts.scalar_resources))
 
 

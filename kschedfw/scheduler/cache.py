@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from weakref import WeakKeyDictionary
 
 import attrs
 
-from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -43,8 +41,9 @@ class CacheDump:
 
 @attrs.define
 class _Seen:
-    """The change counters up to which a snapshot has followed the cache."""
+    """The change counters up to which a snapshot has followed a cache. The snapshot keeps it."""
 
+    cache: Cache
     generation: int = 0
     order_version: int = -1
     images_version: int = 0
@@ -94,9 +93,8 @@ class Cache:
         self._images_version = 0
         self._assumptions = 0
         """How many pods have been assumed so far."""
-        self._cycles: BoundedDict[str, int] = BoundedDict(_MOST_CYCLES)
+        self._cycles: dict[str, int] = {}
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
-        self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
         self._points: list[RestorePoint] = []
         """The open restore points, the innermost last. Changes are kept in the innermost one."""
 
@@ -350,20 +348,21 @@ class Cache:
                 self._begin_cycle(pod)
             for member in members:
                 self._cycles.pop(member.uid, None)
-            seen = self._seen.get(snapshot)
-            if seen is None:
-                seen = self._seen[snapshot] = _Seen()
+            seen = snapshot.followed
+            if not (isinstance(seen, _Seen) and seen.cache is self):
+                seen = snapshot.followed = _Seen(self)
             changed: dict[str, NodeInfo] = {}
             # The last changed node is at the end, so the first unchanged one ends the search.
+            followed = seen.generation
             for name, info in reversed(self._infos.items()):
-                if info.generation <= seen.generation:
+                if info.generation <= followed:
                     break
                 copy = changed[name] = info.clone()
+                if len(changed) == 1:
+                    seen.generation = info.generation
                 # The cache doesn't keep image states: they depend on all nodes, and only snapshots need them.
                 if (known := snapshot.find(name)) is not None:
                     copy.image_states = known.image_states
-            if changed:
-                seen.generation = next(iter(changed.values())).generation
             if seen.order_version != self._order_version:
                 seen.order_version = self._order_version
                 snapshot.rearrange(self._tree.names(), changed)
@@ -375,9 +374,12 @@ class Cache:
                 snapshot.update_image_states()
 
     def _begin_cycle(self, pod: Pod) -> None:
-        # Removed first: a bounded dict drops its oldest key, and an overwritten key keeps its age.
-        self._cycles.pop(pod.uid, None)
-        self._cycles[pod.uid] = self._assumptions
+        uid, cycles = pod.metadata.uid, self._cycles
+        # Removed first: the oldest key is dropped, and an overwritten key keeps its age.
+        cycles.pop(uid, None)
+        cycles[uid] = self._assumptions
+        if len(cycles) > _MOST_CYCLES:
+            del cycles[next(iter(cycles))]
 
     def sizes(self) -> Mapping[CachedObject, int]:
         """Return the number of objects of each kind in the cache; assumed pods also count as pods."""
@@ -398,7 +400,8 @@ class Cache:
 
     def _put(self, pod: Pod) -> None:
         uid, node_name = pod.metadata.uid, pod.spec.node_name
-        self._keep(node_name)
+        if self._points:
+            self._keep(node_name)
         new = self._pods[uid] = PodInfo.of(pod)
         info = self._infos.get(node_name)
         if info is None:

@@ -26,9 +26,13 @@ class ChangeLog:
         self.version = 0
         """The number of changes up to now."""
 
-    def append(self, row: int) -> None:
-        self._rows.append(row)
+    def append(self, row: int, size: int) -> None:
+        """Add a row. Drop entries that are too old to be useful, in a table of `size` rows."""
+        rows = self._rows
+        rows.append(row)
         self.version += 1
+        if len(rows) > 2 * _FEWEST_KEPT and len(rows) > 2 * size:
+            self._keep(max(size, _FEWEST_KEPT))
 
     def since(self, version: int) -> Sequence[int] | None:
         """Return the rows changed after `version` that still exist; None if the log begins later."""
@@ -36,11 +40,6 @@ class ChangeLog:
             return []
         start = version - self._dropped
         return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
-
-    def trim(self, size: int) -> None:
-        """Drop entries that are too old to be useful, in a table of `size` rows."""
-        if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
-            self._keep(max(size, _FEWEST_KEPT))
 
     def move_rows(self, moved_to: IntArray) -> None:
         """Rename the rows in the log: row i is now row `moved_to[i]`, -1 if it is gone. Few entries are kept."""

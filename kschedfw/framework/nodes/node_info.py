@@ -13,7 +13,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.api.requests import node_allocatable
-from kschedfw.api.resource import Resource, int64
+from kschedfw.api.resource import Resource
 from kschedfw.framework.nodes.pod_info import PodInfo
 
 ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
@@ -150,13 +150,10 @@ class NodeInfo:
         self.pods_with_affinity = staying(self.pods_with_affinity)
         self.pods_with_required_anti_affinity = staying(self.pods_with_required_anti_affinity)
         self.pods_with_volumes = staying(self.pods_with_volumes)
-        non_zero = self.non_zero_requested
-        self.requested = self.requested.minus(
-            functools.reduce(Resource.plus, [info.requests.amounts for info in infos], Resource())
-        )
-        self.non_zero_requested = Resource(
-            int64(non_zero.milli_cpu - sum([info.requests.non_zero_milli_cpu for info in infos])),
-            int64(non_zero.memory - sum([info.requests.non_zero_memory for info in infos])),
+        requests = [info.requests for info in infos]
+        self.requested = functools.reduce(Resource.minus, [each.amounts for each in requests], self.requested)
+        self.non_zero_requested = functools.reduce(
+            Resource.minus, [each.non_zero for each in requests], self.non_zero_requested
         )
         for info in infos:
             if ports := info.pod.host_ports:
@@ -182,12 +179,8 @@ class NodeInfo:
             self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
         if info.pod.spec.volumes and info.pod.storage:
             self.pods_with_volumes = (*self.pods_with_volumes, info)
-        requests, non_zero = info.requests, self.non_zero_requested
-        self.requested = self.requested.plus(requests.amounts)
-        self.non_zero_requested = Resource(
-            int64(non_zero.milli_cpu + requests.non_zero_milli_cpu),
-            int64(non_zero.memory + requests.non_zero_memory),
-        )
+        self.requested = self.requested.plus(info.requests.amounts)
+        self.non_zero_requested = self.non_zero_requested.plus(info.requests.non_zero)
         if ports := info.pod.host_ports:
             self.used_ports = self.used_ports.plus(ports)
         self.generation = next(_generations)
@@ -199,12 +192,8 @@ class NodeInfo:
             self.pods_with_required_anti_affinity = _without(self.pods_with_required_anti_affinity, info)
         if info.pod.spec.volumes and info.pod.storage:
             self.pods_with_volumes = _without(self.pods_with_volumes, info)
-        requests, non_zero = info.requests, self.non_zero_requested
-        self.requested = self.requested.minus(requests.amounts)
-        self.non_zero_requested = Resource(
-            int64(non_zero.milli_cpu - requests.non_zero_milli_cpu),
-            int64(non_zero.memory - requests.non_zero_memory),
-        )
+        self.requested = self.requested.minus(info.requests.amounts)
+        self.non_zero_requested = self.non_zero_requested.minus(info.requests.non_zero)
         if ports := info.pod.host_ports:
             self.used_ports = self.used_ports.minus(ports)
         self.generation = next(_generations)

@@ -53,19 +53,21 @@ class WeightedAffinityTerm:
 
 
 def required_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[AffinityTerm, ...]:
-    return () if affinity is None else _compiled(affinity, pod.namespace)[0]
+    return _compiled(affinity, pod.namespace)[0]
 
 
 def preferred_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[WeightedAffinityTerm, ...]:
-    return () if affinity is None else _compiled(affinity, pod.namespace)[1]
+    return _compiled(affinity, pod.namespace)[1]
 
 
 # The pods of a workload all have the same terms, and each of them is looked at several times on its way.
 @functools.lru_cache(maxsize=10_000)
 def _compiled(
-    affinity: PodAffinity, namespace: str
+    affinity: PodAffinity | None, namespace: str
 ) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
     """Return the required and the preferred terms, compiled."""
+    if affinity is None:
+        return (), ()
     required = tuple(AffinityTerm.of(term, namespace) for term in affinity.required)
     preferred = tuple(
         WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, namespace), weighted.weight)
@@ -84,6 +86,8 @@ class PodInfo:
     required_anti_affinity_terms: tuple[AffinityTerm, ...] = ()
     preferred_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
+    has_affinity: bool = False
+    """Whether the pod has any pod affinity or anti-affinity term, required or preferred."""
     is_unlisted: bool = False
     """Whether, in a trial, its node is missing from the list of nodes with affinity. If so, its terms only matter to
     the scores of pods that have preferred terms of their own.
@@ -94,14 +98,11 @@ class PodInfo:
         affinity = pod.spec.affinity
         if affinity.pod_affinity is None and affinity.pod_anti_affinity is None:
             return cls(pod, pod.requests)
-        return cls(
-            pod=pod,
-            requests=pod.requests,
-            required_affinity_terms=required_terms(affinity.pod_affinity, pod),
-            required_anti_affinity_terms=required_terms(affinity.pod_anti_affinity, pod),
-            preferred_affinity_terms=preferred_terms(affinity.pod_affinity, pod),
-            preferred_anti_affinity_terms=preferred_terms(affinity.pod_anti_affinity, pod),
-        )
+        namespace = pod.metadata.namespace
+        wanted, drawing = _compiled(affinity.pod_affinity, namespace)
+        avoided, repelling = _compiled(affinity.pod_anti_affinity, namespace)
+        has_affinity = bool(wanted or avoided or drawing or repelling)
+        return cls(pod, pod.requests, wanted, avoided, drawing, repelling, has_affinity)
 
     def on_trial(self, *, listed: bool, listed_anti_affinity: bool) -> PodInfo:
         """Return the pod as kube-scheduler sees it on a node where it is only assumed in a trial.
@@ -114,16 +115,16 @@ class PodInfo:
         ):
             return self
         anti_affinity = self.required_anti_affinity_terms if listed_anti_affinity else ()
-        return attrs.evolve(self, required_anti_affinity_terms=anti_affinity, is_unlisted=not listed)
-
-    @property
-    def has_affinity(self) -> bool:
-        """Whether the pod has any pod affinity or anti-affinity term, required or preferred."""
-        return bool(
+        others = (
             self.required_affinity_terms
-            or self.required_anti_affinity_terms
             or self.preferred_affinity_terms
             or self.preferred_anti_affinity_terms
+        )
+        return attrs.evolve(
+            self,
+            required_anti_affinity_terms=anti_affinity,
+            has_affinity=bool(others or anti_affinity),
+            is_unlisted=not listed,
         )
 
 

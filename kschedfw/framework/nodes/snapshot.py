@@ -80,6 +80,8 @@ class Snapshot:
         self._node_infos: ReadOnlyList[NodeInfo] = ReadOnlyList()
         self._names: Sequence[str] = []
         self._rows: FrozenDict[str, int] = EMPTY
+        self.followed: object = None
+        """What its source notes about how far the snapshot has followed it."""
         self.replace(node_infos)
 
     @classmethod
@@ -143,14 +145,16 @@ class Snapshot:
         Raises:
             NodeNotFoundError: a node isn't in the snapshot.
         """
+        infos, rows, table = self._node_infos, self._rows, self._table
         for info in changed:
-            row = self._row(info.node.metadata.name)
-            if info.pods_with_affinity or self._node_infos[row].pods_with_affinity:
-                self._forget_affinity()
+            name = info.node.metadata.name
+            row = rows[name] if name in rows else self._row(name)
+            if info.pods_with_affinity or infos[row].pods_with_affinity:
+                self._with_affinity = self._with_required_anti_affinity = None
             info.seal()
-            list.__setitem__(self._node_infos, row, info)
-            if self._table is not None:
-                self._table.update(row, info)
+            list.__setitem__(infos, row, info)
+            if table is not None:
+                table.update(row, info)
 
     @property
     def node_infos(self) -> Sequence[NodeInfo]:

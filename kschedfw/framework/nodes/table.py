@@ -16,7 +16,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.framework.nodes.arrays import FloatArray, IntArray, moved
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray, moved
 from kschedfw.framework.nodes.change_log import ChangeLog
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -155,6 +155,12 @@ class NodeTable:
         column = self.columns.get(resource)
         return 0 if column is None else self._largest[column]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether there are CPU and memory, and all amounts of them are exact in float64."""
+        largest = self._largest
+        return 0 < largest[0] <= LARGEST_EXACT and 0 < largest[1] <= LARGEST_EXACT
+
     def all_have_free(self, column: int, amount: int) -> bool:
         """Whether every node has this much free of the resource in a column of `free`."""
         if self._least_free[column] >= amount:
@@ -217,18 +223,16 @@ class NodeTable:
     def update(self, row: int, info: NodeInfo) -> None:
         """Set the new state of the node in a row."""
         self._changed_since.clear()
-        old = self._node_infos[row]
-        list.__setitem__(self._node_infos, row, info)
+        infos = self._node_infos
+        old = infos[row]
+        list.__setitem__(infos, row, info)
         node_changed = info.node is not old.node or info.image_states is not old.image_states
-        pods_changed = info.pods is not old.pods and info.pods != old.pods
         if node_changed:
             self._write_node(row, info)
-            self.node_changes.append(row)
-            self.node_changes.trim(len(self))
-        if pods_changed:
+            self.node_changes.append(row, len(infos))
+        if info.pods is not old.pods and info.pods != old.pods:
             self._write_pods(row, info)
-            self.pod_changes.append(row)
-            self.pod_changes.trim(len(self))
+            self.pod_changes.append(row, len(infos))
         for column in self._encoded.values() if node_changed else self._encoded_from_pods:
             column.update(row, info, self.node_infos)
         for listener in self._listeners if node_changed else self._pod_listeners:
@@ -322,18 +326,17 @@ class NodeTable:
         self._subtract_free(row)
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
-        amounts, non_zero = info.requested, info.non_zero_requested
+        amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._requested, row, amounts, len(info.pods))
         self._write_free(row, info.allocatable, amounts, len(info.pods))
         cpu, memory = non_zero.milli_cpu, non_zero.memory
-        self._non_zero[0, row] = cpu
-        self._non_zero[1, row] = memory
+        columns, floats = self._non_zero, self._non_zero_floats
+        columns[0, row] = floats[0, row] = cpu
+        columns[1, row] = floats[1, row] = memory
         self._requested_floats[:, row] = self._requested[:, row]
-        self._non_zero_floats[0, row] = cpu
-        self._non_zero_floats[1, row] = memory
-        if not (0 <= cpu <= self._largest[0] and 0 <= memory <= self._largest[1]):
+        if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1]):
             self._note_sizes(cpu, memory)
 
     def _write_free(self, row: int, there: Resource, taken: Resource, pods: int) -> None:
@@ -346,10 +349,8 @@ class NodeTable:
         free[1, row] = memory = there.memory - taken.memory
         free[2, row] = storage = there.ephemeral_storage - taken.ephemeral_storage
         free[_PODS_COLUMN, row] = left = there.allowed_pod_number - pods
-        least[0] = min(least[0], cpu)
-        least[1] = min(least[1], memory)
-        least[2] = min(least[2], storage)
-        least[_PODS_COLUMN] = min(least[_PODS_COLUMN], left)
+        if cpu < least[0] or memory < least[1] or storage < least[2] or left < least[_PODS_COLUMN]:
+            self._least_free = list(map(min, least, (cpu, memory, storage, left)))
 
     def _subtract_free(self, row: int) -> None:
         """Compute the free amounts in a row, in int64's arithmetic, which wraps around as Go's."""
@@ -410,6 +411,13 @@ class NodeTable:
         self.non_zero_floats: FloatArray = read_only_view(self._non_zero_floats).T
         self.pod_counts: IntArray = self.requested[:, _PODS_COLUMN]
         self.unschedulable: npt.NDArray[np.bool_] = read_only_view(self._unschedulable)
+        self.compiled_columns = (
+            self.free.T,
+            self.allocatable_floats.T,
+            self.requested_floats.T,
+            self.non_zero_floats.T,
+        )
+        """What compiled loops read, a row for each resource: made once, since they run for every pod."""
 
 
 def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:

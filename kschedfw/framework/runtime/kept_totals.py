@@ -130,10 +130,7 @@ class PassInput:
         """Write the totals to `totals`. Return the numbers of feasible nodes and of nodes looked at."""
         return compiled.totals_of(
             scores,
-            table.free.T,
-            table.allocatable_floats.T,
-            table.requested_floats.T,
-            table.non_zero_floats.T,
+            *table.compiled_columns,
             self.wanted,
             self.extended,
             self.scored,
@@ -150,10 +147,7 @@ class PassInput:
         compiled.totals_at(
             np.array(rows, dtype=np.int64),
             self.plan.scores,
-            table.free.T,
-            table.allocatable_floats.T,
-            table.requested_floats.T,
-            table.non_zero_floats.T,
+            *table.compiled_columns,
             self.wanted,
             self.extended,
             self.scored,
@@ -171,7 +165,7 @@ class KeptTotals:
         self._asked = asked
         self._requests = requests
         self.totals: FloatArray = np.empty(len(table))
-        self.feasible = self._nodes = self._pods = 0
+        self.feasible = self._pods = 0
         self._best: BestRows | None = None
         self._fill(compiled, table)
 
@@ -181,20 +175,21 @@ class KeptTotals:
 
     def follow(self, compiled: Pass, table: NodeTable) -> None:
         """Update the totals of nodes whose pods have changed."""
-        if self._pods == table.pod_changes.version:
+        pods = table.pod_changes
+        if self._pods == pods.version:
             return
-        changed = table.changed_since(self._nodes, self._pods)
+        # A plan is valid as long as the node objects are the same, so only pods may have changed.
+        changed = pods.since(self._pods)
         if changed is None or len(changed) > _MOST_CHANGED:
             self._fill(compiled, table)
             return
-        self._pods = table.pod_changes.version
-        after = self._asked.totals_at(compiled, table, changed).tolist()
-        for row, total in zip(changed, after, strict=True):
-            before = float(self.totals[row])
+        self._pods, totals = pods.version, self.totals
+        for row, total in zip(changed, self._asked.totals_at(compiled, table, changed).tolist(), strict=True):
+            before = float(totals[row])
             # An unchanged total leaves the lists of the best nodes as they are.
             if total == before:
                 continue
-            self.totals[row] = total
+            totals[row] = total
             self.feasible += (total >= 0) - (before >= 0)
             if self._best is not None and not self._best.changed(row, int(before), int(total)):
                 self._best = None
@@ -210,7 +205,7 @@ class KeptTotals:
         count = len(table)
         scores = self._asked.plan.scores
         self.feasible, _ = self._asked.totals(compiled, table, scores, 0, count, self.totals)
-        self._nodes, self._pods = table.node_changes.version, table.pod_changes.version
+        self._pods = table.pod_changes.version
         self._best = None
 
 

@@ -126,7 +126,7 @@ class Planner:
         count = len(table)
         if count < self.fewest_nodes or pod.shape is None or (compiled := _compiled_pass()) is None:
             return None
-        if not _is_exact(requests, table):
+        if not (table.is_exact and _is_exact(requests)):
             return None
         if len(self._scratch.best) != count:
             self._scratch = _Scratch(count)
@@ -144,7 +144,11 @@ class Planner:
         The answer holds while up to `others` such pods take places, too.
         """
         requests, table = pod.requests, self._snapshot.table
-        if pod.shape is None or not _is_exact(requests, table, others):
+        if pod.shape is None or not (table.is_exact and _is_exact(requests)):
+            return None
+        # The sums on a node, too, must be exact, with so many such pods on it.
+        least = LARGEST_EXACT - max(table.largest("cpu"), table.largest("memory"))
+        if others * max(requests.non_zero.milli_cpu, requests.non_zero.memory) > least:
             return None
         own = CycleState()
         skipped_filters: set[str] = set()
@@ -284,20 +288,14 @@ def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:
     return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in plan.computed]
 
 
-def _is_exact(requests: PodRequests, table: NodeTable, others: int = 0) -> bool:
-    """Whether all amounts that the pass computes with are exact in float64, also with so many such pods on a node."""
+def _is_exact(requests: PodRequests) -> bool:
+    """Whether all amounts of the pod that the pass computes with are exact in float64."""
     scored, amounts = requests.scored, requests.amounts
-    if others:
-        least = LARGEST_EXACT - max(table.largest("cpu"), table.largest("memory"))
-        if others * max(requests.non_zero_milli_cpu, requests.non_zero_memory) > least:
-            return False
     return (
         0 <= scored.milli_cpu <= LARGEST_EXACT
         and 0 <= scored.memory <= LARGEST_EXACT
         and 0 <= amounts.milli_cpu <= LARGEST_EXACT
         and 0 <= amounts.memory <= LARGEST_EXACT
-        and 0 < table.largest("cpu") <= LARGEST_EXACT
-        and 0 < table.largest("memory") <= LARGEST_EXACT
     )
 
 

@@ -48,7 +48,7 @@ from kschedfw.plugins.inter_pod_affinity.scoring import (
     parts_of_existing_terms,
     parts_of_own_terms,
 )
-from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
+from kschedfw.plugins.inter_pod_affinity.terms import NO_TERMS, OwnTerms, TermReader, namespace_labels
 
 _MAX_WEIGHT = 100
 
@@ -142,6 +142,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         own, index = self._terms.of(pod), self.handle.snapshot.topology
+        if own is NO_TERMS and not index.has_terms:
+            return _SKIP
         if own.error is not None:
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.required and not index.has_terms:
@@ -185,6 +187,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         if company is not None and company.existing is None and not company.own.preferred:
             return _SKIP
         own = self._terms.of(pod) if company is None else company.own
+        if own is NO_TERMS and not self.handle.snapshot.topology.has_terms:
+            return _SKIP
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return _SKIP
         if own.error is not None:

@@ -7,10 +7,10 @@ import numpy as np
 from kschedfw.framework.nodes.change_log import ChangeLog
 
 
-def log_of(*rows: int) -> ChangeLog:
+def log_of(*rows: int, size: int = 10) -> ChangeLog:
     log = ChangeLog()
     for row in rows:
-        log.append(row)
+        log.append(row, size)
     return log
 
 
@@ -33,13 +33,11 @@ def test_rows_follow_to_their_new_places_and_those_that_are_gone_are_left_out() 
 
 def test_a_reader_that_lags_too_far_behind_is_told_so_and_others_notice_nothing() -> None:
     log = log_of(*range(3000))
-    log.trim(10)
     assert log.version == 3000
     assert log.since(0) is None
     assert log.since(2998) == [2998, 2999]
 
 
 def test_in_a_large_table_more_is_kept() -> None:
-    log = log_of(*range(3000))
-    log.trim(2000)
+    log = log_of(*range(3000), size=2000)
     assert log.since(0) == list(range(3000))
