@@ -91,6 +91,9 @@ from .framework.profile import EnabledPlugin as EnabledPlugin
 from .framework.profile import ExtensionPoint as ExtensionPoint
 from .framework.profile import Profile as Profile
 from .framework.results import MAX_NODE_SCORE as MAX_NODE_SCORE
+from .framework.results import ByDomain as ByDomain
+from .framework.results import DomainScores as DomainScores
+from .framework.results import Normalizing as Normalizing
 from .framework.results import PostFilterResult as PostFilterResult
 from .framework.results import PreBindPreFlightResult as PreBindPreFlightResult
 from .framework.results import PreFilterResult as PreFilterResult

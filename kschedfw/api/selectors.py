@@ -104,7 +104,7 @@ class Selector:
     @property
     def keys(self) -> frozenset[str]:
         """The label keys that the selector reads."""
-        return frozenset(requirement.key for requirement in self.requirements)
+        return frozenset([requirement.key for requirement in self.requirements])
 
     def and_labels(self, labels: Mapping[str, str]) -> Selector:
         """Return this selector with `key in (value)` added for every label; Nothing stays Nothing."""
@@ -119,7 +119,7 @@ class Selector:
 
 
 def _from_labels(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
-    return tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items()))
+    return tuple([Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items())])
 
 
 NOTHING = Selector(nothing=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
@@ -13,7 +13,10 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.reads import Reads
 
 if TYPE_CHECKING:
+    from kschedfw.framework.cycle_state import CycleState
     from kschedfw.framework.handle import Handle
+    from kschedfw.framework.nodes.table import NodeTable
+    from kschedfw.framework.results import ByDomain, DomainScores
 
 PROJECT = "kschedfw"
 """pluggy's project name and the entry-point group that plugins register in."""
@@ -82,6 +85,8 @@ class PlanPart(Enum):
     pre_filter and the filter are called with all nodes, also those that other filters refuse, pre_score and the score
     with the feasible nodes.
     """
+    DOMAINS = "domains"
+    """As POD, but `domain_refusals` and `domain_scores` are asked in place of the batch forms."""
 
 
 class Plugin(Generic[ArgsT]):
@@ -139,6 +144,20 @@ class Plugin(Generic[ArgsT]):
         score, except for plugins whose part is POD. Later hooks find in the state what pre_filter and pre_score
         wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing.
         A subclass that overrides a hook must override this, too; otherwise the profile has no plan.
+        """
+        return None
+
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
+        """Return the domains that filter refuses (bool), after pre_filter has passed; asked where the part is DOMAINS.
+
+        A node is refused where any of these refuses its domain. Values must be arrays made for this call.
+        """
+        raise NotImplementedError(f"{self.name}.domain_refusals")
+
+    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # for plugins to override
+        """Return what score and normalize_score answer, by domain, after pre_score; asked where the part is DOMAINS.
+
+        Return None where scores aren't sums by domain: then the hooks are called.
         """
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 
@@ -110,6 +110,34 @@ class Verdicts:
         """Return the refusal at an index of `codes`; None where the row passed."""
         code = int(self.codes[index])
         return self.statuses[code] if code else None
+
+
+@attrs.frozen(eq=False)
+class ByDomain:
+    """A value for each domain of a topology key: that of a node is `values[codes[row]]`.
+
+    `codes` is a table's column of int32, -1 for nodes without the label, for which `values` ends with one more entry.
+    """
+
+    codes: npt.NDArray[np.int32]
+    values: npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+
+class Normalizing(Enum):
+    """How raw scores become 0–100; `low` and `high` are the least and the greatest among the feasible nodes."""
+
+    STRETCHED = 0
+    """100 × (score − low) / (high − low), as a float that is cut off; all 0 where low is high."""
+    REVERSED = 1
+    """100 × (high + low − score) / high, rounded down; all 100 where high is 0. Raw scores are 0 or more."""
+
+
+@attrs.frozen(eq=False)
+class DomainScores:
+    """Raw scores of nodes, each the sum of its domains' values (int64), and how they are normalised."""
+
+    parts: Sequence[ByDomain]
+    normalizing: Normalizing
 
 
 @lru_cache(maxsize=16)

@@ -21,10 +21,12 @@ def selector_error(selector: LabelSelector | None) -> str | None:
     """
     if selector is None:
         return None
-    labels = (Requirement(key, Operator.IN, (value,)) for key, value in selector.match_labels.items())
-    for requirement in (*labels, *selector.match_expressions):
-        texts = list(dict.fromkeys(_requirement_errors(requirement)))
-        if texts:
+    for key, value in selector.match_labels.items():
+        # Made and asked only where something is wrong: in a stream of pods that differ, each selector is new.
+        if qualified_name_problems(key) or label_value_problems(value):
+            return joined(_requirement_errors(Requirement(key, Operator.IN, (value,))))
+    for requirement in selector.match_expressions:
+        if texts := _requirement_errors(requirement):
             return joined(texts)
     return None
 
@@ -34,7 +36,12 @@ def joined(errors: list[str]) -> str:
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
-def _requirement_errors(requirement: Requirement) -> Iterator[str]:
+def _requirement_errors(requirement: Requirement) -> list[str]:
+    """Return the requirement's errors, each once."""
+    return list(dict.fromkeys(_errors(requirement)))
+
+
+def _errors(requirement: Requirement) -> Iterator[str]:
     key, values = requirement.key, requirement.values
     if requirement.operator in (Operator.GT, Operator.LT):
         yield f'"{requirement.operator}" is not a valid label selector operator'

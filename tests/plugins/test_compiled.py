@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import make_node, make_pod
+from kschedfw import Normalizing, make_node, make_pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 from kschedfw.plugins import _resources
+from kschedfw.plugins.inter_pod_affinity.scoring import normalized
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation, balance
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
 
 compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
+one_pass = pytest.importorskip("kschedfw.framework.runtime._one_pass", reason="needs the extra fast")
 
 AMOUNT = st.sampled_from([0, 1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(0, LARGEST_EXACT)
 
@@ -142,3 +146,41 @@ def test_numba_is_not_loaded_for_a_few_pods(monkeypatch: pytest.MonkeyPatch) -> 
         batch, scalar = scores_of_many_nodes(NodeResourcesFit)  # of 300 nodes
         assert batch == scalar
         assert len(asked) == asked_after
+
+
+@given(
+    places=st.lists(
+        st.tuples(st.integers(-1, 3), st.integers(-1, 1), st.booleans()), min_size=1, max_size=12
+    ),
+    values=st.lists(st.integers(0, 1000), min_size=8, max_size=8),
+    start=st.integers(0, 11),
+    looked_at=st.integers(1, 12),
+    normalizing=st.sampled_from(Normalizing),
+)
+def test_scores_by_domain_are_normalised_as_by_the_hooks(
+    places: list[tuple[int, int, bool]],
+    values: list[int],
+    start: int,
+    looked_at: int,
+    normalizing: Normalizing,
+) -> None:
+    """For nodes in domains of two keys, of which some are feasible, of those that were looked at."""
+    count, weight = len(places), 3
+    start, looked_at = start % count, min(looked_at, count)
+    first, second, feasible = (np.array(column) for column in zip(*places, strict=True))
+    raw = np.empty(count, dtype=np.int64)
+    of_first, of_second = np.array(values[:5]), np.array(values[5:])
+    one_pass.gather(first.astype(np.int32), of_first, False, raw)
+    one_pass.gather(second.astype(np.int32), of_second, True, raw)
+    assert raw.tolist() == (of_first[first] + of_second[second]).tolist()
+    totals, found = np.where(feasible, 7.0, -9.0), np.full(count, -1.0)
+    one_pass.add_normalized(totals, start, looked_at, raw, normalizing.value, weight, found)
+    rows = [row % count for row in range(start, start + looked_at) if feasible[row % count]]
+    if rows:
+        hook = (
+            normalized
+            if normalizing is Normalizing.STRETCHED
+            else partial(SoftSpread((), None).normalize, np.array(rows))
+        )
+        assert found[rows].tolist() == (7.0 + weight * hook(raw[rows])).tolist()
+    assert all(found[row % count] < 0 for row in range(start, start + looked_at) if not feasible[row % count])

@@ -41,9 +41,10 @@ class AffinityTerm:
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
         """Whether the term selects the pod, given the labels of that pod's namespace."""
-        if pod.namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+        meta = pod.metadata
+        if meta.namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
-        return self.selector.matches(pod.labels)
+        return self.selector.matches(meta.labels)
 
 
 @attrs.frozen
@@ -52,28 +53,53 @@ class WeightedAffinityTerm:
     weight: int
 
 
-def required_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[AffinityTerm, ...]:
-    return _compiled(affinity, pod.namespace)[0]
+@attrs.frozen(eq=False)
+class AffinityTerms:
+    """The compiled terms of a pod. Pods with equal affinities in a namespace share the object."""
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedAffinityTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any term."""
+        return bool(
+            self.required_affinity
+            or self.required_anti_affinity
+            or self.preferred_affinity
+            or self.preferred_anti_affinity
+        )
 
 
-def preferred_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[WeightedAffinityTerm, ...]:
-    return _compiled(affinity, pod.namespace)[1]
+_NO_TERMS = AffinityTerms()
+
+
+def affinity_terms(pod: Pod) -> AffinityTerms:
+    """Return the pod's terms, compiled."""
+    affinity = pod.spec.affinity
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    return _NO_TERMS if near is None and far is None else _compiled(near, far, pod.metadata.namespace)
 
 
 # The pods of a workload all have the same terms, and each of them is looked at several times on its way.
 @functools.lru_cache(maxsize=10_000)
-def _compiled(
-    affinity: PodAffinity | None, namespace: str
+def _compiled(near: PodAffinity | None, far: PodAffinity | None, namespace: str) -> AffinityTerms:
+    wanted, drawing = ((), ()) if near is None else _terms_of(near, namespace)
+    avoided, repelling = ((), ()) if far is None else _terms_of(far, namespace)
+    return AffinityTerms(wanted, avoided, drawing, repelling)
+
+
+def _terms_of(
+    affinity: PodAffinity, namespace: str
 ) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
     """Return the required and the preferred terms, compiled."""
-    if affinity is None:
-        return (), ()
-    required = tuple(AffinityTerm.of(term, namespace) for term in affinity.required)
-    preferred = tuple(
+    required = tuple([AffinityTerm.of(term, namespace) for term in affinity.required])
+    preferred = [
         WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, namespace), weighted.weight)
         for weighted in affinity.preferred
-    )
-    return required, preferred
+    ]
+    return required, tuple(preferred)
 
 
 @attrs.frozen(eq=False)
@@ -95,14 +121,18 @@ class PodInfo:
 
     @classmethod
     def of(cls, pod: Pod) -> PodInfo:
-        affinity = pod.spec.affinity
-        if affinity.pod_affinity is None and affinity.pod_anti_affinity is None:
+        terms = affinity_terms(pod)
+        if terms is _NO_TERMS or not terms:
             return cls(pod, pod.requests)
-        namespace = pod.metadata.namespace
-        wanted, drawing = _compiled(affinity.pod_affinity, namespace)
-        avoided, repelling = _compiled(affinity.pod_anti_affinity, namespace)
-        has_affinity = bool(wanted or avoided or drawing or repelling)
-        return cls(pod, pod.requests, wanted, avoided, drawing, repelling, has_affinity)
+        return cls(
+            pod,
+            pod.requests,
+            terms.required_affinity,
+            terms.required_anti_affinity,
+            terms.preferred_affinity,
+            terms.preferred_anti_affinity,
+            has_affinity=True,
+        )
 
     def on_trial(self, *, listed: bool, listed_anti_affinity: bool) -> PodInfo:
         """Return the pod as kube-scheduler sees it on a node where it is only assumed in a trial.

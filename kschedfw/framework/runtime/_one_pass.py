@@ -17,10 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.results import Normalizing
 
 SmallCodes = npt.NDArray[np.int8]
+Codes = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
+_STRETCHED: Final = Normalizing.STRETCHED.value
 _CHUNK: Final = 1024
 """The number of nodes that are scored at once. With sampling, at most this many more than wanted are scored."""
 
@@ -305,6 +309,66 @@ def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray
     """Write the scores to `found`, and the score of a refusal (`by`) where `refused` isn't 0."""
     for k in range(len(found)):
         found[k] = by if refused[k] != 0 else scores[k]
+
+
+@compiled
+def refuse_domains(scores: FloatArray, codes: Codes, refused: Mask, by: float, found: FloatArray) -> None:
+    """Write the scores to `found`, and the score of a refusal (`by`) where a node's domain is refused.
+
+    The last entry of `refused` is for nodes without domain, whose code is -1.
+    """
+    last = len(refused) - 1
+    for k in range(len(found)):
+        code = codes[k]
+        found[k] = by if refused[code if code >= 0 else last] else scores[k]
+
+
+@compiled
+def gather(codes: Codes, values: IntArray, adds: bool, found: IntArray) -> None:
+    """Write the values of the nodes' domains to `found`, or add them to it; the last value is that of code -1."""
+    last = len(values) - 1
+    for k in range(len(found)):
+        code = codes[k]
+        found[k] = values[code if code >= 0 else last] + (found[k] if adds else 0)
+
+
+@compiled
+def add_normalized(
+    totals: FloatArray,
+    start: int,
+    looked_at: int,
+    raw: IntArray,
+    normalizing: int,
+    weight: float,
+    found: FloatArray,
+) -> None:
+    """Write the totals to `found`, with `weight` × the normalised score added where a node is feasible.
+
+    Looks at the nodes from row `start` on, round the end. `normalizing` is the value of a `Normalizing`.
+    """
+    count = len(totals)
+    first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
+    low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    for begin, end in ((start, first), (0, last)):
+        for k in range(begin, end):
+            is_feasible = totals[k] >= 0
+            low = min(low, raw[k] if is_feasible else low)
+            high = max(high, raw[k] if is_feasible else high)
+    spread = float(high - low)
+    for begin, end in ((start, first), (0, last)):
+        if normalizing == _STRETCHED and high == low:
+            found[begin:end] = totals[begin:end]
+        elif normalizing == _STRETCHED:
+            for k in range(begin, end):
+                score = np.floor(float(raw[k] - low) / spread * 100.0)
+                found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
+        elif high == 0:
+            for k in range(begin, end):
+                found[k] = totals[k] + (weight * 100.0 if totals[k] >= 0 else 0.0)
+        else:
+            for k in range(begin, end):
+                score = float((high + low - raw[k]) * 100 // high)
+                found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
 
 
 @compiled

@@ -7,10 +7,11 @@ are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.requests import PodRequests
@@ -19,6 +20,7 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.plan import ShapePlan, SmallCodes
 from kschedfw.framework.runtime.totals import BestRows
 
+Codes: TypeAlias = npt.NDArray[np.int32]
 Amounts: TypeAlias = tuple[int, int]
 Weights: TypeAlias = tuple[int, int, int]
 """The weights of least allocation, balanced allocation and most allocation."""
@@ -81,6 +83,26 @@ class Pass(Protocol):
 
     @staticmethod
     def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray, /) -> None: ...
+
+    @staticmethod
+    def refuse_domains(
+        scores: FloatArray, codes: Codes, refused: npt.NDArray[Any], by: float, found: FloatArray, /
+    ) -> None: ...
+
+    @staticmethod
+    def gather(codes: Codes, values: npt.NDArray[Any], adds: bool, found: IntArray, /) -> None: ...
+
+    @staticmethod
+    def add_normalized(
+        totals: FloatArray,
+        start: int,
+        looked_at: int,
+        raw: IntArray,
+        normalizing: int,
+        weight: float,
+        found: FloatArray,
+        /,
+    ) -> None: ...
 
     @staticmethod
     def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int, /) -> IntArray: ...

@@ -33,7 +33,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.results import MAX_NODE_SCORE, DomainScores
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
 from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, PassInput
@@ -74,6 +74,7 @@ class _Scratch:
     def __init__(self, nodes: int) -> None:
         self.totals: FloatArray = np.empty(nodes)
         self.best: IntArray = np.empty(nodes, dtype=np.int64)
+        self.raw: IntArray = np.empty(nodes, dtype=np.int64)
         self.scores: FloatArray = np.empty(nodes)
         self.scores_to_read = read_only_view(self.scores)
         """A read-only view, like the arrays of plans: Numba compiles another version for writable arrays."""
@@ -213,14 +214,19 @@ class Planner:
                 if each.is_skipped(each.pre_score, own, pod, nodes):
                     skipped_scores |= {each.name}
                 elif each.scoring is not None:
-                    added = each.score(own, pod, nodes)
-                    if kept is not None:
-                        np.copyto(scratch.totals, totals)
-                        totals, kept = scratch.totals, None
-                    if nodes is everything:
-                        totals += added
+                    by_domain = each.plugin.domain_scores(own, table) if each in plan.by_domain else None
+                    if by_domain is not None:
+                        looked_from = start, looked_at
+                        self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
                     else:
-                        compiled.add_at(totals, nodes.rows, added)
+                        added = each.score(own, pod, nodes)
+                        if kept is not None:
+                            np.copyto(scratch.totals, totals)
+                        if nodes is everything:
+                            scratch.totals += added
+                        else:
+                            compiled.add_at(scratch.totals, nodes.rows, added)
+                    totals, kept = scratch.totals, None
         if kept is None:
             best: Sequence[int] | IntArray = scratch.best[
                 : compiled.best_of(totals, start, looked_at, scratch.best)
@@ -241,12 +247,33 @@ class Planner:
         for each in plan.asked:
             if each.is_skipped(each.pre_filter, own, pod, nodes):
                 skipped |= {each.name}
-            elif each.filtering is not None:
-                refused = each.refused(own, pod, nodes.table)
-                if refused is not None:
-                    compiled.refuse(scores, refused, REFUSED, self._scratch.scores)
+            elif each.filtering is None:
+                continue
+            elif each in plan.by_domain:
+                for part in each.domain_refusals(own, nodes.table):
+                    compiled.refuse_domains(scores, part.codes, part.values, REFUSED, self._scratch.scores)
                     scores = self._scratch.scores_to_read
+            elif (refused := each.refused(own, pod, nodes.table)) is not None:
+                compiled.refuse(scores, refused, REFUSED, self._scratch.scores)
+                scores = self._scratch.scores_to_read
         return scores, skipped
+
+    def _add_by_domain(
+        self,
+        compiled: Pass,
+        found: DomainScores,
+        scoring: ScorePlugin,
+        totals: FloatArray,
+        looked_from: tuple[int, int],
+    ) -> None:
+        """Write the totals of the feasible nodes and their normalised scores to the scratch's totals."""
+        raw = self._scratch.raw
+        scoring.counts.rows_asked += len(raw)
+        for position, part in enumerate(found.parts):
+            compiled.gather(part.codes, part.values, position > 0, raw)
+        compiled.add_normalized(
+            totals, *looked_from, raw, found.normalizing.value, float(scoring.weight), self._scratch.totals
+        )
 
     def _plan(self, pod: Pod, table: NodeTable, *, is_one_of_many: bool = False) -> ShapePlan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)

@@ -17,7 +17,7 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, PlanPart
-from kschedfw.framework.results import Verdicts
+from kschedfw.framework.results import ByDomain, Verdicts
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import Hook, asked_method
 from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
@@ -106,6 +106,12 @@ class PlannedPlugin:
         if any(not (status.is_success or status.is_rejected) or status.retry_at for status in statuses):
             raise NotPlannedError
 
+    def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain]:
+        """Return the domains that the filter refuses."""
+        assert self.filtering is not None
+        self.filtering.counts.rows_asked += len(table)
+        return self.plugin.domain_refusals(state, table)
+
     def kept_score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | int:
         """Return weight × score of all nodes, feasible or not; 0 where all nodes have the same score."""
         each = self.scoring
@@ -158,6 +164,8 @@ class ShapePlan:
     """The plugins for whose signatures the plan must be refined."""
     asked: tuple[PlannedPlugin, ...] = ()
     """The plugins whose hooks are called for every pod."""
+    by_domain: frozenset[PlannedPlugin] = frozenset()
+    """Those of the asked plugins that answer by domain."""
     computed: tuple[PlannedPlugin, ...] = ()
     """The plugins whose answers the pass computes from requests and what nodes have left."""
 
@@ -204,6 +212,7 @@ class _Making:
             PlanPart.MOST_ALLOCATED: base.most_allocated,
         }
         fits, signed, asked, computed = base.fits, [], list(base.asked), list(base.computed)
+        by_domain = set(base.by_domain)
         for each in plugins:
             match each.plugin.plan_part(self._pod):
                 case None:
@@ -212,6 +221,9 @@ class _Making:
                     signed.append(each)
                 case PlanPart.POD:
                     asked.append(each)
+                case PlanPart.DOMAINS:
+                    asked.append(each)
+                    by_domain.add(each)
                 case (
                     PlanPart.LEAST_ALLOCATED | PlanPart.BALANCED_ALLOCATION | PlanPart.MOST_ALLOCATED
                 ) as part:
@@ -233,6 +245,7 @@ class _Making:
             frozenset(self._skipped_scores),
             tuple(signed),
             tuple(asked),
+            frozenset(by_domain),
             tuple(computed),
         )
 

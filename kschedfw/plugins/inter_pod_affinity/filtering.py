@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import FrozenDict, IntArray, NodeTable, Pod, PodInfo, Status, Verdicts
+from kschedfw import ByDomain, FrozenDict, IntArray, NodeTable, Pod, PodInfo, Status, Verdicts
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
@@ -173,16 +173,15 @@ class RequiredState:
     def verdicts(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
         """Return the refusals of many nodes: computed by domain, then looked up for each node."""
         worst: _Codes | None = None
-        if not len(rows):
-            return Verdicts.passing(0)
-        for key, codes in self._codes_by_key(nodes).items():
-            domains = nodes.take(nodes.label(key).codes, rows)
-            # Nodes without the label have domain -1, and so the last code of all.
-            if not codes[:-1].any() and not (codes[-1] and domains[domains.argmin()] < 0):
-                continue
-            its = codes.take(domains)
+        for part, code in self._refusals(nodes):
+            # Nodes without the label have domain -1, and so the last entry of all.
+            its = (part.values.view(np.int8) * np.int8(code)).take(nodes.take(part.codes, rows))
             worst = its if worst is None else np.maximum(worst, its)
         return Verdicts.passing(len(rows)) if worst is None else Verdicts(worst, _STATUSES)
+
+    def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain]:
+        """Return the domains whose nodes are refused."""
+        return [part for part, _ in self._refusals(nodes)]
 
     def clone(self) -> RequiredState:
         return RequiredState(
@@ -210,25 +209,25 @@ class RequiredState:
         # Otherwise no pod of a group with affinity to itself could ever be placed.
         return company is not None and not self.wanted and company.matches(self.pod)
 
-    def _codes_by_key(self, nodes: NodeTable) -> Mapping[str, _Codes]:
-        """Return for each topology key the verdict by the domain's code, and last for nodes without the label."""
-        by_key: dict[str, _Codes] = {}
-
-        def refuse(key: str, refused: npt.NDArray[np.bool_], code: int) -> None:
-            codes = refused.view(np.int8) * np.int8(code)
-            by_key[key] = np.maximum(by_key[key], codes) if key in by_key else codes
-
-        for key in self.averse.keys:
-            refuse(key, self.averse.occupied(key, nodes), _UNWELCOME_CODE)
-        for key in self.avoided.keys:
-            refuse(key, self.avoided.occupied(key, nodes), _BAD_COMPANY_CODE)
+    def _refusals(self, nodes: NodeTable) -> list[tuple[ByDomain, int]]:
+        """Return the domains with a refusal by topology key, and its code. Keys without any are left out."""
+        found: list[tuple[ByDomain, int]] = []
+        for counts, code in ((self.averse, _UNWELCOME_CODE), (self.avoided, _BAD_COMPANY_CODE)):
+            for key in counts.keys:
+                refused = counts.occupied(key, nodes)
+                if refused.any():
+                    found.append((ByDomain(nodes.label(key).codes, refused), code))
+        if self.terms.company is None:
+            return found
         may_be_first = self._may_be_first
         for key in _keys(self.terms):
-            alone = ~self.wanted.occupied(key, nodes)
+            labels, refused = nodes.label(key), ~self.wanted.occupied(key, nodes)
             if may_be_first:
-                alone[:-1] = False
-            refuse(key, alone, _NO_COMPANY_CODE)
-        return by_key
+                refused[:-1] = False
+            # No node may be without the label, whose entry is the last one.
+            if refused[:-1].any() or len(labels.values) > labels.size:
+                found.append((ByDomain(labels.codes, refused), _NO_COMPANY_CODE))
+        return found
 
 
 def _keys(terms: OwnTerms) -> Iterable[str]:

@@ -12,9 +12,11 @@ import attrs
 
 from kschedfw import (
     ActionType,
+    ByDomain,
     ClusterClient,
     ClusterEvent,
     CycleState,
+    DomainScores,
     EventResource,
     FieldError,
     FrozenDict,
@@ -36,7 +38,7 @@ from kschedfw import (
 )
 from kschedfw.api import EMPTY
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.pod_info import AffinityTerm, required_terms
+from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
 from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
 from kschedfw.plugins._hints import queue_if, takes_a_place
@@ -132,7 +134,13 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.POD
+        return PlanPart.DOMAINS
+
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
+        return state.read(REQUIRED).refused_domains(nodes)
+
+    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # see Plugin
+        return state.read(PREFERRED).by_domain()
 
     # false for members with terms, which attract or repel each other
     def takes_members_alike(self, pod: Pod) -> bool:
@@ -269,13 +277,12 @@ class AffinityHints:
             return QueueingHint.SKIP
         if self.complete:
             return queue_if(self._helps(pod, before, after))
-        affinity = pod.spec.affinity
-        wanted = required_terms(affinity.pod_affinity, pod)
-        avoided = required_terms(affinity.pod_anti_affinity, pod)
+        terms = affinity_terms(pod)
+        wanted, avoided = terms.required_affinity, terms.required_anti_affinity
         if before is None:
             return queue_if(_match_all(wanted, after))
         if after is None:
-            others = required_terms(before.spec.affinity.pod_anti_affinity, before)
+            others = affinity_terms(before).required_anti_affinity
             return queue_if(_match_all(avoided, before) or _match_all(others, pod))
         return queue_if(
             (_match_all(wanted, after) and not _match_all(wanted, before))
@@ -320,9 +327,8 @@ class AffinityHints:
 
     def _minds(self, existing: Pod, pod: Pod) -> bool:
         """Whether a required anti-affinity term of the existing pod selects the other pod."""
-        terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
         labels = namespace_labels(pod, self.reader.cluster)
-        return any(term.matches(pod, labels) for term in terms)
+        return any(term.matches(pod, labels) for term in affinity_terms(existing).required_anti_affinity)
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:

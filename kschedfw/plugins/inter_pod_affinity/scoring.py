@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
-from kschedfw import MAX_NODE_SCORE, IntArray, NodeTable
+from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, NodeTable, Normalizing
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerm
@@ -58,11 +58,16 @@ class Attraction:
     def scores(self, nodes: NodeTable, rows: IntArray) -> IntArray:
         """Return the scores of many nodes, shape (k,)."""
         scores: IntArray | None = None
-        for key, of_key in self.by_key.items():
+        for of_key in self.by_key.values():
             # Nodes without the label have domain -1, and so the last weight of all.
-            its = of_key.weights.take(nodes.take(nodes.label(key).codes, rows))
+            its = of_key.weights.take(nodes.take(of_key.domains.column.codes, rows))
             scores = its if scores is None else scores + its
         return np.zeros(len(rows), dtype=np.int64) if scores is None else scores
+
+    def by_domain(self) -> DomainScores:
+        """Return the scores of all nodes, by domain."""
+        parts = [ByDomain(each.domains.column.codes, each.weights) for each in self.by_key.values()]
+        return DomainScores(parts, Normalizing.STRETCHED)
 
 
 def parts_of_own_terms(terms: tuple[OwnTerm, ...], index: TopologyIndex) -> Iterator[tuple[DomainSums, int]]:

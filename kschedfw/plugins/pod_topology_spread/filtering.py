@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
+from kschedfw import ByDomain, FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
@@ -188,13 +188,22 @@ class HardSpread:
             if found is not None:
                 yield found
 
-    def verdicts(self, rows: IntArray) -> Verdicts:
-        """Return the refusals of many nodes of the snapshot."""
+    def refused_domains(self) -> Sequence[ByDomain]:
+        """Return the domains whose nodes are refused."""
+        return [ByDomain(extent.column.codes, by_domain != 0) for extent, by_domain in self._deciding()]
+
+    def _deciding(self) -> list[tuple[Extent, npt.NDArray[np.int8]]]:
+        """Return the verdicts by domain of the constraints that refuse any node."""
         deciding = []
         for domains in self.domains:
             by_domain = domains.verdicts()
             if domains.extent.unlabelled is not None or by_domain[:-1].any():
                 deciding.append((domains.extent, by_domain))
+        return deciding
+
+    def verdicts(self, rows: IntArray) -> Verdicts:
+        """Return the refusals of many nodes of the snapshot."""
+        deciding = self._deciding()
         if not deciding:
             return Verdicts.passing(len(rows))
         if len(deciding) == 1:

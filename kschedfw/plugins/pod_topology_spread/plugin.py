@@ -13,8 +13,10 @@ import numpy as np
 
 from kschedfw import (
     ActionType,
+    ByDomain,
     ClusterEvent,
     CycleState,
+    DomainScores,
     EventResource,
     Handle,
     IntArray,
@@ -119,7 +121,13 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         return None if has_constraints else ()
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.POD
+        return PlanPart.DOMAINS
+
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:  # noqa: ARG002  # see Plugin
+        return state.read(HARD).refused_domains()
+
+    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # see Plugin
+        return state.read(SOFT).by_domain()
 
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # it passes over pods without constraints
         return True

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import MAX_NODE_SCORE, IntArray, Pod, Snapshot
+from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, Normalizing, Pod, Snapshot
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
@@ -99,6 +99,14 @@ class SoftSpread:
         for penalties in self.penalties:
             score += penalties.on_one(row)
         return _round(score)
+
+    def by_domain(self) -> DomainScores | None:
+        """Return the scores of all nodes by domain; None where they aren't sums by domain, each a whole number."""
+        first, *others = self.penalties
+        if others or first.per_node or self.complete is not None:
+            return None
+        part = ByDomain(first.extent.column.codes, _rounded(first.amounts))
+        return DomainScores((part,), Normalizing.REVERSED)
 
     def scores(self, rows: IntArray) -> IntArray:
         """Return `score` for many nodes, shape (k,)."""

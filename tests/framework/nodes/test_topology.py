@@ -282,12 +282,12 @@ class TestAskedLabels:
     def test_are_none_at_first_and_all_where_too_many_are_asked_for(self) -> None:
         asked = AskedLabels()
         assert asked.of(self.LABELS) == {}
-        assert asked.ask_for(["app"])
-        assert not asked.ask_for(["app"])
+        assert asked.ask_for({"app"})
+        assert not asked.ask_for({"app"})
         assert asked.of(self.LABELS) == {"app": "web"}
-        assert asked.ask_for(map(str, range(64)))
+        assert asked.ask_for(set(map(str, range(64))))
         assert asked.of(self.LABELS) == self.LABELS
-        assert not asked.ask_for(["hash"])
+        assert not asked.ask_for({"hash"})
 
 
 class TestSelectorIndex:

@@ -16,7 +16,7 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import is_bound_to, is_fully_bound
 from kschedfw.api.volumes import claim_name
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.pod_info import QueuedPodInfo, required_terms
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo, affinity_terms
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.plugins.volume_binding import VolumeBinding
@@ -267,7 +267,7 @@ def _is_passed_over(world: World, info: QueuedPodInfo) -> bool:
     PodTopologySpread passes over that a counted pod begins to terminate.
     """
     pod, rejectors = info.pod, info.rejector_plugins
-    own = required_terms(pod.spec.affinity.pod_affinity, pod)
+    own = affinity_terms(pod).required_affinity
     if "InterPodAffinity" in rejectors:
         may_be_first = bool(own) and all(term.matches(pod, {}) for term in own)
         there = world.pods(lambda other: bool(other.node_name))
@@ -279,7 +279,7 @@ def _is_passed_over(world: World, info: QueuedPodInfo) -> bool:
 
 
 def _minds(existing: Pod, pod: Pod) -> bool:
-    terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
+    terms = affinity_terms(existing).required_anti_affinity
     return any(term.matches(pod, {}) for term in terms)
 
 

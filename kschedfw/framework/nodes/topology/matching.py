@@ -6,7 +6,7 @@ is for items that any labels may match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Generic, TypeVar
 
 from kschedfw.api.frozendict import FrozenDict
@@ -31,15 +31,15 @@ class AskedLabels:
     def __init__(self) -> None:
         self._keys: dict[str, None] | None = {}
 
-    def ask_for(self, keys: Iterable[str]) -> bool:
+    def ask_for(self, keys: Set[str]) -> bool:
         """Add the label keys that a selector asks for. Return whether `of` gives different results from now on."""
-        if self._keys is None:
+        known = self._keys
+        if known is None or keys <= known.keys():
             return False
-        new = [key for key in keys if key not in self._keys]
-        self._keys.update(dict.fromkeys(new))
-        if len(self._keys) > _MOST_KEYS:
+        known.update(dict.fromkeys(keys))
+        if len(known) > _MOST_KEYS:
             self._keys = None
-        return bool(new)
+        return True
 
     def of(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
         """Return the part of the labels whose keys were asked for."""
@@ -66,10 +66,8 @@ class _Places(Generic[ItemT]):
             if not items:
                 del self._at[place]
 
-    def _find(self, places: Iterable[_Place]) -> Iterator[ItemT]:
-        if self._at:
-            for place in places:
-                yield from self._at.get(place, ())
+    def _find(self, places: Iterable[_Place]) -> list[ItemT]:
+        return [item for place in places for item in self._at.get(place, ())] if self._at else []
 
 
 class SelectorIndex(_Places[ItemT]):
@@ -81,8 +79,8 @@ class SelectorIndex(_Places[ItemT]):
     def discard(self, selector: Selector, item: ItemT) -> None:
         self._take(item, _wanted(selector))
 
-    def candidates(self, labels: Mapping[str, str]) -> Iterator[ItemT]:
-        """Yield every item whose selector matches the labels, once, and some whose selector doesn't."""
+    def candidates(self, labels: Mapping[str, str]) -> Sequence[ItemT]:
+        """Return every item whose selector matches the labels, once, and some whose selector doesn't."""
         return self._find(_offered(labels))
 
 
@@ -95,8 +93,8 @@ class LabelIndex(_Places[ItemT]):
     def discard(self, labels: Mapping[str, str], item: ItemT) -> None:
         self._take(item, _offered(labels))
 
-    def candidates(self, selector: Selector) -> Iterator[ItemT]:
-        """Yield every item whose labels the selector matches, once, and some whose labels it doesn't."""
+    def candidates(self, selector: Selector) -> Sequence[ItemT]:
+        """Return every item whose labels the selector matches, once, and some whose labels it doesn't."""
         return self._find(_wanted(selector))
 
 
@@ -106,7 +104,7 @@ def _wanted(selector: Selector) -> Iterable[_Place]:
         return ()
     for requirement in selector.requirements:
         if requirement.operator is Operator.IN:
-            return dict.fromkeys((requirement.key, value) for value in requirement.values)
+            return dict.fromkeys([(requirement.key, value) for value in requirement.values])
     return (None,)
 
 
