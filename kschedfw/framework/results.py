@@ -126,9 +126,9 @@ class ByDomain:
 class Normalizing(Enum):
     """How raw scores become 0–100; `low` and `high` are the least and the greatest among the feasible nodes."""
 
-    STRETCHED = 0
+    STRETCHED = "stretched"
     """100 × (score − low) / (high − low), as a float that is cut off; all 0 where low is high."""
-    REVERSED = 1
+    REVERSED = "reversed"
     """100 × (high + low − score) / high, rounded down; all 100 where high is 0. Raw scores are 0 or more."""
 
 

@@ -5,7 +5,6 @@ Texts: apimachinery `metav1.LabelSelectorAsSelector` and `labels.NewRequirement`
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 from kschedfw import FieldError
@@ -13,12 +12,8 @@ from kschedfw.api import LabelSelector, Operator, Requirement
 from kschedfw.api.names import label_value_problems, qualified_name_problems
 
 
-@functools.lru_cache(maxsize=4096)
 def selector_error(selector: LabelSelector | None) -> str | None:
-    """Return the first reason why the selector can't be compiled; None if it can.
-
-    Cached, since the pods of one controller share their selectors.
-    """
+    """Return the first reason why the selector can't be compiled; None if it can."""
     if selector is None:
         return None
     for key, value in selector.match_labels.items():

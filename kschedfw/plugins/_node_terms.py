@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import FieldError, FrozenDict, IntArray, Node, NodeTable, Pod
+from kschedfw import ByDomain, FieldError, FrozenDict, IntArray, Node, NodeTable, Pod
 from kschedfw.api import (
     NodeAffinity,
     NodeSelector,
@@ -76,6 +76,17 @@ class RequiredNodeAffinity:
                 return False
         return self.terms is None or any_matches(self.terms, node)
 
+    def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain] | None:
+        """Return the values of labels and fields that aren't allowed; None where one term of several must match."""
+        requirements = [
+            (Requirement(key, Operator.IN, (value,)), nodes.label(key)) for key, value in self.labels
+        ]
+        if self.terms is not None:
+            if len(self.terms) != 1:
+                return None
+            requirements += _with_columns(self.terms[0], nodes)
+        return [ByDomain(column.codes, ~_satisfied(each, column)) for each, column in requirements]
+
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
         """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
         masks = []
@@ -84,7 +95,7 @@ class RequiredNodeAffinity:
             code = column.code_of(value)
             if code == NO_VALUE:
                 return np.zeros(len(rows), dtype=np.bool_)
-            masks.append(column.codes.take(rows) == code)
+            masks.append(nodes.take(column.codes, rows) == code)
         if self.terms is not None:
             masks.append(any_mask(self.terms, nodes, rows))
         return functools.reduce(np.logical_and, masks) if masks else np.ones(len(rows), dtype=np.bool_)
@@ -116,10 +127,19 @@ def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
     """Return the nodes that a term matches as a mask, shape (k,), by the rules of its `matches`."""
     if is_empty(term):
         return np.zeros(len(rows), dtype=np.bool_)
-    requirements = [(each, nodes.label(each.key)) for each in term.match_expressions]
-    requirements += [(each, _field(nodes, each.key)) for each in term.match_fields]
-    masks = [_satisfied(each, column)[column.codes.take(rows)] for each, column in requirements]
+    masks = [
+        _satisfied(each, column).take(nodes.take(column.codes, rows))
+        for each, column in _with_columns(term, nodes)
+    ]
     return functools.reduce(np.logical_and, masks)
+
+
+def _with_columns(
+    term: NodeSelectorTerm, nodes: NodeTable
+) -> Sequence[tuple[Requirement, EncodedColumn[str | None]]]:
+    """Return the requirements of a term, each with the column that it is about."""
+    requirements = [(each, nodes.label(each.key)) for each in term.match_expressions]
+    return requirements + [(each, _field(nodes, each.key)) for each in term.match_fields]
 
 
 def _field(nodes: NodeTable, key: str) -> EncodedColumn[str | None]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from kschedfw import (
     ActionType,
+    ByDomain,
     ClusterEvent,
     CycleState,
     EventResource,
@@ -151,6 +152,9 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         if self._enforced is not None:
             codes[~any_mask(self._enforced, nodes, rows)] = 1
         return Verdicts(codes, _VERDICTS)
+
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain] | None:
+        return None if self._enforced is not None else state.read(_REQUIRED).refused_domains(nodes)
 
     @hookimpl
     @per_signature

@@ -165,16 +165,18 @@ def test_scores_by_domain_are_normalised_as_by_the_hooks(
     normalizing: Normalizing,
 ) -> None:
     """For nodes in domains of two keys, of which some are feasible, of those that were looked at."""
-    count, weight = len(places), 3
+    count, weight = len(places), 3.0
     start, looked_at = start % count, min(looked_at, count)
     first, second, feasible = (np.array(column) for column in zip(*places, strict=True))
-    raw = np.empty(count, dtype=np.int64)
+    raw = np.empty(count)
     of_first, of_second = np.array(values[:5]), np.array(values[5:])
     one_pass.gather(first.astype(np.int32), of_first, False, raw)
     one_pass.gather(second.astype(np.int32), of_second, True, raw)
     assert raw.tolist() == (of_first[first] + of_second[second]).tolist()
     totals, found = np.where(feasible, 7.0, -9.0), np.full(count, -1.0)
-    one_pass.add_normalized(totals, start, looked_at, raw, normalizing.value, weight, found)
+    assert one_pass.add_normalized(
+        totals, start, looked_at, raw, normalizing is Normalizing.STRETCHED, weight, found
+    )
     rows = [row % count for row in range(start, start + looked_at) if feasible[row % count]]
     if rows:
         hook = (
@@ -182,5 +184,12 @@ def test_scores_by_domain_are_normalised_as_by_the_hooks(
             if normalizing is Normalizing.STRETCHED
             else partial(SoftSpread((), None).normalize, np.array(rows))
         )
-        assert found[rows].tolist() == (7.0 + weight * hook(raw[rows])).tolist()
+        assert found[rows].tolist() == (7.0 + weight * hook(raw[rows].astype(np.int64))).tolist()
     assert all(found[row % count] < 0 for row in range(start, start + looked_at) if not feasible[row % count])
+
+
+def test_scores_by_domain_that_are_inexact_in_float64_are_refused() -> None:
+    raw, totals, found = np.array([0.0, LARGEST_EXACT + 1]), np.array([1.0, 1.0]), np.empty(2)
+    assert not one_pass.add_normalized(totals, 0, 2, raw, True, 1.0, found)
+    totals[1] = -1.0
+    assert one_pass.add_normalized(totals, 0, 2, raw, True, 1.0, found), "the node with it isn't feasible"

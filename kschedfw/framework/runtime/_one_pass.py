@@ -16,15 +16,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import FloatArray, IntArray
-from kschedfw.framework.results import Normalizing
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
 
 SmallCodes = npt.NDArray[np.int8]
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_STRETCHED: Final = Normalizing.STRETCHED.value
 _CHUNK: Final = 1024
 """The number of nodes that are scored at once. With sampling, at most this many more than wanted are scored."""
 
@@ -324,12 +322,53 @@ def refuse_domains(scores: FloatArray, codes: Codes, refused: Mask, by: float, f
 
 
 @compiled
-def gather(codes: Codes, values: IntArray, adds: bool, found: IntArray) -> None:
+def gather(codes: Codes, values: IntArray, adds: bool, found: FloatArray) -> None:
     """Write the values of the nodes' domains to `found`, or add them to it; the last value is that of code -1."""
     last = len(values) - 1
     for k in range(len(found)):
         code = codes[k]
-        found[k] = values[code if code >= 0 else last] + (found[k] if adds else 0)
+        value = float(values[code if code >= 0 else last])
+        found[k] = value + found[k] if adds else value
+
+
+@compiled
+def _lowest_and_highest(raw: FloatArray, totals: FloatArray) -> tuple[float, float]:
+    """Return the bounds of the raw scores of feasible nodes; infinite without any."""
+    # Four of each side by side, as in `_highest`.
+    low = low_2 = low_3 = low_4 = np.inf
+    high = high_2 = high_3 = high_4 = -np.inf
+    end = len(totals) // 4 * 4
+    for k in range(0, end, 4):
+        low = min(low, raw[k] if totals[k] >= 0 else np.inf)
+        low_2 = min(low_2, raw[k + 1] if totals[k + 1] >= 0 else np.inf)
+        low_3 = min(low_3, raw[k + 2] if totals[k + 2] >= 0 else np.inf)
+        low_4 = min(low_4, raw[k + 3] if totals[k + 3] >= 0 else np.inf)
+        high = max(high, raw[k] if totals[k] >= 0 else -np.inf)
+        high_2 = max(high_2, raw[k + 1] if totals[k + 1] >= 0 else -np.inf)
+        high_3 = max(high_3, raw[k + 2] if totals[k + 2] >= 0 else -np.inf)
+        high_4 = max(high_4, raw[k + 3] if totals[k + 3] >= 0 else -np.inf)
+    for k in range(end, len(totals)):
+        low = min(low, raw[k] if totals[k] >= 0 else np.inf)
+        high = max(high, raw[k] if totals[k] >= 0 else -np.inf)
+    return min(low, low_2, low_3, low_4), max(high, high_2, high_3, high_4)
+
+
+@compiled
+def _add_stretched(
+    totals: FloatArray, raw: FloatArray, low: float, spread: float, weight: float, found: FloatArray
+) -> None:
+    for k in range(len(totals)):
+        score = np.floor((raw[k] - low) / spread * 100.0)
+        found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
+
+
+@compiled
+def _add_reversed(
+    totals: FloatArray, raw: FloatArray, bounds: float, high: float, weight: float, found: FloatArray
+) -> None:
+    for k in range(len(totals)):
+        score = np.floor((bounds - raw[k]) * 100.0 / high)
+        found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
 
 
 @compiled
@@ -337,38 +376,33 @@ def add_normalized(
     totals: FloatArray,
     start: int,
     looked_at: int,
-    raw: IntArray,
-    normalizing: int,
+    raw: FloatArray,
+    is_stretched: bool,
     weight: float,
     found: FloatArray,
-) -> None:
+) -> bool:
     """Write the totals to `found`, with `weight` × the normalised score added where a node is feasible.
 
-    Looks at the nodes from row `start` on, round the end. `normalizing` is the value of a `Normalizing`.
+    Looks at the nodes from row `start` on, round the end. Scores are `Normalizing.STRETCHED`, or else `REVERSED`.
+    Return False, with nothing of use written, where they are too large to be exact in float64.
     """
     count = len(totals)
     first, last = min(start + looked_at, count), max(start + looked_at - count, 0)
-    low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    low, high = _lowest_and_highest(raw[start:first], totals[start:first])
+    low_2, high_2 = _lowest_and_highest(raw[:last], totals[:last])
+    low, high = min(low, low_2), max(high, high_2)
+    if not (low >= -LARGEST_EXACT and high <= LARGEST_EXACT):
+        return False
     for begin, end in ((start, first), (0, last)):
-        for k in range(begin, end):
-            is_feasible = totals[k] >= 0
-            low = min(low, raw[k] if is_feasible else low)
-            high = max(high, raw[k] if is_feasible else high)
-    spread = float(high - low)
-    for begin, end in ((start, first), (0, last)):
-        if normalizing == _STRETCHED and high == low:
-            found[begin:end] = totals[begin:end]
-        elif normalizing == _STRETCHED:
-            for k in range(begin, end):
-                score = np.floor(float(raw[k] - low) / spread * 100.0)
-                found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
-        elif high == 0:
-            for k in range(begin, end):
-                found[k] = totals[k] + (weight * 100.0 if totals[k] >= 0 else 0.0)
+        before, its, after = totals[begin:end], raw[begin:end], found[begin:end]
+        if is_stretched:
+            # Where all are equal they become 0, whatever they are divided by.
+            _add_stretched(before, its, low, high - low if high > low else 1.0, weight, after)
+        elif high:
+            _add_reversed(before, its, high + low, high, weight, after)
         else:
-            for k in range(begin, end):
-                score = float((high + low - raw[k]) * 100 // high)
-                found[k] = totals[k] + (weight * score if totals[k] >= 0 else 0.0)
+            _add_reversed(before, its, 1.0, 1.0, weight, after)
+    return True
 
 
 @compiled

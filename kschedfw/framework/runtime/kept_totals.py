@@ -90,19 +90,19 @@ class Pass(Protocol):
     ) -> None: ...
 
     @staticmethod
-    def gather(codes: Codes, values: npt.NDArray[Any], adds: bool, found: IntArray, /) -> None: ...
+    def gather(codes: Codes, values: npt.NDArray[Any], adds: bool, found: FloatArray, /) -> None: ...
 
     @staticmethod
     def add_normalized(
         totals: FloatArray,
         start: int,
         looked_at: int,
-        raw: IntArray,
-        normalizing: int,
+        raw: FloatArray,
+        is_stretched: bool,
         weight: float,
         found: FloatArray,
         /,
-    ) -> None: ...
+    ) -> bool: ...
 
     @staticmethod
     def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int, /) -> IntArray: ...

@@ -33,13 +33,14 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
-from kschedfw.framework.results import MAX_NODE_SCORE, DomainScores
+from kschedfw.framework.results import MAX_NODE_SCORE, DomainScores, Normalizing
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
 from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, PassInput
 from kschedfw.framework.runtime.plan import (
     LARGEST_TOTAL,
     REFUSED,
+    NotPlannedError,
     ShapePlan,
     plan_for,
     planned_plugins,
@@ -74,7 +75,7 @@ class _Scratch:
     def __init__(self, nodes: int) -> None:
         self.totals: FloatArray = np.empty(nodes)
         self.best: IntArray = np.empty(nodes, dtype=np.int64)
-        self.raw: IntArray = np.empty(nodes, dtype=np.int64)
+        self.raw: FloatArray = np.empty(nodes)
         self.scores: FloatArray = np.empty(nodes)
         self.scores_to_read = read_only_view(self.scores)
         """A read-only view, like the arrays of plans: Numba compiles another version for writable arrays."""
@@ -214,8 +215,7 @@ class Planner:
                 if each.is_skipped(each.pre_score, own, pod, nodes):
                     skipped_scores |= {each.name}
                 elif each.scoring is not None:
-                    by_domain = each.plugin.domain_scores(own, table) if each in plan.by_domain else None
-                    if by_domain is not None:
+                    if (by_domain := each.domain_scores(own, table)) is not None:
                         looked_from = start, looked_at
                         self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
                     else:
@@ -249,8 +249,8 @@ class Planner:
                 skipped |= {each.name}
             elif each.filtering is None:
                 continue
-            elif each in plan.by_domain:
-                for part in each.domain_refusals(own, nodes.table):
+            elif (refused_domains := each.domain_refusals(own, nodes.table)) is not None:
+                for part in refused_domains:
                     compiled.refuse_domains(scores, part.codes, part.values, REFUSED, self._scratch.scores)
                     scores = self._scratch.scores_to_read
             elif (refused := each.refused(own, pod, nodes.table)) is not None:
@@ -268,12 +268,18 @@ class Planner:
     ) -> None:
         """Write the totals of the feasible nodes and their normalised scores to the scratch's totals."""
         raw = self._scratch.raw
-        scoring.counts.rows_asked += len(raw)
         for position, part in enumerate(found.parts):
             compiled.gather(part.codes, part.values, position > 0, raw)
-        compiled.add_normalized(
-            totals, *looked_from, raw, found.normalizing.value, float(scoring.weight), self._scratch.totals
+        is_exact = compiled.add_normalized(
+            totals,
+            *looked_from,
+            raw,
+            found.normalizing is Normalizing.STRETCHED,
+            float(scoring.weight),
+            self._scratch.totals,
         )
+        if not is_exact:
+            raise NotPlannedError
 
     def _plan(self, pod: Pod, table: NodeTable, *, is_one_of_many: bool = False) -> ShapePlan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)

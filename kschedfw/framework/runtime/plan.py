@@ -16,8 +16,8 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, PlanPart
-from kschedfw.framework.results import ByDomain, Verdicts
+from kschedfw.framework.plugin import AnyPlugin, PlanPart, keeps_promise
+from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import Hook, asked_method
 from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
@@ -52,6 +52,8 @@ class PlannedPlugin:
     pre_score: Hook | None
     name: str = attrs.field(init=False)
     sign: Hook = attrs.field(init=False)
+    _refuses_by_domain: bool = attrs.field(init=False)
+    _scores_by_domain: bool = attrs.field(init=False)
     _plain: Sequence[Status] = ()
     """The statuses of the last verdicts, which were checked to be plain refusals."""
 
@@ -62,6 +64,15 @@ class PlannedPlugin:
     @sign.default
     def _sign(self) -> Hook:
         return asked_method(self.plugin, "sign")
+
+    @_refuses_by_domain.default
+    def _has_refusals(self) -> bool:
+        return keeps_promise(self.plugin, "domain_refusals", ("pre_filter", "filter", "filter_batch"))
+
+    @_scores_by_domain.default
+    def _has_scores(self) -> bool:
+        hooks = ("pre_score", "score", "score_batch", "normalize_score")
+        return keeps_promise(self.plugin, "domain_scores", hooks)
 
     def is_skipped(self, hook: Hook | None, state: CycleState, pod: Pod, nodes: NodeSelection) -> bool:
         """Call pre_filter or pre_score. Return whether it skips."""
@@ -106,11 +117,19 @@ class PlannedPlugin:
         if any(not (status.is_success or status.is_rejected) or status.retry_at for status in statuses):
             raise NotPlannedError
 
-    def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain]:
-        """Return the domains that the filter refuses."""
-        assert self.filtering is not None
-        self.filtering.counts.rows_asked += len(table)
-        return self.plugin.domain_refusals(state, table)
+    def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain] | None:
+        """Return the domains that the filter refuses; None where it must be asked about nodes."""
+        found = self.plugin.domain_refusals(state, table) if self._refuses_by_domain else None
+        if found is not None and self.filtering is not None:
+            self.filtering.counts.rows_asked += len(table)
+        return found
+
+    def domain_scores(self, state: CycleState, table: NodeTable) -> DomainScores | None:
+        """Return the scores by domain; None where the hook must be asked about nodes."""
+        found = self.plugin.domain_scores(state, table) if self._scores_by_domain else None
+        if found is not None and self.scoring is not None:
+            self.scoring.counts.rows_asked += len(table)
+        return found
 
     def kept_score(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | int:
         """Return weight × score of all nodes, feasible or not; 0 where all nodes have the same score."""
@@ -164,8 +183,6 @@ class ShapePlan:
     """The plugins for whose signatures the plan must be refined."""
     asked: tuple[PlannedPlugin, ...] = ()
     """The plugins whose hooks are called for every pod."""
-    by_domain: frozenset[PlannedPlugin] = frozenset()
-    """Those of the asked plugins that answer by domain."""
     computed: tuple[PlannedPlugin, ...] = ()
     """The plugins whose answers the pass computes from requests and what nodes have left."""
 
@@ -212,7 +229,6 @@ class _Making:
             PlanPart.MOST_ALLOCATED: base.most_allocated,
         }
         fits, signed, asked, computed = base.fits, [], list(base.asked), list(base.computed)
-        by_domain = set(base.by_domain)
         for each in plugins:
             match each.plugin.plan_part(self._pod):
                 case None:
@@ -221,9 +237,6 @@ class _Making:
                     signed.append(each)
                 case PlanPart.POD:
                     asked.append(each)
-                case PlanPart.DOMAINS:
-                    asked.append(each)
-                    by_domain.add(each)
                 case (
                     PlanPart.LEAST_ALLOCATED | PlanPart.BALANCED_ALLOCATION | PlanPart.MOST_ALLOCATED
                 ) as part:
@@ -245,7 +258,6 @@ class _Making:
             frozenset(self._skipped_scores),
             tuple(signed),
             tuple(asked),
-            frozenset(by_domain),
             tuple(computed),
         )
 

@@ -19,7 +19,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, Plugin
+from kschedfw.framework.plugin import AnyPlugin, keeps_promise
 from kschedfw.framework.runtime.kept_totals import ANY_AMOUNT, Amounts, PassInput, Weights
 from kschedfw.framework.runtime.plan import ShapePlan
 
@@ -176,11 +176,7 @@ def _free(table: NodeTable, resource: str) -> IntArray:
 
 def may_take_members_alike(plugin: AnyPlugin) -> bool:
     """Whether `takes_members_alike` was written for the plugin's hooks, not for those of the class that it extends."""
-    kinds = type(plugin).__mro__
-    owner = next(index for index, kind in enumerate(kinds) if "takes_members_alike" in vars(kind))
-    return kinds[owner] is not Plugin and not any(
-        hook in vars(kind) for kind in kinds[:owner] for hook in (*TRIAL_HOOKS, "pre_filter", "pre_score")
-    )
+    return keeps_promise(plugin, "takes_members_alike", (*TRIAL_HOOKS, "pre_filter", "pre_score"))
 
 
 @cache

@@ -48,11 +48,12 @@ class MatchCounts:
         self._changes = changes or {}
 
     @classmethod
-    def of(cls, sums: Iterable[DomainSums]) -> MatchCounts:
+    def of(cls, sums: Sequence[DomainSums]) -> MatchCounts:
         """Return counts of matches, summed over all parts."""
         by_key: dict[str, tuple[DomainSums, ...]] = {}
         for each in sums:
-            by_key[each.domains.key] = (*by_key.get(each.domains.key, ()), each)
+            key = each.domains.key
+            by_key[key] = (*by_key[key], each) if key in by_key else (each,)
         return cls(by_key)
 
     def add(self, topology_key: str, node_labels: Mapping[str, str], by: int) -> None:
@@ -77,7 +78,7 @@ class MatchCounts:
     @property
     def keys(self) -> Iterable[str]:
         """The topology keys for which there may be matches."""
-        return self._sums.keys() | {key for key, _ in self._changes} if self._changes else self._sums.keys()
+        return self._sums.keys() | {key for key, _ in self._changes} if self._changes else self._sums
 
     def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
         """Return whether there is a match, by the code of the domain.
@@ -98,7 +99,7 @@ class MatchCounts:
 
     def __bool__(self) -> bool:
         """Whether there is a match in any domain."""
-        counted = sum(each.count for sums in self._sums.values() for each in sums)
+        counted = sum([each.count for sums in self._sums.values() for each in sums])
         return counted + sum(self._changes.values()) > 0
 
     def clone(self) -> MatchCounts:
@@ -128,15 +129,15 @@ class RequiredState:
         index: TopologyIndex,
         existing: TermTally | None,
     ) -> RequiredState:
-        wanted: Iterable[DomainSums] = ()
+        wanted: Sequence[DomainSums] = ()
         if terms.company is not None:
             company = index.counter(terms.company)
-            wanted = (company.in_domains(key) for key in _keys(terms))
-        avoided = (index.counter(term.query).in_domains(term.topology_key) for term in terms.anti_affinity)
-        averse: Iterable[DomainSums] = ()
+            wanted = [company.in_domains(key) for key in terms.company_keys]
+        avoided = [index.counter(term.query).in_domains(term.topology_key) for term in terms.anti_affinity]
+        averse: Sequence[DomainSums] = ()
         if existing is not None:
             about = existing.of(TermKind.REQUIRED_ANTI_AFFINITY)
-            averse = (sums for sums in about.values() if sums.count)
+            averse = [sums for sums in about.values() if sums.count]
         return cls(
             pod,
             namespace_labels,
@@ -153,7 +154,7 @@ class RequiredState:
                 self.averse.add(theirs.topology_key, node_labels, by)
         company = self.terms.company
         if company is not None and company.matches(existing.pod):
-            for key in _keys(self.terms):
+            for key in self.terms.company_keys:
                 self.wanted.add(key, node_labels, by)
         for term in self.terms.anti_affinity:
             if term.query.matches(existing.pod):
@@ -195,7 +196,7 @@ class RequiredState:
 
     def _has_company(self, node_labels: Mapping[str, str]) -> bool:
         met = True
-        for key in _keys(self.terms):
+        for key in self.terms.company_keys:
             domain = node_labels.get(key)
             if domain is None:
                 return False
@@ -220,7 +221,7 @@ class RequiredState:
         if self.terms.company is None:
             return found
         may_be_first = self._may_be_first
-        for key in _keys(self.terms):
+        for key in self.terms.company_keys:
             labels, refused = nodes.label(key), ~self.wanted.occupied(key, nodes)
             if may_be_first:
                 refused[:-1] = False
@@ -228,9 +229,3 @@ class RequiredState:
             if refused[:-1].any() or len(labels.values) > labels.size:
                 found.append((ByDomain(labels.codes, refused), _NO_COMPANY_CODE))
         return found
-
-
-def _keys(terms: OwnTerms) -> Iterable[str]:
-    """Return the topology keys of the affinity terms, each once."""
-    company = terms.company
-    return () if company is None else dict.fromkeys(term.topology_key for term in company.terms)

@@ -134,7 +134,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.DOMAINS
+        return PlanPart.POD
 
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
         return state.read(REQUIRED).refused_domains(nodes)

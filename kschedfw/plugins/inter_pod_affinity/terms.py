@@ -34,7 +34,11 @@ class TermQuery:
     @property
     def label_keys(self) -> frozenset[str]:
         first, *others = self.terms
-        return first.selector.keys.union(*[term.selector.keys for term in others])
+        return (
+            first.selector.keys.union(*[term.selector.keys for term in others])
+            if others
+            else first.selector.keys
+        )
 
     def matches(self, pod: Pod) -> bool:
         # A generator takes twice as long, and a query may be asked about thousands of pods.
@@ -77,11 +81,24 @@ class OwnTerms:
     anti_affinity: tuple[OwnTerm, ...] = ()
     preferred: tuple[OwnTerm, ...] = ()
     error: str | None = None
+    required: bool = attrs.field(init=False, eq=False)
+    """Whether any term is required."""
+    company_keys: tuple[str, ...] = attrs.field(init=False, eq=False)
+    """The topology keys of the affinity terms, each once."""
+
+    @required.default
+    def _required(self) -> bool:
+        return self.company is not None or bool(self.anti_affinity)
+
+    @company_keys.default
+    def _company_keys(self) -> tuple[str, ...]:
+        terms = () if self.company is None else self.company.terms
+        return tuple(dict.fromkeys([term.topology_key for term in terms]))
 
     @classmethod
-    def of(cls, pod: Pod) -> OwnTerms:
-        """Return the pod's terms, whose namespace selectors must still be resolved."""
-        affinity, terms = pod.spec.affinity, affinity_terms(pod)
+    def of(cls, pod: Pod, terms: AffinityTerms) -> OwnTerms:
+        """Return the pod's compiled terms, whose namespace selectors must still be resolved."""
+        affinity = pod.spec.affinity
         wanted = terms.required_affinity
         drawing = [OwnTerm.of(each.term, each.weight) for each in terms.preferred_affinity]
         repelling = [OwnTerm.of(each.term, -each.weight) for each in terms.preferred_anti_affinity]
@@ -89,12 +106,8 @@ class OwnTerms:
             TermQuery(wanted) if wanted else None,
             tuple([OwnTerm.of(term) for term in terms.required_anti_affinity]),
             (*drawing, *repelling),
-            parse_error(affinity.pod_affinity or _NO_AFFINITY, affinity.pod_anti_affinity or _NO_AFFINITY),
+            _parse_error(affinity.pod_affinity or _NO_AFFINITY, affinity.pod_anti_affinity or _NO_AFFINITY),
         )
-
-    @property
-    def required(self) -> bool:
-        return self.company is not None or bool(self.anti_affinity)
 
     @property
     def look_at_namespaces(self) -> bool:
@@ -135,8 +148,8 @@ class _KnownTerms:
     _namespaces: Sequence[Namespace] = ()
 
     @classmethod
-    def of(cls, pod: Pod) -> _KnownTerms:
-        terms = OwnTerms.of(pod)
+    def of(cls, pod: Pod, compiled: AffinityTerms) -> _KnownTerms:
+        terms = OwnTerms.of(pod, compiled)
         look = terms.look_at_namespaces
         return cls(terms, terms.resolved(()) if look else terms, look)
 
@@ -164,34 +177,28 @@ class TermReader:
         terms = affinity_terms(pod)
         known = self._known.get(terms)
         if known is None:
-            known = self._known[terms] = _KnownTerms.of(pod)
+            known = self._known[terms] = _KnownTerms.of(pod, terms)
         if known.look_at_namespaces:
             known.resolve(self.cluster.list(Namespace))
         return known.resolved
 
 
-def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
-    """Return the error in the selectors of a pod's terms; None if all are valid."""
-    lists = {
-        "requiredAffinityTerms": near.required,
-        "requiredAntiAffinityTerms": far.required,
-        "preferredAffinityTerms": [weighted.pod_affinity_term for weighted in near.preferred],
-        "preferredAntiAffinityTerms": [weighted.pod_affinity_term for weighted in far.preferred],
-    }
-    errors = [
-        f"{name}: {error}"
-        for name, terms in lists.items()
-        if terms and (error := _first_error(terms)) is not None
-    ]
+def _parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
+    """Return the errors in the selectors of a pod's terms, the first of each list; None if all are valid."""
+    errors = []
+    for name, terms in (
+        ("requiredAffinityTerms", near.required),
+        ("requiredAntiAffinityTerms", far.required),
+        ("preferredAffinityTerms", near.preferred),
+        ("preferredAntiAffinityTerms", far.preferred),
+    ):
+        for each in terms:
+            term = each if isinstance(each, PodAffinityTerm) else each.pod_affinity_term
+            error = selector_error(term.label_selector) or selector_error(term.namespace_selector)
+            if error is not None:
+                errors.append(f"{name}: {error}")
+                break
     return joined(errors) if errors else None
-
-
-def _first_error(terms: Sequence[PodAffinityTerm]) -> str | None:
-    for term in terms:
-        for selector in (term.label_selector, term.namespace_selector):
-            if selector is not None and (error := selector_error(selector)) is not None:
-                return error
-    return None
 
 
 def _looks_at_namespaces(term: AffinityTerm) -> bool:

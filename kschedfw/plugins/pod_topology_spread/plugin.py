@@ -121,7 +121,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         return None if has_constraints else ()
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.DOMAINS
+        return PlanPart.POD
 
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:  # noqa: ARG002  # see Plugin
         return state.read(HARD).refused_domains()

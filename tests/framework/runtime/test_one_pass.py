@@ -24,6 +24,7 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -51,6 +52,7 @@ from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime import one_pass
+from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_name import NodeName
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.scheduler.generic_scheduler import DecisionObserver
@@ -537,6 +539,38 @@ def test_profile_with_a_plugin_that_says_nothing_of_shapes_asks_hooks(plugin: ty
     results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
     assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n1"}
     assert house.placed == 0
+
+
+class KeepsToN1(InterPodAffinity):
+    """A subclass that overrides the filter, and not the answers by domain that its base gives in its place."""
+
+    name = "KeepsToN1"
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # as its base
+        return PlanPart.POD
+
+    @hookimpl
+    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:  # as its base
+        return None if node_info.name == "n1" else _NOT_N1
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:  # as its base
+        return Verdicts.refuse(rows != nodes.rows["n1"], _NOT_N1)
+
+
+def test_answers_by_domain_of_its_base_dont_stand_for_a_subclasss_own_filter() -> None:
+    registry = Registry()
+    registry.register(KeepsToN1)
+    default = default_profile()
+    plugins = [
+        attrs.evolve(each, name=each.name.replace("InterPodAffinity", "KeepsToN1"))
+        for each in default.multi_point
+    ]
+    house = House(some_nodes(3), profile=attrs.evolve(default, multi_point=tuple(plugins)), registry=registry)
+    template = make_pod("pod").labels(app="web").pod_anti_affinity("rack", {"app": "other"}).build()
+    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
+    assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n1"}
+    assert house.placed
 
 
 def test_hooks_are_asked_where_the_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

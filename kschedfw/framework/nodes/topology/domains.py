@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -79,6 +79,18 @@ class DomainSums:
         counts = np.bincount(codes + 1, things, len(self.sums) + 1)[1:].astype(np.int64)
         self.sums += counts if weight == 1 else counts * weight
         self.count += int(counts.sum())
+
+    @classmethod
+    def of(cls, parts: Sequence[DomainSums]) -> DomainSums:
+        """Return the sum of one or more instances that were just made for the same domains."""
+        first, *others = parts
+        made = cls.__new__(cls)
+        made.domains, made._version = first.domains, first._version
+        made.sums, made.count = first.sums.copy(), first.count
+        for other in others:
+            made.sums += other.sums
+            made.count += other.count
+        return made
 
     def add_sums(self, other: DomainSums, weight: int = 1) -> None:
         """Add the sums of another instance that was just made for the same domains."""

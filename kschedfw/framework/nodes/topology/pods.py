@@ -137,9 +137,8 @@ class TransientCounter:
         """Return what `PodCounter.in_domains` returns."""
         sums = self._by_key.get(key)
         if sums is None or not sums.fresh:
-            sums = self._by_key[key] = DomainSums(self._domains_of(key))
-            for part in self._parts:
-                sums.add_sums(part.in_domains(key))
+            parts = [part.in_domains(key) for part in self._parts]
+            sums = self._by_key[key] = DomainSums.of(parts) if parts else DomainSums(self._domains_of(key))
             if len(self._rows) > _MOST_ADDED_SINGLY:
                 sums.add_each(np.array(self._rows, dtype=np.int64), np.array(self._pods, dtype=np.int64))
             else:

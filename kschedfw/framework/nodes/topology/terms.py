@@ -147,7 +147,8 @@ class TermGroups:
     """All terms of pods on nodes, and the tallies kept of them."""
 
     domains_of: DomainsOf
-    _groups: dict[_TermKey, TermGroup] = attrs.field(factory=dict)
+    groups: dict[_TermKey, TermGroup] = attrs.field(factory=dict)
+    """The terms of pods on nodes; none if no pod has any."""
     _by_selector: SelectorIndex[TermGroup] = attrs.field(factory=SelectorIndex)
     _asked: AskedLabels = attrs.field(factory=AskedLabels)
     _arrivals: list[TermGroup] = attrs.field(factory=list)
@@ -158,14 +159,10 @@ class TermGroups:
     _tallies: dict[_PodKey, TermTally] = attrs.field(factory=dict)
     _uses: int = 0
 
-    def __bool__(self) -> bool:
-        """Whether any pod on a node has a term."""
-        return bool(self._groups)
-
     def add(self, info: PodInfo, row: int, node_name: str) -> None:
         """Add the terms of a pod that is now on the node."""
         for key in _terms_of(info):
-            group = self._groups.get(key)
+            group = self.groups.get(key)
             if group is None:
                 group = self._add_group(key)
             self._change(group, 1, row, node_name)
@@ -173,10 +170,10 @@ class TermGroups:
     def remove(self, info: PodInfo, row: int, node_name: str) -> None:
         """Remove the terms of a pod that left the node; `row` is -1 if the node itself is gone."""
         for key in _terms_of(info):
-            group = self._groups[key]
+            group = self.groups[key]
             self._change(group, -1, row, node_name)
             if not group.by_node:
-                del self._groups[key]
+                del self.groups[key]
                 self._by_selector.discard(group.term.selector, group)
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
@@ -217,15 +214,15 @@ class TermGroups:
     def _add_group(self, key: _TermKey) -> TermGroup:
         kind, term, weight = key
         group = TermGroup(kind, term, weight, self.domains_of(term.topology_key))
-        self._groups[key] = group
+        self.groups[key] = group
         self._by_selector.add(term.selector, group)
         if self._asked.ask_for(term.selector.keys):
             self._tallies = {}
         self._arrivals.append(group)
-        if len(self._arrivals) > 2 * (len(self._groups) + _MOST_CHANGES):
+        if len(self._arrivals) > 2 * (len(self.groups) + _MOST_CHANGES):
             # Most of these groups are gone again, and each tally would have to skip them.
             self._tallies = {}
-            self._arrivals = list(self._groups.values())
+            self._arrivals = list(self.groups.values())
         return group
 
     def _change(self, group: TermGroup, terms: int, row: int, node_name: str) -> None:
