@@ -54,8 +54,8 @@ class Resource:
         cpu = self.milli_cpu + sign * other.milli_cpu
         memory = self.memory + sign * other.memory
         storage = self.ephemeral_storage + sign * other.ephemeral_storage
-        # One comparison instead of three calls: every pod that comes or goes is added or taken off.
-        if not (min(cpu, memory, storage) >= _LEAST and max(cpu, memory, storage) <= _MOST):
+        # Without a call each: every pod that comes or goes is added or taken off.
+        if not (_LEAST <= cpu <= _MOST and _LEAST <= memory <= _MOST and _LEAST <= storage <= _MOST):
             cpu, memory, storage = int64(cpu), int64(memory), int64(storage)
         return Resource(cpu, memory, storage, self.allowed_pod_number, scalar)
 

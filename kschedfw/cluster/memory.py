@@ -99,7 +99,9 @@ class InMemoryCluster(ObjectStore):
         (`kschedfw.cluster.memory`); `get` raises a ManifestError for them.
         """
         with self.lock:
-            lists = self._listed.setdefault(_stored_as(kind), {})
+            lists = self._listed.get(_stored_as(kind))
+            if lists is None:
+                lists = self._listed[_stored_as(kind)] = {}
             listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)

@@ -177,11 +177,12 @@ class NodeInfo:
             self.pods_with_affinity = (*self.pods_with_affinity, info)
         if info.required_anti_affinity_terms:
             self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
-        if info.pod.spec.volumes and info.pod.storage:
+        pod, requests = info.pod, info.requests
+        if pod.spec.volumes and pod.storage:
             self.pods_with_volumes = (*self.pods_with_volumes, info)
-        self.requested = self.requested.plus(info.requests.amounts)
-        self.non_zero_requested = self.non_zero_requested.plus(info.requests.non_zero)
-        if ports := info.pod.host_ports:
+        self.requested = self.requested.plus(requests.amounts)
+        self.non_zero_requested = self.non_zero_requested.plus(requests.non_zero)
+        if ports := pod.host_ports:
             self.used_ports = self.used_ports.plus(ports)
         self.generation = next(_generations)
 

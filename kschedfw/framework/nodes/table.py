@@ -321,21 +321,21 @@ class NodeTable:
         amounts = info.allocatable
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
-        self._allocatable_floats[:, row] = self._allocatable[:, row]
+        self._write_amounts(
+            self._allocatable, self._allocatable_floats, row, amounts, amounts.allowed_pod_number
+        )
         self._subtract_free(row)
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
         amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        self._write_amounts(self._requested, row, amounts, len(info.pods))
+        self._write_amounts(self._requested, self._requested_floats, row, amounts, len(info.pods))
         self._write_free(row, info.allocatable, amounts, len(info.pods))
         cpu, memory = non_zero.milli_cpu, non_zero.memory
         columns, floats = self._non_zero, self._non_zero_floats
         columns[0, row] = floats[0, row] = cpu
         columns[1, row] = floats[1, row] = memory
-        self._requested_floats[:, row] = self._requested[:, row]
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1]):
             self._note_sizes(cpu, memory)
 
@@ -358,21 +358,23 @@ class NodeTable:
         np.subtract(self._allocatable[:, row], self._requested[:, row], out=free)
         self._least_free = list(map(min, self._least_free, free.tolist()))
 
-    def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
+    def _write_amounts(
+        self, columns: IntArray, floats: FloatArray, row: int, amounts: Resource, pods: int
+    ) -> None:
         """Write a row; all its resources must have a column."""
         cpu, memory, storage = amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage
-        columns[0, row] = cpu
-        columns[1, row] = memory
-        columns[2, row] = storage
-        columns[_PODS_COLUMN, row] = pods
+        columns[0, row] = floats[0, row] = cpu
+        columns[1, row] = floats[1, row] = memory
+        columns[2, row] = floats[2, row] = storage
+        columns[_PODS_COLUMN, row] = floats[_PODS_COLUMN, row] = pods
         largest = self._largest
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
             self._note_sizes(cpu, memory, storage)
         if len(self.resources) > len(_FIRST_RESOURCES):
-            columns[len(_FIRST_RESOURCES) :, row] = 0
+            columns[len(_FIRST_RESOURCES) :, row] = floats[len(_FIRST_RESOURCES) :, row] = 0
             for name, amount in amounts.scalar_resources.items():
                 column = self.columns[name]
-                columns[column, row] = amount
+                columns[column, row] = floats[column, row] = amount
                 if not 0 <= amount <= largest[column]:
                     largest[column] = amount if amount >= 0 else _MAX_INT64
 
