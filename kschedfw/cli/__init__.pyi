@@ -42,6 +42,7 @@ from .options import SelectHostOption as SelectHostOption
 from .options import StartTimeOption as StartTimeOption
 from .output import EXPORT as EXPORT
 from .output import NO_NODES as NO_NODES
+from .output import NO_OBJECTS as NO_OBJECTS
 from .output import labelled_progress_bar as labelled_progress_bar
 from .output import lack_of_work as lack_of_work
 from .output import missing_lines as missing_lines

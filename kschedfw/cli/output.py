@@ -255,6 +255,7 @@ EXPORT = (
 """The command that exports all that scheduling reads, as on the documentation's pages."""
 
 NO_NODES = f"the input has no nodes; this exports what scheduling reads: {EXPORT}"
+NO_OBJECTS = f"the input has no nodes and no pods; this exports what scheduling reads: {EXPORT}"
 
 
 def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import attrs
 import typer
 
 from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
@@ -31,7 +32,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     StartTimeOption,
 )
-from kschedfw.cli.output import lack_of_work, page_of, print_report, progress_bar, reading_bar
+from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report, progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.tables import counted
@@ -54,7 +55,7 @@ Exit codes:
   0    done, whether or not all pods fit
   1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
        or no pods to schedule; or the extra html isn't installed, which --html needs
-  2    bad usage or bad input; nothing was done
+  2    bad usage or bad input, such as one without nodes and pods; nothing was done
   70   a bug in kschedfw
   130  interrupted; the report has the results so far
 """
@@ -135,6 +136,8 @@ def simulate(
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
+    if not (loaded.cluster.list(Node) or loaded.cluster.list(Pod) or loaded.refused):
+        raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
     configuration = chosen.load()
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:

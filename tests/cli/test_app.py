@@ -355,6 +355,19 @@ class TestNothingToSimulate:
         assert result.json["nodes"] == 0
 
 
+    @pytest.mark.parametrize("text", ["", "apiVersion: v1\nkind: List\nitems: []\n"])
+    def test_neither_nodes_nor_pods_is_bad_input_and_there_is_no_report(
+        self, kschedfw: Kschedfw, tmp_path: Path, text: str
+    ) -> None:
+        (tmp_path / "empty.yaml").write_text(text)
+        result = kschedfw("simulate", tmp_path / "empty.yaml")
+        assert (result.code, result.out) == (2, "")
+        assert result.err == (
+            "kschedfw: nothing to simulate: the input has no nodes and no pods; "
+            f"this exports what scheduling reads: {EXPORT}\n"
+        )
+
+
 class TestBadInput:
     """One line per problem on stderr, exit code 2, and nothing is simulated."""
 

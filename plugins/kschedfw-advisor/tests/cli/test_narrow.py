@@ -77,6 +77,16 @@ def test_no_name_of_a_node_is_broken(
         assert NAME.search(result.out) or name == "scale-up"
 
 
+@pytest.mark.parametrize("width", [40, *WIDTHS])
+def test_what_helps_is_said_once_for_each_kind_of_pods(
+    kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    document = kschedfw("pending", cluster, "--json").json
+    helped = sum(bool(kind["helps"]) for why in document["groups"] for kind in why["kinds"])
+    assert kschedfw("pending", cluster).out.count("what helps (") == helped
+
+
 @pytest.mark.parametrize("command", [("drain", *NODES), ("scale-down",)], ids=lambda command: str(command[0]))
 def test_what_holds_for_several_pods_is_said_once(
     kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

@@ -39,7 +39,7 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw,
         "\n"
         "1. Insufficient cpu\n"
         "   1 pod: default/too-big\n"
-        "   what helps (3 changes tried)                     placed\n"
+        "   what helps (3 changes tried), and how many pods it places\n"
         "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
         "   1500m more cpu on node n1; placed on n1          1 of 1\n"
     )

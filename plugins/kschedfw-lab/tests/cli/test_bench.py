@@ -407,6 +407,7 @@ class TestReport:
             "--growth and --evaluation don't",
         ),
         (["--enable", "NodeName", "--forms", "memo", "--workload", "all"], "--forms takes one --workload"),
+        (["--devices", "4"], "--devices goes with workloads about devices"),
         (["--members", "4"], "--members and --racks go with workloads of groups"),
         (["--repeats", "5"], "--repeats goes with --forms"),
         (["--enable", "NodeName", "--forms", "memo", "--repeats", "3"], "Invalid value for '--repeats'"),

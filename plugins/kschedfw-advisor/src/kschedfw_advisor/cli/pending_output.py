@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -146,12 +146,15 @@ def _helps(kind: PodKind, top: int) -> RenderableType:
     left = f", {kind.untried:,} more not tried" if kind.untried else ""
     if not kind.remedies:
         return Text(f"nothing found that helps; {counted(kind.tried, 'change')} tried{left}")
-    table = plain_table("", f"what helps ({counted(kind.tried, 'change')} tried{left})")
+    # No header of the columns: in narrow terminals it would be repeated with each remedy.
+    heading = f"what helps ({counted(kind.tried, 'change')} tried{left}), and how many pods it places"
+    table = plain_table("", "")
+    table.show_header = False
     table.columns[0].no_wrap = False
-    table.add_column("placed", justify="right", header_style="dim")
+    table.add_column(justify="right")
     for remedy in kind.remedies[:top]:
         table.add_row(Text(_remedy(remedy)), f"{remedy.placed:,} of {remedy.pods:,}")
-    return table
+    return Group(Text(heading, "dim"), table)
 
 
 def _remedy(remedy: Remedy) -> str:

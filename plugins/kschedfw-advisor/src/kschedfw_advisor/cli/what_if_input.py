@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import attrs
 import typer
@@ -15,8 +15,8 @@ import typer
 from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.api import RefusedPod
 from kschedfw.cli import (
-    EXPORT,
     NO_NODES,
+    NO_OBJECTS,
     ConfigurationChoice,
     ExitCode,
     InputFormat,
@@ -46,9 +46,6 @@ LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
-
-
-_NOTHING: Final = f"the input has no nodes and no pods; this exports what scheduling reads: {EXPORT}"
 
 
 @attrs.frozen
@@ -87,7 +84,7 @@ def asked_about(
         loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
-        raise UsageError(f"nothing to ask about: {_NOTHING}")
+        raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster))
     if not loaded.cluster.list(Node):
         tell([NO_NODES])  # on stderr, where the command isn't wrapped

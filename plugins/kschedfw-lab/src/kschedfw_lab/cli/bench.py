@@ -273,6 +273,8 @@ def bench(
     ]
     if (members or racks) and not any(each.workload.members for each in planned):
         raise UsageError("--members and --racks go with workloads of groups, such as --workload gang")
+    if devices and not any(each.workload.devices for each in planned):
+        raise UsageError("--devices goes with workloads about devices, such as --workload claim-template")
     bar = partial(progress_bar, enabled=not no_progress)
     measurements: list[Measurement] = []
     baseline: list[Measurement] | None = [] if compare and measured != default_profile() else None
