@@ -42,7 +42,7 @@ def test_table_has_what_really_happened_beside_each_configuration(
     assert "12 pods in 0.03 hours from 1970-01-01 00:16:40 UTC" in rows
     assert "recorded default ClusterAutoscalerProvider" in rows
     assert "bound 12 12 12" in rows
-    assert "12 recorded decisions beside default decisions share" in rows
+    assert "12 recorded decisions beside default decisions share why" in rows
     assert "same or tied 100.00%" in rows
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, State
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
-from kschedfw_replay.replaying.fidelity import Agreement
 from kschedfw_replay.replaying.history import History
 from kschedfw_replay.replaying.measures import Waits
+from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 from recording.histories import histories
 from replaying.scenes import START, Arrival, RecordedCluster, arrivals, nodes, pod
 
@@ -58,8 +58,8 @@ def test_the_recorded_configuration_differs_in_nothing_but_ties_and_with_its_see
     records = RecordedCluster(nodes(3), REGISTRY).run(coming, START + 100)
     comparison = replayed(records, fidelity=True)
     assert comparison.fidelity is not None
-    counts = comparison.fidelity.counts
-    assert counts[Agreement.SAME] + counts[Agreement.TIED] == comparison.fidelity.decisions > 0
+    assert comparison.fidelity.decisions > 0
+    assert comparison.fidelity.agreeing == 1.0
     (run,) = comparison.runs
     assert (run.moved, run.gained, run.lost) == (0, 0, 0)
     assert run.measures == comparison.recorded
@@ -220,10 +220,10 @@ def test_quantiles_of_waits_are_by_nearest_rank() -> None:
     assert Waits.of() == Waits()
 
 
-def disagreements(records: list[Record], setup: Setup = DEFAULT) -> Mapping[str, tuple[Agreement, str]]:
+def disagreements(records: list[Record], setup: Setup = DEFAULT) -> Mapping[str, Comparison]:
     report = replay_recording(records, [setup], fidelity=True, registry=REGISTRY).fidelity
     assert report is not None
-    return {each.pod: (each.agreement, each.why) for each in report.examples}
+    return {each.recorded.pod.name: each for each in report.examples}
 
 
 def test_fidelity_tells_a_better_node_from_one_that_refuses_the_pod_and_from_a_refusal() -> None:
@@ -241,13 +241,13 @@ def test_fidelity_tells_a_better_node_from_one_that_refuses_the_pod_and_from_a_r
         Change(3.0, ChangeType.MODIFIED, told),
     ]
     found = disagreements(records)
-    assert {name: agreement for name, (agreement, _) in found.items()} == {
-        "default/outscored": Agreement.DIFFERS,
-        "default/refused": Agreement.REFUSED_HERE,
-        "default/patient": Agreement.REFUSED_THERE,
+    assert {name: (each.agreement, each.cause) for name, each in found.items()} == {
+        "outscored": (Agreement.BETTER, Cause.UNKNOWN),
+        "refused": (Agreement.REFUSED_HERE, Cause.UNKNOWN),
+        "patient": (Agreement.PLACED_HERE, Cause.UNKNOWN),
     }
-    assert "NodeResources" in found["default/outscored"][1]
-    assert found["default/refused"][1] == "n0 was refused by NodeResourcesFit: Insufficient cpu"
+    assert "NodeResourcesFit" in found["outscored"].points
+    assert (found["refused"].plugin, found["refused"].reason) == ("NodeResourcesFit", "Insufficient cpu")
 
 
 def test_packing_moves_pods_that_the_default_spreads_and_says_which_plugin_does_it() -> None:

@@ -31,7 +31,7 @@ from kschedfw import (
 )
 from kschedfw.api import PodCondition
 from kschedfw.config import parse_configuration
-from kschedfw.scheduler import FirstByNameSelector
+from kschedfw.scheduler import FirstByNameSelector, Setup
 from kschedfw.testing import FakeClock
 from tests.properties import examples
 
@@ -63,7 +63,7 @@ class Room:
             self.cluster, registry=REGISTRY, clock=self.clock, selector=FirstByNameSelector()
         )
         chosen = parse_configuration(DEFAULT, registry=registry) if configuration is None else configuration
-        self.shadow = Shadow(self.cluster, chosen, clock=self.clock, registry=registry)
+        self.shadow = Shadow(self.cluster, Setup.of("shadow", chosen), clock=self.clock, registry=registry)
         self.cluster.watch(
             lambda _: self.clock.advance(0.02)
         )  # an API server tells of one change after the other
@@ -224,6 +224,14 @@ def test_conditions(text: str, holds: bool) -> None:
 def test_what_is_no_condition_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConditionError, match=why):
         Condition.parse(text)
+
+
+def test_a_better_node_may_be_one_at_which_the_cluster_did_not_look() -> None:
+    """Of 120 nodes kube-scheduler looks for 100 that fit."""
+    room = Room([node(f"n{number}", 8 if number == 119 else 4) for number in range(120)])
+    (found,) = room.schedule(*pods(1))
+    assert (found.agreement, found.cause) == (Agreement.BETTER, Cause.PARTIAL_SEARCH)
+    assert (found.recorded.node, found.ours, found.feasible) == ("n0", "n119", 120)
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:

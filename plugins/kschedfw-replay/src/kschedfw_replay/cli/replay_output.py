@@ -12,9 +12,10 @@ from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_replay.replaying.comparing import ReplayComparison
-from kschedfw_replay.replaying.fidelity import Agreement, FidelityReport
+from kschedfw_replay.replaying.fidelity import FidelityReport
 from kschedfw_replay.replaying.measures import Measures, Waits
 from kschedfw_replay.replaying.replay import Replayed
+from kschedfw_replay.shadow.output import agreements, line
 
 REASONS = 10
 """How many reasons for moves are listed; the JSON has all of them."""
@@ -108,16 +109,7 @@ def _moves(run: Replayed) -> Padding:
 
 def _fidelity(report: FidelityReport, label: str) -> Padding:
     title = f"{counted(report.decisions, 'recorded decision')} beside {label}"
-    table = plain_table("", title, "decisions", "share")
-    for kind, count in report.counts.items():
-        share = count / report.decisions if report.decisions else 0.0
-        table.add_row(Text(kind.value), f"{count:,}", f"{share:.2%}")
-    table.add_row(Text("same or tied"), "", f"{report.agreeing:.2%}")
-    parts: list[RenderableType] = [table]
-    for each in report.examples:
-        if each.agreement is not Agreement.TIED:
-            nodes = f"recorded {each.recorded or 'no node'}, here {each.here or 'no node'}"
-            parts.append(
-                Text(f"{each.pod}: {each.agreement.value}: {nodes}{': ' if each.why else ''}{each.why}")
-            )
-    return Padding(Group(*parts), (1, 0, 0, 0))
+    table = agreements(report.counts, title)
+    table.add_row("same or tied", "", f"{report.agreeing:.2%}", "")
+    examples = (Text(line(each, cluster="recorded", shadow="here")) for each in report.examples)
+    return Padding(Group(table, *examples), (1, 0, 0, 0))

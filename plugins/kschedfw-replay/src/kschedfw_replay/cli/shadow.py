@@ -33,6 +33,7 @@ from kschedfw.cli import (
     stdout_console,
 )
 from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw.scheduler import Setup
 from kschedfw_replay.shadow.decision import Comparison
 from kschedfw_replay.shadow.output import line, summary
 from kschedfw_replay.shadow.shadow import Shadow
@@ -167,7 +168,7 @@ class _Run:
         seconds: float | None,
         decisions: int | None,
     ) -> None:
-        shadow = Shadow(live, configuration, clock=self.clock, seed=seed)
+        shadow = Shadow(live, Setup.of("shadow", configuration), clock=self.clock, seed=seed)
         end = math.inf if seconds is None else self.clock.monotonic() + seconds
         unsubscribe = live.watch(shadow.observe)
         try:

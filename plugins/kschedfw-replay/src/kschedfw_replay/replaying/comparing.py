@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -166,9 +167,16 @@ def _run_json(run: Replayed) -> dict[str, Any]:
 
 
 def _fidelity_json(report: FidelityReport) -> dict[str, Any]:
+    counts: Counter[str] = Counter()
+    causes: Counter[str] = Counter()
+    for (agreement, cause), count in report.counts.items():
+        counts[agreement] += count
+        if cause is not None:
+            causes[cause] += count
     return {
         "decisions": report.decisions,
         "agreeing": report.agreeing,
-        "counts": {kind.value: count for kind, count in report.counts.items()},
-        "examples": [{**attrs.asdict(each), "agreement": each.agreement.value} for each in report.examples],
+        "counts": counts,
+        "causes": causes,
+        "examples": [each.to_json() for each in report.examples],
     }

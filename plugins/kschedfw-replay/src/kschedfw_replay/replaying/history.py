@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from kschedfw import InMemoryCluster
 from kschedfw.api import DEFAULT_NAMESPACE, ManifestError, Named, Pod, object_from_manifest, supported_kind
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, key_of
@@ -149,3 +150,15 @@ def _is_another(old: Named, new: Named) -> bool:
     """Return whether an object was deleted and created again while nobody looked. A pod never changes its node."""
     has_left = isinstance(old, Pod) and isinstance(new, Pod) and old.node_name not in ("", new.node_name)
     return has_left or old.metadata.uid != new.metadata.uid
+
+
+def follow(cluster: InMemoryCluster, old: Named | None, new: Named | None) -> None:
+    """Make a change in the cluster that has happened to an object; the cluster may know the object already or not."""
+    if new is None:
+        assert old is not None
+        if cluster.get(type(old), old.key) is not None:
+            cluster.delete(old.with_metadata(attrs.evolve(old.metadata, uid="", resource_version="")))
+    elif cluster.get(type(new), new.key) is None:
+        cluster.add(new)
+    else:
+        cluster.update(new.with_metadata(attrs.evolve(new.metadata, resource_version="")))

@@ -44,8 +44,8 @@ from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent
 from kschedfw.explain import ExplainingScheduler
 from kschedfw.scheduler import Setup, make_extenders
 from kschedfw_replay.replaying.fates import Fate, Fates
-from kschedfw_replay.replaying.fidelity import EXAMPLES, follow
-from kschedfw_replay.replaying.history import Happening, History
+from kschedfw_replay.replaying.fidelity import EXAMPLES
+from kschedfw_replay.replaying.history import Happening, History, follow
 from kschedfw_replay.replaying.measures import Account, Measures
 from kschedfw_replay.replaying.room import Room
 

@@ -86,6 +86,8 @@ class Cause(StrEnum):
     """It agrees if other pods are bound, changed or deleted a moment earlier or later."""
     NEWER_STATE = "newer-state"
     """It agrees if another object, such as a node, changes a moment earlier or later."""
+    PARTIAL_SEARCH = "partial-search"
+    """More nodes fit than the cluster's scheduler looks for, so it may not have seen the better one."""
     UNKNOWN = "unknown"
     """It doesn't agree in any state around that moment: the configurations differ, or it isn't known."""
 
@@ -97,6 +99,7 @@ class Comparison:
     Attributes:
         ours: the shadow's node; empty if it refuses the pod or failed.
         nominated: the node on which the shadow's preemption would make room; empty for none.
+        feasible: how many nodes are feasible here.
         tied: how many nodes are equally good to the shadow.
         reason: why the cluster's node isn't feasible here, why the shadow failed, or with what the pod was refused by
             the side that refuses it.
@@ -112,6 +115,7 @@ class Comparison:
     agreement: Agreement
     ours: str = ""
     nominated: str = ""
+    feasible: int = 0
     tied: int = 0
     reason: str = ""
     margin: int = 0
@@ -152,15 +156,18 @@ def compared(recorded: Recorded, explanation: Explanation, plugins: tuple[str, .
         Agreement.SAME,
         explanation.node or "",
         explanation.nominated or "",
+        len(explanation.feasible),
         len(explanation.tied) or int(explanation.node is not None),
     )
-    if not recorded.node:
+    if not recorded.node and (explanation.node is None or not recorded.nominated):
         return _refused(comparison, explanation)
-    if explanation.node == recorded.node:
+    # A nomination is written when room has been made for the pod: its victims may be gone already, and it fits there.
+    theirs = recorded.node or recorded.nominated
+    if explanation.node == theirs:
         return comparison
-    if recorded.node in explanation.tied:
+    if theirs in explanation.tied:
         return attrs.evolve(comparison, agreement=Agreement.TIED)
-    return _elsewhere(comparison, explanation)
+    return _elsewhere(comparison, explanation, theirs)
 
 
 def failed(recorded: Recorded, message: str, plugins: tuple[str, ...]) -> Comparison:
@@ -169,10 +176,10 @@ def failed(recorded: Recorded, message: str, plugins: tuple[str, ...]) -> Compar
     return Comparison(recorded, Agreement.FAILED, reason=message, plugin=named)
 
 
-def _elsewhere(comparison: Comparison, explanation: Explanation) -> Comparison:
+def _elsewhere(comparison: Comparison, explanation: Explanation, node: str) -> Comparison:
     """The comparison where the pod went to a node that isn't among the shadow's best ones."""
     try:
-        theirs = explanation.of(comparison.recorded.node)
+        theirs = explanation.of(node)
     except UnknownNodeError:
         return attrs.evolve(
             comparison,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table
@@ -14,22 +15,31 @@ from kschedfw_replay.shadow.tally import QUANTILES, Tally
 _MOST_REASONS = 8
 
 
-def line(comparison: Comparison) -> str:
-    """One decision that doesn't agree, in one line."""
+def line(comparison: Comparison, *, cluster: str = "cluster", shadow: str = "shadow") -> str:
+    """One decision that doesn't agree, in one line; the two sides are named so."""
     recorded = comparison.recorded
-    theirs = recorded.node or (
-        f"refused, nominated to {recorded.nominated}" if recorded.nominated else "refused"
-    )
-    ours = comparison.ours or (
-        f"refused, nominated to {comparison.nominated}" if comparison.nominated else "refused"
-    )
+    theirs = _decided(recorded.node, recorded.nominated)
+    ours = _decided(comparison.ours, comparison.nominated)
+    reason = comparison.reason
     if comparison.agreement is Agreement.FAILED:
         ours = "failed"
     elif comparison.agreement is Agreement.BETTER:
-        ours += f" by {comparison.margin} points"
+        ours += f" by {counted(comparison.margin, 'point')}"
+        reason = _largest_lead(comparison)
     cause = f" ({comparison.cause})" if comparison.cause else ""
-    reason = f": {comparison.reason}" if comparison.reason else ""
-    return f"{comparison.agreement}{cause}  {recorded.pod.key}: cluster {theirs}, shadow {ours}{reason}"
+    because = f": {reason}" if reason else ""
+    return f"{comparison.agreement}{cause}  {recorded.pod.key}: {cluster} {theirs}, {shadow} {ours}{because}"
+
+
+def _decided(node: str, nominated: str) -> str:
+    return node or (f"refused, nominated to {nominated}" if nominated else "refused")
+
+
+def _largest_lead(comparison: Comparison) -> str:
+    """By which plugin the better node has the largest lead; empty if by none."""
+    leads = {plugin: ours - theirs for plugin, (theirs, ours) in comparison.points.items()}
+    plugin = max(leads, key=leads.__getitem__, default="")
+    return f"most by {plugin}" if plugin and leads[plugin] > 0 else ""
 
 
 def summary(tally: Tally, backlog: float = 0.0) -> RenderableType:
@@ -42,7 +52,7 @@ def _parts(tally: Tally, backlog: float) -> Iterator[RenderableType]:
     share = f", {tally.agreeing / total:.2%} agree" if total else ""
     late = f"; {backlog:.0f} s behind" if backlog >= 1 else ""
     yield Text(f"{counted(total, 'decision')} beside the cluster's scheduler{share}{late}")
-    yield _agreements(tally)
+    yield block(agreements(tally.counts))
     if tally.failures:
         yield _failures(tally)
     if tally.refusals:
@@ -54,19 +64,20 @@ def _parts(tally: Tally, backlog: float) -> Iterator[RenderableType]:
         yield block("the latest that differ:", *(f"  {line(each)}" for each in tally.differing))
 
 
-def _agreements(tally: Tally) -> RenderableType:
-    table = plain_table("", "", "decisions", "share")
+def agreements(counts: Mapping[tuple[Agreement, Cause | None], int], title: str = "") -> Table:
+    """A table of how many decisions agree, and why others don't."""
+    total = sum(counts.values())
+    table = plain_table("", title, "decisions", "share")
     table.columns[0].no_wrap = True
     table.add_column("why", overflow="fold", header_style="dim")
     for agreement in Agreement:
-        count = tally.of(agreement)
+        count = sum(number for (which, _), number in counts.items() if which is agreement)
         if not count and not agreement.agrees:
             continue
-        causes = ((tally.counts.get((agreement, cause), 0), cause) for cause in Cause)
+        causes = ((counts.get((agreement, cause), 0), cause) for cause in Cause)
         why = ", ".join(f"{number:,} {cause}" for number, cause in causes if number)
-        share = f"{count / tally.decisions:.2%}" if tally.decisions else ""
-        table.add_row(str(agreement), f"{count:,}", share, why)
-    return block(table)
+        table.add_row(str(agreement), f"{count:,}", f"{count / total:.2%}" if total else "", why)
+    return table
 
 
 def _failures(tally: Tally) -> RenderableType:

@@ -13,20 +13,14 @@ from typing import Final
 
 import attrs
 
-from kschedfw import (
-    Clock,
-    GenericScheduler,
-    Pod,
-    Registry,
-    SchedulerConfiguration,
-    scheduler_from_configuration,
-)
+from kschedfw import Clock, Framework, GenericScheduler, Node, Pod, Registry, Scheduler
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.explain import ExplainingScheduler
+from kschedfw.scheduler import Setup, make_extenders, num_feasible_nodes_to_find
 from kschedfw_replay.shadow.claims import Claims
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison, Recorded, compared, failed
 from kschedfw_replay.shadow.mirror import Mirror
-from kschedfw_replay.shadow.timeline import Arrival, Timeline
+from kschedfw_replay.shadow.timeline import FIRST_LATENCY, Arrival, Timeline
 
 SETTLING_SECONDS: Final = 0.5
 """How long an event waits before it counts: as long, a decision may follow that was made before it."""
@@ -58,6 +52,8 @@ class Shadow:
         registry: where the plugins are found; by default those that are installed.
         seed: of draws among nodes that are equally good.
         settling: seconds for which an event waits for others.
+        latency: seconds from a decision to its event, as long as none has been measured. With 0, events of one
+            instant, as simulations have them, stay in the order in which they came.
 
     Raises:
         PluginError, ProfileError, MissingExtraError: the configuration can't be run.
@@ -66,21 +62,31 @@ class Shadow:
     def __init__(
         self,
         source: Cluster,
-        configuration: SchedulerConfiguration,
+        setup: Setup,
         *,
         clock: Clock,
         registry: Registry | None = None,
         seed: int = 0,
         settling: float = SETTLING_SECONDS,
+        latency: float = FIRST_LATENCY,
     ) -> None:
         self._clock, self._settling = clock, settling
         self._mirror = Mirror(source)
-        self._scheduler = scheduler_from_configuration(
-            _looking_at_all(configuration),
+        self._only = setup.profiles[0].scheduler_name if setup.takes_every_pod else None
+        self._percentage = {
+            each.scheduler_name: setup.percentage_of_nodes_to_score
+            if each.percentage_of_nodes_to_score is None
+            else each.percentage_of_nodes_to_score
+            for each in setup.profiles
+        }
+        self._scheduler = Scheduler(
             self._mirror,
+            [attrs.evolve(each, percentage_of_nodes_to_score=100) for each in setup.profiles],
             registry=registry,
             clock=clock,
             random=Random(seed),
+            extenders=make_extenders(setup.extenders, clock=clock),
+            feature_gates=setup.feature_gates,
             idle=True,
         )
         assert isinstance(self._scheduler.algorithm, GenericScheduler)
@@ -89,7 +95,7 @@ class Shadow:
         self._lock = threading.Lock()
         self._inbox: list[tuple[WatchEvent, float]] = []
         """Events with their times, which are on the monotonic clock; written by whoever observes, with the lock."""
-        self._timeline = Timeline(settling, lambda key: self._mirror.get(Pod, key))
+        self._timeline = Timeline(settling, lambda key: self._mirror.get(Pod, key), latency)
         self._applied: deque[_Change] = deque()
         """The latest changes, as long as they may be taken back."""
         self.passed_over = 0
@@ -115,8 +121,8 @@ class Shadow:
         settled = math.inf if everything else self._clock.monotonic() - self._settling
         while (arrival := self._timeline.take(settled)) is not None:
             recorded = arrival.recorded
-            if recorded is not None and recorded.pod.spec.scheduler_name in self._scheduler.frameworks:
-                yield self._compared(recorded, arrival)
+            if recorded is not None and (framework := self._framework_of(recorded.pod)) is not None:
+                yield self._compared(framework, recorded, arrival)
             elif recorded is not None:
                 self.passed_over += 1
             self._apply(arrival)
@@ -136,18 +142,22 @@ class Shadow:
 
     # --- deciding ---
 
-    def _compared(self, recorded: Recorded, arrival: Arrival) -> Comparison:
+    def _framework_of(self, pod: Pod) -> Framework | None:
+        return self._scheduler.frameworks.get(self._only or pod.spec.scheduler_name)
+
+    def _compared(self, framework: Framework, recorded: Recorded, arrival: Arrival) -> Comparison:
         begun = self._clock.monotonic()
-        comparison = self._decide(recorded)
+        comparison = self._decide(framework, recorded)
         decided = self._clock.monotonic()
         at = self._clock.now() - (decided - arrival.at)
         comparison = attrs.evolve(comparison, at=at, seconds=decided - begun)
         if comparison.agreement.agrees or comparison.agreement is Agreement.FAILED:
             return comparison
-        return attrs.evolve(comparison, cause=self._cause(recorded))
+        if self._is_partial_search(framework, comparison):
+            return attrs.evolve(comparison, cause=Cause.PARTIAL_SEARCH)
+        return attrs.evolve(comparison, cause=self._cause(framework, recorded))
 
-    def _decide(self, recorded: Recorded) -> Comparison:
-        framework = self._scheduler.frameworks[recorded.pod.spec.scheduler_name]
+    def _decide(self, framework: Framework, recorded: Recorded) -> Comparison:
         with self._changed(tuple(self._claims.taken_back(recorded.pod))):
             try:
                 explanation = self._explainer.explain(framework, recorded.pod)
@@ -155,15 +165,26 @@ class Shadow:
                 return failed(recorded, f"{type(error).__name__}: {error}", tuple(framework.plugins))
         return compared(recorded, explanation, tuple(framework.plugins))
 
-    def _cause(self, recorded: Recorded) -> Cause:
+    def _is_partial_search(self, framework: Framework, comparison: Comparison) -> bool:
+        """Return whether the better node may be one at which the cluster's scheduler didn't look."""
+        if comparison.agreement is not Agreement.BETTER:
+            return False
+        percentage = self._percentage[framework.profile.scheduler_name]
+        nodes = len(self._mirror.list(Node))
+        return comparison.feasible > num_feasible_nodes_to_find(percentage, nodes)
+
+    def _cause(self, framework: Framework, recorded: Recorded) -> Cause:
         """Why the decision doesn't agree: decide it anew with the changes after it, then without those before."""
         if self._timeline.span > _FAR_BEHIND:
             return Cause.UNKNOWN
         later = (each.event for each in self._timeline.ahead())
         earlier = (each.inverse for each in reversed(self._applied))
-        return self._moved(recorded, later) or self._moved(recorded, earlier) or Cause.UNKNOWN
+        for events in later, earlier:
+            if (cause := self._moved(framework, recorded, events)) is not None:
+                return cause
+        return Cause.UNKNOWN
 
-    def _moved(self, recorded: Recorded, events: Iterable[WatchEvent]) -> Cause | None:
+    def _moved(self, framework: Framework, recorded: Recorded, events: Iterable[WatchEvent]) -> Cause | None:
         """The kind of change after which the decision agrees, of these, which are made in turn and taken back."""
         made: list[WatchEvent] = []
         try:
@@ -171,7 +192,7 @@ class Shadow:
                 if event.object.uid == recorded.pod.uid or (inverse := self._mirror.apply(event)) is None:
                     continue
                 made.append(inverse)
-                if self._decide(recorded).agreement.agrees:
+                if self._decide(framework, recorded).agreement.agrees:
                     return Cause.RACE if isinstance(event.object, Pod) else Cause.NEWER_STATE
         finally:
             for inverse in reversed(made):
@@ -205,11 +226,3 @@ def _taken(pod: Pod | None) -> tuple[str, str, bool] | None:
     if pod is None or not (pod.node_name or pod.status.nominated_node_name):
         return None
     return pod.node_name, pod.status.nominated_node_name, pod.is_terminating
-
-
-def _looking_at_all(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration with a search of all nodes for each pod."""
-    profiles = tuple(
-        attrs.evolve(profile, percentage_of_nodes_to_score=None) for profile in configuration.profiles
-    )
-    return attrs.evolve(configuration, profiles=profiles, percentage_of_nodes_to_score=100)

@@ -16,7 +16,7 @@ from kschedfw_replay.recording.order import insert_by_version, version_of
 from kschedfw_replay.shadow.decision import Recorded, refusal
 from kschedfw_replay.shadow.room_changes import RoomChanges
 
-_FIRST_LATENCY: Final = 0.01
+FIRST_LATENCY: Final = 0.01
 """Seconds from a decision to its event, as long as none has been measured."""
 _MEASURED: Final = 50
 """How many of the latest latencies the present one is the median of."""
@@ -65,7 +65,7 @@ class Timeline:
     """
 
     def __init__(
-        self, settling: float, present: Callable[[str], Pod | None], latency: float = _FIRST_LATENCY
+        self, settling: float, present: Callable[[str], Pod | None], latency: float = FIRST_LATENCY
     ) -> None:
         """Look `settling` seconds ahead for decisions; `present` gives a pod by its key after the events so far.
 
