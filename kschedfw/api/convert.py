@@ -78,7 +78,7 @@ def _map_hook(
     item: Callable[[object, object], T], empty: T
 ) -> Callable[[object, object], FrozenDict[str, T]]:
     def hook(value: object, _type: object) -> FrozenDict[str, T]:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise wrong(value, "a map")
         found: dict[str, T] = {}
         errors: list[FieldError] = []
@@ -153,7 +153,7 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
     )
 
     def hook(value: object, _type: object) -> Any:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise wrong(value, "an object")
         if None in value.values():
             value = {key: content for key, content in value.items() if content is not None}

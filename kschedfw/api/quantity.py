@@ -275,7 +275,7 @@ def quantities(amounts: Mapping[str, Quantity | str | int]) -> FrozenDict[str, Q
     Raises:
         QuantityError: an amount isn't a quantity; the error names the resource.
     """
-    if type(amounts) is FrozenDict and all(type(amount) is Quantity for amount in amounts.values()):
+    if type(amounts) is FrozenDict and (not amounts or {*map(type, amounts.values())} == {Quantity}):
         return amounts
     return FrozenDict({name: _amount_of(name, amount) for name, amount in amounts.items()})
 

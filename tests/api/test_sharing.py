@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from kschedfw.api import objects
 from kschedfw.api.containers import ResourceRequirements
 from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.objects import pod_from_manifest
@@ -43,24 +44,6 @@ def test_pods_that_differ_in_requests_alone_share_the_rest_of_their_containers()
         assert pod.spec.init_containers[0].resources == pod.spec.containers[0].resources
 
 
-@pytest.mark.parametrize(
-    ("resources", "problem"),
-    [
-        ({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}, "must be less than or equal to cpu limit"),
-        ({"requests": {"gold": "1"}}, "must be a standard resource for containers"),
-        ({"requests": {"cpu": "many"}}, "quantities must match"),
-        ({"requests": 3}, "must be a map"),
-    ],
-)
-def test_wrong_resources_are_refused_where_everything_else_is_known(resources: object, problem: str) -> None:
-    container = {"name": "main", "image": "a"}
-    pod_from_manifest({"metadata": {"name": "good"}, "spec": {"containers": [container]}})
-    wrong = {"metadata": {"name": "bad"}, "spec": {"containers": [{**container, "resources": resources}]}}
-    with pytest.raises(ManifestError, match=problem) as caught:
-        pod_from_manifest(wrong)
-    assert "spec.containers[0].resources" in str(caught.value)
-
-
 @given(pod_manifests())
 def test_requests_and_ports_of_a_pod_of_a_known_spec_are_those_that_would_be_computed(
     manifest: Manifest,
@@ -86,6 +69,64 @@ def test_pods_of_a_workload_share_their_requests_unless_one_is_resized() -> None
 def test_sharing_changes_nothing_that_can_be_seen(manifest: Manifest) -> None:
     pod = pod_from_manifest(manifest)
     assert with_shared_parts(pod) == pod
+
+
+def read(manifest: Manifest) -> Pod | str:
+    """The pod, or why it is refused."""
+    try:
+        return pod_from_manifest(manifest)
+    except ManifestError as error:
+        return str(error)
+
+
+def read_alone(manifest: Manifest) -> Pod | str:
+    """The same without what other pods have left behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects, "shared_pod", lambda *_: None)
+        return read(manifest)
+
+
+@given(pod_manifests())
+def test_pods_are_those_that_are_read_alone(manifest: Manifest) -> None:
+    assert read(manifest) == read_alone(manifest)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"requests": {"cpu": "2"}, "limits": {"cpu": "3", "memory": "1Gi"}},
+        {"requests": {"cpu": "-1"}},
+        {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}},
+        {"requests": {"example.com/gpu": "1"}},
+        {"requests": {"cpu": "a lot"}},
+        {"requests": ["cpu"]},
+    ],
+    ids=lambda resources: str(resources)[:40],
+)
+@pytest.mark.parametrize("more", [{}, {"resources": {"requests": {"cpu": "2500m"}}}], ids=["", "of the pod"])
+def test_pods_that_differ_in_resources_alone_share_the_rest_and_are_checked_like_others(
+    resources: Manifest, more: Manifest
+) -> None:
+    tolerations = [{"key": "spot", "operator": "Exists"}]
+    containers: list[Manifest] = [
+        {"name": "main", "image": "a"},
+        {"name": "other", "image": "b", "resources": {"limits": {"cpu": "1"}}},
+    ]
+
+    def pod(its: Manifest) -> Manifest:
+        spec = {
+            "containers": [{**containers[0], "resources": its}, containers[1]],
+            "tolerations": tolerations,
+            **more,
+        }
+        return {"metadata": {"name": "pod"}, "spec": spec}
+
+    first, second = read(pod({"requests": {"cpu": "1"}})), read(pod(resources))
+    assert second == read_alone(pod(resources))
+    if isinstance(first, Pod) and isinstance(second, Pod):
+        assert first.spec.tolerations is second.spec.tolerations
+        assert first.requests != second.requests
+        assert first.spec.containers[1] == second.spec.containers[1]
 
 
 def test_dicts_in_another_order_stay_as_they_are() -> None:
