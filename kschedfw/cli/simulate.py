@@ -136,7 +136,7 @@ def simulate(
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
-    if not (loaded.cluster.list(Node) or loaded.cluster.list(Pod) or loaded.refused):
+    if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
     configuration = chosen.load()
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
