@@ -152,7 +152,8 @@ def _refuse_without(free: IntArray, wanted: int, totals: FloatArray) -> None:
 
 
 @compiled
-def _passing(totals: FloatArray) -> int:
+def passing(totals: FloatArray) -> int:
+    """Return the number of feasible nodes."""
     count = 0
     for k in range(len(totals)):
         count += totals[k] >= 0
@@ -254,10 +255,10 @@ def totals_of(
         )
         for k in range(len(extended)):
             _refuse_without(free[extended[k, 0], row:end], extended[k, 1], chunk)
-        passing = _passing(chunk)
-        if feasible + passing > most:
+        its = passing(chunk)
+        if feasible + its > most:
             return most, looked_at + _position(chunk, most - feasible)
-        feasible += passing
+        feasible += its
         looked_at += end - row
         row = end if end < count else 0
     return feasible, looked_at

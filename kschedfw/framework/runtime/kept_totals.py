@@ -16,6 +16,7 @@ import numpy.typing as npt
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.plan import ShapePlan, SmallCodes
 from kschedfw.framework.runtime.totals import BestRows
@@ -111,6 +112,9 @@ class Pass(Protocol):
     def add_at(totals: FloatArray, rows: IntArray, scores: IntArray, /) -> None: ...
 
     @staticmethod
+    def passing(totals: FloatArray, /) -> int: ...
+
+    @staticmethod
     def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray, /) -> int: ...
 
 
@@ -187,6 +191,7 @@ class KeptTotals:
         self._asked = asked
         self._requests = requests
         self.totals: FloatArray = np.empty(len(table))
+        self.totals_to_read = read_only_view(self.totals)
         self.feasible = self._pods = 0
         self._best: BestRows | None = None
         self._fill(compiled, table)

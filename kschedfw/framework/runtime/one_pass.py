@@ -33,7 +33,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
-from kschedfw.framework.results import MAX_NODE_SCORE, DomainScores, Normalizing
+from kschedfw.framework.results import MAX_NODE_SCORE, ByDomain, DomainScores, Normalizing
 from kschedfw.framework.runtime.filtering import FilterPlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
 from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, PassInput
@@ -42,6 +42,7 @@ from kschedfw.framework.runtime.plan import (
     REFUSED,
     NotPlannedError,
     ShapePlan,
+    SmallCodes,
     plan_for,
     planned_plugins,
 )
@@ -77,8 +78,9 @@ class _Scratch:
         self.best: IntArray = np.empty(nodes, dtype=np.int64)
         self.raw: FloatArray = np.empty(nodes)
         self.scores: FloatArray = np.empty(nodes)
+        # Read-only views, like the arrays of plans: Numba compiles another version for writable arrays.
         self.scores_to_read = read_only_view(self.scores)
-        """A read-only view, like the arrays of plans: Numba compiles another version for writable arrays."""
+        self.totals_to_read = read_only_view(self.totals)
 
 
 class Planner:
@@ -190,17 +192,20 @@ class Planner:
         """Return the result of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
         scratch, count, own = self._scratch, len(self._scratch.best), CycleState()
         everything = self._snapshot.selection
-        scores, skipped_filters = self._scores(compiled, plan, own, pod, everything)
+        refusals, skipped_filters = self._refusals(plan, own, pod, everything)
         kept = None
-        # Kept totals are for all nodes with the plan's own scores: no plugin refused nodes for this pod, and the
-        # search covers every node from row
-        # 0.
-        if scores is plan.scores and not start and wanted >= count:
+        # Kept totals are for all nodes, and for a search that covers every node from row 0.
+        if not start and wanted >= count:
             kept = self._kept.of(plan, pod.requests, compiled, table)
         if kept is None:
-            asked = PassInput.of(plan, pod.requests, table)
+            scores = _refuse(compiled, refusals, plan.scores, scratch.scores, scratch.scores_to_read)
             totals = scratch.totals
+            asked = PassInput.of(plan, pod.requests, table)
             feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
+        elif refusals:
+            _refuse(compiled, refusals, kept.totals_to_read, scratch.totals, scratch.totals_to_read)
+            totals, kept = scratch.totals, None
+            feasible, looked_at = compiled.passing(totals), count
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
         if not feasible:
@@ -239,24 +244,22 @@ class Planner:
         state.skip_score_plugins = skipped_scores
         return BestNodes(best, feasible, looked_at)
 
-    def _scores(
-        self, compiled: Pass, plan: ShapePlan, own: CycleState, pod: Pod, nodes: NodeSelection
-    ) -> tuple[FloatArray, frozenset[str]]:
-        """Return the plan's scores with the refusals of plugins asked about every pod, and the plugins that skip."""
-        scores, skipped = plan.scores, plan.skipped_filters
+    def _refusals(
+        self, plan: ShapePlan, own: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> tuple[Sequence[ByDomain | SmallCodes], frozenset[str]]:
+        """Return the refusals of plugins asked about every pod, by domain or by node, and the plugins that skip."""
+        found: list[ByDomain | SmallCodes] = []
+        skipped = plan.skipped_filters
         for each in plan.asked:
             if each.is_skipped(each.pre_filter, own, pod, nodes):
                 skipped |= {each.name}
             elif each.filtering is None:
                 continue
             elif (refused_domains := each.domain_refusals(own, nodes.table)) is not None:
-                for part in refused_domains:
-                    compiled.refuse_domains(scores, part.codes, part.values, REFUSED, self._scratch.scores)
-                    scores = self._scratch.scores_to_read
+                found += refused_domains
             elif (refused := each.refused(own, pod, nodes.table)) is not None:
-                compiled.refuse(scores, refused, REFUSED, self._scratch.scores)
-                scores = self._scratch.scores_to_read
-        return scores, skipped
+                found.append(refused)
+        return found, skipped
 
     def _add_by_domain(
         self,
@@ -310,6 +313,23 @@ class Planner:
         comes_again = self._lately.get(key) == version
         self._lately[key] = version
         return comes_again
+
+
+def _refuse(
+    compiled: Pass,
+    refusals: Sequence[ByDomain | SmallCodes],
+    scores: FloatArray,
+    found: FloatArray,
+    found_to_read: FloatArray,
+) -> FloatArray:
+    """Write the scores to `found`, far below 0 where a node is refused. Return them, to be read."""
+    for each in refusals:
+        if isinstance(each, ByDomain):
+            compiled.refuse_domains(scores, each.codes, each.values, REFUSED, found)
+        else:
+            compiled.refuse(scores, each, REFUSED, found)
+        scores = found_to_read
+    return scores
 
 
 def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:

@@ -78,7 +78,8 @@ class MatchCounts:
     @property
     def keys(self) -> Iterable[str]:
         """The topology keys for which there may be matches."""
-        return self._sums.keys() | {key for key, _ in self._changes} if self._changes else self._sums
+        found = [key for key, sums in self._sums.items() if any(each.count for each in sums)]
+        return {*found, *(key for key, _ in self._changes)} if self._changes else found
 
     def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
         """Return whether there is a match, by the code of the domain.
@@ -181,8 +182,13 @@ class RequiredState:
         return Verdicts.passing(len(rows)) if worst is None else Verdicts(worst, _STATUSES)
 
     def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain]:
-        """Return the domains whose nodes are refused."""
-        return [part for part, _ in self._refusals(nodes)]
+        """Return the domains whose nodes are refused, once for each topology key."""
+        found: dict[int, ByDomain] = {}
+        for part, _ in self._refusals(nodes):
+            other = found.setdefault(id(part.codes), part)
+            if other is not part:
+                np.logical_or(other.values, part.values, out=other.values)
+        return list(found.values())
 
     def clone(self) -> RequiredState:
         return RequiredState(
