@@ -152,7 +152,7 @@ class Plugin(Generic[ArgsT]):
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain] | None:  # noqa: ARG002  # for plugins to override
         """Return the domains whose nodes the filter refuses (bool): a node is refused where any of these refuses it.
 
-        Values must be arrays made for this call. Return None where refusals aren't by domain.
+        The values are read at once, and not kept. Return None where refusals aren't by domain.
         """
         return None
 

@@ -82,17 +82,17 @@ class MatchCounts:
         return {*found, *(key for key, _ in self._changes)} if self._changes else found
 
     def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
-        """Return whether there is a match, by the code of the domain.
+        """Return whether there is a match, by the code of the domain. Not to be changed.
 
         The extra last entry (nodes without label) is False.
         """
+        sums = self._sums.get(topology_key, ())
+        if len(sums) == 1 and not self._changes:
+            return sums[0].occupied
         column = nodes.label(topology_key)
         occupied = np.zeros(column.size + 1, dtype=np.bool_)
-        for index, each in enumerate(self._sums.get(topology_key, ())):
-            if index:
-                occupied[:-1] |= each.sums > 0
-            else:
-                np.greater(each.sums, 0, out=occupied[:-1])
+        for each in sums:
+            occupied |= each.occupied
         for key, domain in self._changes:
             if key == topology_key and (code := column.code_of(domain)) >= 0:
                 occupied[code] = self.any_at(key, domain)
@@ -185,9 +185,10 @@ class RequiredState:
         """Return the domains whose nodes are refused, once for each topology key."""
         found: dict[int, ByDomain] = {}
         for part, _ in self._refusals(nodes):
-            other = found.setdefault(id(part.codes), part)
-            if other is not part:
-                np.logical_or(other.values, part.values, out=other.values)
+            other = found.get(id(part.codes))
+            found[id(part.codes)] = (
+                part if other is None else ByDomain(part.codes, np.logical_or(other.values, part.values))
+            )
         return list(found.values())
 
     def clone(self) -> RequiredState:
@@ -221,9 +222,7 @@ class RequiredState:
         found: list[tuple[ByDomain, int]] = []
         for counts, code in ((self.averse, _UNWELCOME_CODE), (self.avoided, _BAD_COMPANY_CODE)):
             for key in counts.keys:
-                refused = counts.occupied(key, nodes)
-                if refused.any():
-                    found.append((ByDomain(nodes.label(key).codes, refused), code))
+                found.append((ByDomain(nodes.label(key).codes, counts.occupied(key, nodes)), code))
         if self.terms.company is None:
             return found
         may_be_first = self._may_be_first

@@ -68,6 +68,7 @@ ASKING = [
 def by_name(snapshot: Snapshot, sums: DomainSums) -> dict[str, int]:
     column = snapshot.table.label(sums.domains.key)
     assert sums.sums.shape == (column.size,)
+    assert sums.occupied.tolist() == [*(sums.sums > 0).tolist(), False]
     return {str(column.values[code]): count for code, count in enumerate(sums.sums.tolist()) if count}
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.node import Node
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.table import NodeTable
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Domains:
@@ -37,6 +41,10 @@ class Domains:
         self._epoch = self.column.epoch
 
 
+_MOST_TOUCHED = 64
+"""If more sums have changed, comparing all of them is as fast."""
+
+
 class DomainSums:
     """Sums by domain of one topology key, and the total. Plugins sum matching pods or weights of terms.
 
@@ -44,7 +52,7 @@ class DomainSums:
     `fresh`; afterwards they have to be computed again.
     """
 
-    __slots__ = ("_version", "count", "domains", "sums")
+    __slots__ = ("_occupied", "_touched", "_version", "count", "domains", "sums")
 
     def __init__(self, domains: Domains) -> None:
         self.domains = domains
@@ -59,6 +67,22 @@ class DomainSums:
         self.sums: IntArray = np.zeros(self.domains.column.size, dtype=np.int64)
         self.count = 0
         self._version = self.domains.version
+        self._occupied: Mask | None = None
+        self._touched: list[int] = []
+        """The domains whose sums have changed since `occupied` was asked for."""
+
+    @property
+    def occupied(self) -> Mask:
+        """Whether each domain's sum is above 0; False in an extra last entry for nodes without label. Read-only."""
+        occupied, touched = self._occupied, self._touched
+        if occupied is None or len(touched) > _MOST_TOUCHED:
+            occupied = self._occupied = np.zeros(len(self.sums) + 1, dtype=np.bool_)
+            np.greater(self.sums, 0, out=occupied[:-1])
+        else:
+            for code in touched:
+                occupied[code] = self.sums[code] > 0
+        touched.clear()
+        return occupied
 
     def add(self, row: int, things: int, weight: int = 1) -> None:
         """Add `things` things on one node, each with this weight; a negative number removes them.
@@ -71,6 +95,8 @@ class DomainSums:
         if code >= 0:
             self.sums[code] += things * weight
             self.count += things
+            if len(self._touched) <= _MOST_TOUCHED:
+                self._touched.append(int(code))
 
     def add_each(self, rows: IntArray, things: IntArray, weight: int = 1) -> None:
         """Add the things on many nodes: `things` by row, both of shape (k,)."""
@@ -79,6 +105,7 @@ class DomainSums:
         counts = np.bincount(codes + 1, things, len(self.sums) + 1)[1:].astype(np.int64)
         self.sums += counts if weight == 1 else counts * weight
         self.count += int(counts.sum())
+        self._occupied = None
 
     @classmethod
     def of(cls, parts: Sequence[DomainSums]) -> DomainSums:
@@ -87,6 +114,7 @@ class DomainSums:
         made = cls.__new__(cls)
         made.domains, made._version = first.domains, first._version
         made.sums, made.count = first.sums.copy(), first.count
+        made._occupied, made._touched = None, []
         for other in others:
             made.sums += other.sums
             made.count += other.count
@@ -96,6 +124,7 @@ class DomainSums:
         """Add the sums of another instance that was just made for the same domains."""
         self.sums += other.sums if weight == 1 else other.sums * weight
         self.count += other.count
+        self._occupied = None
 
 
 def as_columns(by_node: Mapping[str, int], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
