@@ -173,7 +173,7 @@ class NodeSelectorTerm:
         return names
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class NodeSelector:
     """core/v1 NodeSelector: a node matches when any term does."""
 

@@ -206,13 +206,7 @@ def term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
             yield attrs.evolve(error, path=f"{path}.matchFields[{index}].{error.path}")
 
 
-@functools.lru_cache(maxsize=4096)
-def _expression_errors(requirement: Requirement) -> tuple[FieldError, ...]:
-    """Return the errors of a requirement; cached, since the pods of one controller repeat the same requirements."""
-    return tuple(_find_expression_errors(requirement))
-
-
-def _find_expression_errors(requirement: Requirement) -> Iterator[FieldError]:
+def _expression_errors(requirement: Requirement) -> Iterator[FieldError]:
     values = requirement.values
     if problems := qualified_name_problems(requirement.key):
         yield FieldError.invalid("key", requirement.key, "; ".join(problems))
