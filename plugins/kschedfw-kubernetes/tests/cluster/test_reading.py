@@ -10,8 +10,8 @@ from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.reading import MissingRightsError, read_cluster
 from kschedfw_kubernetes.testing import ApiServer, User
 
-from kschedfw import InMemoryCluster
-from kschedfw.api import ReplicaSet, parse_manifests
+from kschedfw import CustomKind, InMemoryCluster, make_node, make_pod, make_pod_group
+from kschedfw.api import PodGroup, ReplicaSet, parse_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 
@@ -70,6 +70,23 @@ def test_all_that_decisions_depend_on_is_read_and_nothing_is_made_of_it(
     assert told[-1][0] == told[-1][1] == sum(1 for _ in found.manifests.objects())
     assert {each.verb for each in filled.audit.events} == {"list"}
     assert InMemoryCluster(found.manifests.objects()).list(Pod)
+
+
+def test_groups_are_read_where_pods_are_members_of_some(tmp_path: Path) -> None:
+    group = make_pod_group("train").gang(min_count=2).build()
+    kinds = [CustomKind("scheduling.k8s.io/v1alpha2", "PodGroup")]
+    with ApiServer(InMemoryCluster([make_node("n").build(), group]), custom=kinds) as server:
+        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
+        assert read_cluster(kubeconfig).manifests.of(PodGroup) == ()
+        server.cluster.add(make_pod("train-0").group("train").build())
+        (found,) = read_cluster(kubeconfig).manifests.of(PodGroup)
+    assert (found.key, found.min_count) == ("default/train", 2)
+
+
+def test_server_that_has_no_kind_of_groups_gives_none(filled: ApiServer, client: Client) -> None:
+    filled.cluster.add(make_pod("train-0").group("train").build())
+    found = read_cluster(client=client)
+    assert (found.manifests.of(PodGroup), found.missing_rights) == ((), ())
 
 
 def rules(*resources: str, kind: str = "ClusterRole", namespace: str = "") -> list[dict[str, object]]:

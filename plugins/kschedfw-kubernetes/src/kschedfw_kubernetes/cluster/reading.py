@@ -16,10 +16,12 @@ from kschedfw.api import (
     ManifestError,
     Manifests,
     Named,
+    PodGroup,
     PriorityClass,
     ResourceClaimTemplate,
     ResourceQuota,
     RuntimeClass,
+    group_key,
     without_collections,
 )
 from kschedfw_kubernetes.cluster.client import Client, connect
@@ -97,8 +99,8 @@ def read_cluster(
 ) -> LiveCluster:
     """Return all objects that decisions depend on, by a list of each kind, without pods that have ended.
 
-    Workloads aren't expanded: a cluster's controllers create their pods. A kind that may be listed only in
-    `namespace` (by default the context's) is read in that namespace.
+    PodGroups are listed where pods are members of some. Workloads aren't expanded: a cluster's controllers create
+    their pods. A kind that may be listed only in `namespace` (by default the context's) is read in that namespace.
 
     Raises:
         MissingRightsError: nodes or pods may not be listed at all.
@@ -144,6 +146,9 @@ class _Reading:
                 f"{self._client.config.source}: may not list {missing} of the whole cluster"
             )
         objects = [obj for each in lists for obj in each]
+        # Asked for only where pods name one: many users have no right to list them.
+        if any(isinstance(obj, Pod) and group_key(obj) for obj in objects):
+            objects += self._kind(PodGroup)
         problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]
         return LiveCluster(Manifests.collect(objects, problems=problems), rights, self._client.config.source)
 
