@@ -79,7 +79,7 @@ class TestChanges:
         kept = page.post("/api/keep", {"changes": [DRAIN, WEIGHT]}).json
         assert kept["kept"] == ["drain cpu-taken", "weight of ImageLocality: 5"]
         assert kept["map"]["nodes"]["cordoned"] == [0, 2]
-        assert kept["notes"] == ["drain cpu-taken: 1 pods evicted, 0 belong to their node"]
+        assert kept["notes"] == ["drain cpu-taken: evicts 1 pod, leaves 0 of the node's own"]
         undone = page.post("/api/undo", {}).json
         assert (undone["kept"], undone["redo"]) == ([], "drain cpu-taken, weight of ImageLocality: 5")
         assert page.post("/api/redo", {}).json["map"] == kept["map"]

@@ -70,7 +70,7 @@ class TestChanges:
     def test_a_drain_moves_what_may_leave(self, bench: Workbench) -> None:
         assert told(bench, Drain(("cpu-taken",)))["busy"] == ("moves", "cpu-taken", "memory-taken")
         assert bench.outcome((Drain(("cpu-taken",)),)).notes == [
-            "drain cpu-taken: 1 pods evicted, 0 belong to their node"
+            "drain cpu-taken: evicts 1 pod, leaves 0 of the node's own"
         ]
 
     def test_cordon_and_uncordon(self, bench: Workbench) -> None:

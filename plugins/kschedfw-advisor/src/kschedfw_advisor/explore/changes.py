@@ -168,7 +168,9 @@ class Drain(ClusterChange, frozen=True, tag="drain"):
 
     def apply(self, trial: Transaction, what_if: WhatIf) -> Iterator[str]:  # noqa: ARG002  # see ClusterChange
         drained = trial.drain(*self.nodes)
-        yield f"{self.title}: {len(drained.evicted)} pods evicted, {len(drained.staying)} belong to their node"
+        evicted, staying = len(drained.evicted), len(drained.staying)
+        pods = "1 pod" if evicted == 1 else f"{evicted:,} pods"
+        yield f"{self.title}: evicts {pods}, leaves {staying:,} of the node's own"
         for pod, reason in drained.blocked:
             yield f"{self.title}: {pod.key} stays: {reason}"
 
