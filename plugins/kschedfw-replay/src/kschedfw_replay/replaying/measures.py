@@ -13,6 +13,7 @@ import numpy as np
 from kschedfw import Node, Pod
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, Named, node_allocatable
 from kschedfw_replay.replaying.room import Area, Room
+from kschedfw_replay.shadow.decision import expected_node
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _DISRUPTED: Final = "DisruptionTarget"
@@ -53,7 +54,7 @@ class Measures:
         waits: from arrival to binding.
         waits_by_class: the same, by priority class; an empty name for pods without one.
         utilisation: requested divided by allocatable, as means over time, by resource.
-        preemptions: how often a pod was nominated to a node.
+        preemptions: how often a pod was nominated to a node that it had no room on.
         victims: pods that were evicted for others.
         evictions: pods that were evicted for other reasons: drains, taints, nodes that went.
         fragmentation: the share of what was free that a typical pod couldn't use, by resource.
@@ -141,7 +142,7 @@ class Account:
             if old is None:
                 self._arrivals[new.uid] = at
             elif new.status.nominated_node_name not in ("", old.status.nominated_node_name):
-                self.preemptions += 1
+                self.preemptions += not expected_node(old, new)
         elif old is not None:
             self._arrivals.pop(old.uid, None)
             reason = disruption(old)

@@ -56,6 +56,23 @@ def refusal(pod: Pod) -> str | None:
     return None
 
 
+def expected_node(before: Pod | None, after: Pod, expected: str = "") -> str:
+    """The node on which a pod is about to be bound; empty if it isn't known, or is bound.
+
+    Preemption nominates together with a refusal, so a nomination by itself tells of a decision for that node
+    (KEP-5278, on by default since 1.35).
+    """
+    nominated = after.status.nominated_node_name
+    if after.node_name or not nominated:
+        return ""
+    if nominated == expected:
+        return expected if before is not None and refusal(before) == refusal(after) else ""
+    if before is None:
+        return nominated if refusal(after) is None else ""
+    is_new = not before.status.nominated_node_name and refusal(before) == refusal(after)
+    return nominated if is_new else ""
+
+
 class Agreement(StrEnum):
     """How the shadow's decision on a pod compares with that of the cluster's scheduler."""
 

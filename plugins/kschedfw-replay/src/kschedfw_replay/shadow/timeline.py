@@ -13,7 +13,7 @@ import attrs
 from kschedfw import Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.order import insert_by_version, version_of
-from kschedfw_replay.shadow.decision import Recorded, refusal
+from kschedfw_replay.shadow.decision import Recorded, expected_node
 from kschedfw_replay.shadow.room_changes import RoomChanges
 
 FIRST_LATENCY: Final = 0.01
@@ -115,7 +115,7 @@ class Timeline:
         if event.type is EventType.DELETED:
             yield event if expected is None else WatchEvent(event.type, expected)
             return
-        node = _expected_node(before, after, "" if expected is None else expected.node_name)
+        node = expected_node(before, after, "" if expected is None else expected.node_name)
         if node:
             after = self._expected[after.uid] = attrs.evolve(
                 after, spec=attrs.evolve(after.spec, node_name=node)
@@ -228,20 +228,3 @@ class Timeline:
 def _is_due(moment: float, arrival: Arrival, at: float) -> bool:
     """Return whether something that happened at `moment`, and was told by `arrival`, goes before an event of `at`."""
     return moment < at or moment == at < arrival.at
-
-
-def _expected_node(before: Pod | None, after: Pod, expected: str) -> str:
-    """The node on which a pod is about to be bound; empty if it isn't known, or is bound.
-
-    Preemption nominates together with a refusal, so a nomination by itself tells of a decision for that node
-    (KEP-5278, on by default since 1.35).
-    """
-    nominated = after.status.nominated_node_name
-    if after.node_name or not nominated:
-        return ""
-    if nominated == expected:
-        return expected if before is not None and refusal(before) == refusal(after) else ""
-    if before is None:
-        return nominated if refusal(after) is None else ""
-    is_new = not before.status.nominated_node_name and refusal(before) == refusal(after)
-    return nominated if is_new else ""
