@@ -5,12 +5,16 @@ Plugins have a registry of their own (`Registry`), since they can also be regist
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from pathlib import Path
 from typing import Generic, TypeVar
+from urllib.parse import unquote
 
 import attrs
 
@@ -76,11 +80,37 @@ class Extensions(Generic[T]):
     def _not_found(self, name: str) -> str:
         if name in self.homes:
             home = self.homes[name]
-            return f"{self.noun} {name!r} is in the distribution {home}, which isn't installed: pip install {home}"
+            return f"{self.noun} {name!r} is in the distribution {home}, which isn't installed: {how_to_install(home)}"
         known = self.names()
         similar = get_close_matches(name, known, n=1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"there are: {', '.join(known) or 'none'}"
         return f"no installed distribution offers {self.noun} {name!r} in the entry-point group {self.group!r}; {hint}"
+
+
+def how_to_install(name: str) -> str:
+    """Return the command that installs one of kschedfw's distributions; from the checkout if kschedfw is from one.
+
+    An index may not have it, or have somebody else's of that name.
+    """
+    found = checkout()
+    if found is not None and (project := found[0] / "plugins" / name).is_dir():
+        return f"pip install {shlex.quote(str(project))}"
+    return f"pip install {name}"
+
+
+def checkout() -> tuple[Path, bool] | None:
+    """Return the checkout that kschedfw was installed from, and whether in editable mode; None if from an index.
+
+    PEP 610 says where this is recorded.
+    """
+    try:
+        recorded = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # such as in a directory that is only on the path
+        return None
+    path = recorded.get("url", "").removeprefix("file://")
+    if not path.startswith("/"):
+        return None
+    return Path(unquote(path)), bool(recorded.get("dir_info", {}).get("editable"))
 
 
 def _home(offer: EntryPoint) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import attrs
 import typer
 
-from kschedfw.api.extensions import ExtensionError
+from kschedfw.api.extensions import ExtensionError, how_to_install
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.configurations import ConfigurationChoice
@@ -97,7 +97,7 @@ def _live_options() -> _Options:
             if (text := given[name]) is not None:
                 raise UsageError(
                     f"--{name} {text}: live clusters are read by the distribution {home}, which isn't installed: "
-                    f"pip install {home}"
+                    f"{how_to_install(home)}"
                 )
         stated = {option.name: given[option.parameter] for option in offered}
         return _live(sources, {name: text for name, text in stated.items() if text is not None})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 import shlex
@@ -10,15 +9,15 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.metadata import distribution, packages_distributions, version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote
 
 import attrs
 import typer
 
 import kschedfw
+from kschedfw.api.extensions import checkout
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
@@ -148,13 +147,11 @@ Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.pack
 
 
 def _from_a_checkout() -> str:
-    """Return how to install kschedfw in another environment, if this one wasn't installed from an index (PEP 610)."""
-    found = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
-    path = found.get("url", "").removeprefix("file://")
-    if not path.startswith("/"):
+    """Return how to install kschedfw in another environment, if this one was installed from a checkout."""
+    if (found := checkout()) is None:
         return ""
-    editable = "--editable " if found.get("dir_info", {}).get("editable") else ""
-    command = f"pip install {editable}{shlex.quote(unquote(path))}"
+    path, is_editable = found
+    command = f"pip install {'--editable ' if is_editable else ''}{shlex.quote(str(path))}"
     return f"\n\nThis kschedfw is from a checkout. In another environment install it first: {command}"
 
 

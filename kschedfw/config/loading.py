@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from kschedfw.api.convert import json_name, structure
+from kschedfw.api.extensions import how_to_install
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
 from kschedfw.api.strict import unknown_fields, without_unset
@@ -147,8 +148,9 @@ def _not_registered(document: ConfigurationDocument) -> str:
         supported[name] = CONFIGURATION_KINDS.load(name).versions
     listed = ", and ".join(f"{kind} in {', '.join(versions)}" for kind, versions in supported.items())
     home = CONFIGURATION_KINDS.homes.get(document.kind)
-    missing = home is not None and document.kind not in supported
-    hint = f"; {document.kind} is in the distribution {home}: pip install {home}" if missing else ""
+    hint = ""
+    if home is not None and document.kind not in supported:
+        hint = f"; {document.kind} is in the distribution {home}: {how_to_install(home)}"
     return f'no kind "{document.kind}" is registered for version "{document.api_version}"; supported are {listed}{hint}'
 
 
