@@ -82,15 +82,18 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
 def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:
     """The corrections of what may be misspelt in the pod's spec."""
     nodes = cluster.list(Node)
-    labels = _values(node.labels.items() for node in nodes)
-    for pair, meant in _misspelt(_wanted_of_nodes(pod), labels):
-        yield RespellLabel(*pair, *meant)
-    for key in dict.fromkeys(_topology_keys(pod)):
-        if (new_key := close_to(key, labels)) is not None:
-            yield RespellTopologyKey(key, new_key)
-    taints = _values(((taint.key, taint.value) for taint in node.spec.taints) for node in nodes)
-    for pair, meant in _misspelt(_tolerated(pod), taints):
-        yield RespellToleration(*pair, *meant)
+    wanted, topology_keys = list(_wanted_of_nodes(pod)), dict.fromkeys(_topology_keys(pod))
+    if wanted or topology_keys:
+        labels = _values(node.labels.items() for node in nodes)
+        for pair, meant in _misspelt(wanted, labels):
+            yield RespellLabel(*pair, *meant)
+        for key in topology_keys:
+            if (new_key := close_to(key, labels)) is not None:
+                yield RespellTopologyKey(key, new_key)
+    if tolerated := list(_tolerated(pod)):
+        taints = _values(((taint.key, taint.value) for taint in node.spec.taints) for node in nodes)
+        for pair, meant in _misspelt(tolerated, taints):
+            yield RespellToleration(*pair, *meant)
     yield from _in_pod_affinity(pod, cluster)
     yield from _in_claims(pod, cluster)
     yield from _in_resources(pod, nodes)
@@ -190,6 +193,8 @@ def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
         yield MistakenUnit(CPU, cores, cores * 1000)
     for name in (MEMORY, EPHEMERAL_STORAGE):
         amount = requested.get(name)
+        if not amount:
+            continue
         most = max((_offered(node, name) for node in nodes), default=0)
         step = 1000 if amount % 1024 else 1024
         if amount > _FAR_MORE * most and 0 < amount // step <= most:
