@@ -64,8 +64,8 @@ def shared_pod(metadata: ObjectMeta, manifest: object, status: PodStatus) -> Pod
                     for container in containers
                 ]
         encoded = marshal.dumps(common, _FORMAT)
-        node_name = structure(manifest.get("nodeName") or "", str)
-        volumes = structure(manifest.get("volumes") or (), tuple[Volume, ...])
+        node_name = structure(given, str) if (given := manifest.get("nodeName")) else ""
+        volumes = structure(given, tuple[Volume, ...]) if (given := manifest.get("volumes")) else ()
     except (AttributeError, TypeError, ValueError):  # this is no manifest of a pod, or it isn't plain data
         return None
     # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.

@@ -157,15 +157,16 @@ def requirements(resources: ResourceRequirements, path: str) -> Errors:
     requests, limits = resources.requests, resources.limits
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name in amounts:
-            yield from _container_resource_name(name, at(f"{path}.{field}", name))
+            if "/" in name or not is_standard_for_containers(name):
+                yield from _container_resource_name(name, at(f"{path}.{field}", name))
         yield from resource_list(amounts, f"{path}.{field}")
     yield from _within_limits(requests, limits, path)
 
 
 def _container_resource_name(name: str, path: str) -> Errors:
+    """Yield the errors in a name that has a domain, or isn't one of those standard for containers."""
     if "/" not in name:
-        if not is_standard_for_containers(name):
-            yield FieldError.invalid(path, name, "must be a standard resource for containers")
+        yield FieldError.invalid(path, name, "must be a standard resource for containers")
         return
     problems = qualified_name_problems(name)
     for why in problems:
