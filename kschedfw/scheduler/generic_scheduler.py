@@ -255,6 +255,14 @@ class GenericScheduler:
         overlapping cycles.
         """
         self._look(framework, pod)
+        if self._may_pass_at_once(framework, pod):
+            count = len(self._snapshot)
+            start = self._next_start_node_index % count
+            found = framework.feasible_rows(state, pod, start, self._num_nodes_to_find(framework, count))
+            if found is not None:
+                rows, looked_at = found
+                self._next_start_node_index = (start + looked_at) % count
+                return NodeSelection(self._snapshot.table, rows), looked_at
         return self._find(framework, state, pod, None)
 
     def _look(self, framework: Framework, pod: Pod) -> None:
@@ -272,18 +280,7 @@ class GenericScheduler:
     def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
         """Return the result of the compiled one-pass search for a pod of a known shape; None if it can't be used."""
         selector = picks_row(self._selector)
-        if (
-            selector is None
-            or self._observer is not None
-            or self._exhaustive
-            or pod.status.nominated_node_name
-            or framework.handle.extenders
-            or not framework.has_score_plugins
-            or (self._batch is not None and self._batch.signature is not None)
-        ):
-            return None
-        if self._left_to_hooks and "numba" not in sys.modules:
-            self._left_to_hooks -= 1
+        if selector is None or not self._may_pass_at_once(framework, pod):
             return None
         infos = self._snapshot.node_infos
         count = len(infos)
@@ -296,6 +293,22 @@ class GenericScheduler:
         self._next_start_node_index = (self._next_start_node_index + best.looked_at) % count
         row = selector.pick_row(best.rows, self._snapshot.table)
         return ScheduleResult(infos[row].node.metadata.name, best.looked_at, best.feasible)
+
+    def _may_pass_at_once(self, framework: Framework, pod: Pod) -> bool:
+        """Tell whether nobody has to see the steps, and nothing but the profile's plugins decides."""
+        if (
+            self._observer is not None
+            or self._exhaustive
+            or pod.status.nominated_node_name
+            or framework.handle.extenders
+            or not framework.has_score_plugins
+            or (self._batch is not None and self._batch.signature is not None)
+        ):
+            return False
+        if self._left_to_hooks and "numba" not in sys.modules:
+            self._left_to_hooks -= 1
+            return False
+        return True
 
     def _find(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None

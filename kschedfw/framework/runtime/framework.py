@@ -18,6 +18,7 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupPlacement, GroupStates, PlacedGroup, QueuedGroup
 from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -241,6 +242,14 @@ class Framework:
         if self._planner is None or not self._prepares or not self.handle.nominator.is_empty:
             return None
         return self._planner.best_nodes(state, pod, start, wanted)
+
+    def feasible_rows(
+        self, state: CycleState, pod: Pod, start: int, wanted: int
+    ) -> tuple[IntArray, int] | None:
+        """Return the rows of the first `wanted` nodes that pass, and the number looked at; None as `best_nodes`."""
+        if self._planner is None or not self._prepares or not self.handle.nominator.is_empty:
+            return None
+        return self._planner.feasible(state, pod, start, wanted)
 
     def planned_member(self, pod: Pod, members: int) -> PlannedPod | None:
         """Return the pod as planned for all nodes of trials of its group, which has so many members.

@@ -15,9 +15,9 @@ for example when no node passes, since a plan doesn't hold the reasons.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -48,6 +48,8 @@ from kschedfw.framework.runtime.plan import (
 )
 from kschedfw.framework.runtime.score_plugin import ScorePlugin
 from kschedfw.framework.runtime.turns import PlannedPod, may_take_members_alike
+
+T = TypeVar("T")
 
 _FEWEST_NODES: Final = 256
 """The least number of nodes for which loading the compiled pass pays."""
@@ -126,6 +128,35 @@ class Planner:
         Return None where hooks must be called, with the state unchanged. Otherwise write to the state what
         later hooks read.
         """
+
+        def place(compiled: Pass, table: NodeTable, plan: ShapePlan) -> BestNodes | None:
+            return self._run(compiled, table, plan, state, pod, start, wanted)
+
+        return self._planned(place, pod)
+
+    def feasible(self, state: CycleState, pod: Pod, start: int, wanted: int) -> tuple[IntArray, int] | None:
+        """Return the rows of the first `wanted` nodes that pass, in visiting order, and the number looked at.
+
+        Return None as `best_nodes` does. Otherwise write to the state what later hooks read; nothing is scored.
+        """
+
+        def find(compiled: Pass, table: NodeTable, plan: ShapePlan) -> tuple[IntArray, int] | None:
+            scratch, own = self._scratch, CycleState()
+            refusals, skipped = self._refusals(plan, own, pod, self._snapshot.selection)
+            scores = _refuse(compiled, refusals, plan.scores, scratch.scores, scratch.scores_to_read)
+            totals, asked = scratch.totals, PassInput.of(plan, pod.requests, table)
+            feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
+            if not feasible:
+                return None
+            state.take(plan.written)
+            state.take(own)
+            state.skip_filter_plugins = skipped
+            return compiled.feasible_rows(totals, start, looked_at, feasible), looked_at
+
+        return self._planned(find, pod)
+
+    def _planned(self, run: Callable[[Pass, NodeTable, ShapePlan], T | None], pod: Pod) -> T | None:
+        """Return what `run` does with the pod's plan; None if there is none, or hooks must be called."""
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
         if count < self.fewest_nodes or pod.shape is None or (compiled := _compiled_pass()) is None:
@@ -138,7 +169,7 @@ class Planner:
             plan = self._plan(pod, table)
             if plan is None or not _counts_extended(plan, pod, table):
                 return None
-            return self._run(compiled, table, plan, state, pod, start, wanted)
+            return run(compiled, table, plan)
         except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
             return None
 

@@ -332,6 +332,42 @@ def test_pods_with_terms_and_constraints_get_the_same_nodes_in_one_pass_as_by_ho
     assert (one.placed > 100, other.placed) == (True, 0)
 
 
+def found_and_chosen(house: House, pod: Pod) -> tuple[list[int], int, str] | str:
+    """The feasible rows in visiting order, the number looked at, and the node that is chosen among them and taken."""
+    state = CycleState()
+    try:
+        feasible, looked_at = house.scheduler.find(house.framework, state, pod)
+    except FitError as error:
+        return str(error)
+    several = len(feasible) > 1
+    chosen = feasible[house.scheduler.choose(house.framework, state, pod, feasible) if several else 0]
+    house.cache.assume_pod(pod.bound_to(chosen.name))
+    return feasible.rows.tolist(), looked_at, chosen.name
+
+
+@pytest.mark.parametrize("percentage", [40, 100])
+def test_feasible_nodes_found_in_one_pass_and_the_choice_among_them_are_those_of_the_hooks(
+    percentage: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(5)
+    templates = [*(each.build() for each in RELATED), make_pod("plain").build()]
+    requests = [(random.choice([0, 250, 900, 3000]), random.choice([0, 2**30])) for _ in range(160)]
+    pods = [sibling(random.choice(templates), number, *each) for number, each in enumerate(requests)]
+    one, other = (House(zoned_nodes(150), percentage=percentage, in_one_pass=each) for each in (True, False))
+    passes, feasible_rows = 0, one.framework.feasible_rows
+
+    def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> tuple[IntArray, int] | None:
+        nonlocal passes
+        found = feasible_rows(state, pod, start, wanted)
+        passes += found is not None
+        return found
+
+    monkeypatch.setattr(one.framework, "feasible_rows", watched)
+    assert [found_and_chosen(one, pod) for pod in pods] == [found_and_chosen(other, pod) for pod in pods]
+    assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
+    assert passes > 100
+
+
 def test_equal_pods_get_the_same_nodes_as_by_hooks_while_pods_come_and_go_and_kinds_take_turns() -> None:
     random = Random(3)
     kinds = [make_pod(f"kind{cpu}").requests(cpu=f"{cpu}m", memory="1Gi").build() for cpu in (100, 250, 4000)]
