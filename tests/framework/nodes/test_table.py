@@ -243,6 +243,11 @@ def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInf
         assert table.allocatable_floats.tolist() == table.allocatable.astype(float).tolist()
         assert table.requested_floats.tolist() == table.requested.astype(float).tolist()
         assert table.non_zero_floats.tolist() == table.non_zero_requested.astype(float).tolist()
+        assert (table.free == table.allocatable - table.requested).all()
+        for name, column_of in table.columns.items():
+            least = int(table.free[:, column_of].min()) if infos else 0
+            assert table.all_have_free(column_of, least), name
+            assert not infos or not table.all_have_free(column_of, least + 1), name
         assert table.unschedulable.tolist() == anew.unschedulable.tolist()
         decoded = [column.values[code] for code in column.codes]
         assert decoded == [info.node.labels.get("app") for info in infos]
