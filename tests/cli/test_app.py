@@ -354,7 +354,6 @@ class TestNothingToSimulate:
         )
         assert result.json["nodes"] == 0
 
-
     @pytest.mark.parametrize("text", ["", "apiVersion: v1\nkind: List\nitems: []\n"])
     def test_neither_nodes_nor_pods_is_bad_input_and_there_is_no_report(
         self, kschedfw: Kschedfw, tmp_path: Path, text: str

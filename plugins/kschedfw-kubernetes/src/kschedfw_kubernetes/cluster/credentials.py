@@ -61,6 +61,10 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _Status | None = None
 
 
+# Made on import, for the reason that `node_record` gives: any thread may renew credentials.
+_decode: Final = msgspec.json.Decoder(_ExecCredential).decode
+
+
 class Credentials:
     """The source of the identity to send the next request with. Thread-safe."""
 
@@ -185,7 +189,7 @@ class Credentials:
             said = errors.decode(errors="replace").strip()[-_LONGEST_TOLD:]
             raise CredentialsError(f"{what}: ended with {code}: {printable(said, _LONGEST_TOLD)}")
         try:
-            credential = msgspec.json.decode(output, type=_ExecCredential)
+            credential = _decode(output)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             # Not what it printed: that is a secret.
             raise CredentialsError(f"{what}: printed no ExecCredential") from None

@@ -51,6 +51,10 @@ class _Claims(msgspec.Struct, frozen=True):
     claims: tuple[PodClaim, ...] = ()
 
 
+# Made on import: msgspec works out a type when it is first used, and a process crashes where two threads do so at once.
+_decode: Final = msgspec.json.Decoder(_Claims).decode
+
+
 @attrs.frozen
 class NodeRecord:
     """The contents of a node's Lease.
@@ -86,7 +90,7 @@ def read_record(lease: Content) -> NodeRecord:
     metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
     text = (metadata.get("annotations") or {}).get(CLAIMS, "{}")
     try:
-        found = msgspec.json.decode(text, type=_Claims)
+        found = _decode(text)
         sequence = int(spec.get("leaseTransitions") or 0)
     except (*UNREADABLE, ValueError) as error:
         raise RecordError(
