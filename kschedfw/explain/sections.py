@@ -364,7 +364,7 @@ _Found = list[tuple[str, Evidence]]
 
 
 def _by_plugin(explanation: Explanation) -> dict[str, dict[str, _Found]]:
-    """All evidence, by plugin and by the request that it is about."""
+    """All evidence, by plugin and by the request that it is about; the plugin first whose request fails most nodes."""
     groups: dict[str, dict[str, _Found]] = {}
     if explanation.beyond is not None:
         for plugin, by_row in explanation.beyond.evidence.items():
@@ -372,7 +372,7 @@ def _by_plugin(explanation: Explanation) -> dict[str, dict[str, _Found]]:
                 for each in pieces:
                     by_asked = groups.setdefault(plugin, {})
                     by_asked.setdefault(each.asked, []).append((explanation.nodes[row], each))
-    return groups
+    return dict(sorted(groups.items(), key=lambda group: -max(map(len, group[1].values()))))
 
 
 def _closest_examples(found: Sequence[tuple[str, Evidence]]) -> str:
