@@ -1,8 +1,9 @@
 """How long `kschedfw explore` takes until its page can be used, and what comes over the wire: a command.
 
-    python -m tests.benchmarks.explore [NODES PODS]   by default 1,000 and 10,000, of which a twentieth is pending
+    PYTHONPATH=plugins/kschedfw-advisor/tests python -m tests.benchmarks.explore [NODES PODS]
 
-It needs a Chromium, as tests/explore/test_browser.py does. The processor's time is that of the server.
+By default there are 1,000 nodes and 10,000 pods, of which a twentieth is pending. It needs a Chromium, as
+plugins/kschedfw-advisor/tests/explore/test_browser.py does. The processor's time is that of the server.
 """
 
 from __future__ import annotations
