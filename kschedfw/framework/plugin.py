@@ -209,7 +209,7 @@ class Plugin(Generic[ArgsT]):
 
 
 def keeps_promise(plugin: AnyPlugin, method: str, hooks: Collection[str]) -> bool:
-    """Whether the plugin has a method that makes a promise for these hooks, and overrides none of them below it.
+    """Tell whether the plugin has a method that makes a promise for these hooks, and overrides none of them below it.
 
     A subclass that overrides one of the hooks must override the method, too.
     """
@@ -221,7 +221,7 @@ def keeps_promise(plugin: AnyPlugin, method: str, hooks: Collection[str]) -> boo
 
 
 def plans_own_hooks(plugin: AnyPlugin) -> bool:
-    """Whether the plugin's `plan_part` was written for its hooks."""
+    """Tell whether the plugin's `plan_part` was written for its hooks."""
     return keeps_promise(plugin, "plan_part", PLANNED_HOOKS)
 
 

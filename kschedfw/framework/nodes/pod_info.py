@@ -113,7 +113,7 @@ class PodInfo:
     preferred_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     has_affinity: bool = False
-    """Whether the pod has any pod affinity or anti-affinity term, required or preferred."""
+    """True if the pod has any pod affinity or anti-affinity term, required or preferred."""
     is_unlisted: bool = False
     """Whether, in a trial, its node is missing from the list of nodes with affinity. If so, its terms only matter to
     the scores of pods that have preferred terms of their own.

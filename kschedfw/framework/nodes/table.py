@@ -157,7 +157,7 @@ class NodeTable:
 
     @property
     def is_exact(self) -> bool:
-        """Whether there are CPU and memory, and all amounts of them are exact in float64."""
+        """Tell whether the table has CPU and memory, and all amounts of both are exact in float64."""
         largest = self._largest
         return 0 < largest[0] <= LARGEST_EXACT and 0 < largest[1] <= LARGEST_EXACT
 

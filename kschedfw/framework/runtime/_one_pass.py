@@ -397,7 +397,7 @@ def add_normalized(
     for begin, end in ((start, first), (0, last)):
         before, its, after = totals[begin:end], raw[begin:end], found[begin:end]
         if is_stretched:
-            # Where all are equal they become 0, whatever they are divided by.
+            # Equal scores all become 0, whatever they are divided by.
             _add_stretched(before, its, low, high - low if high > low else 1.0, weight, after)
         elif high:
             _add_reversed(before, its, high + low, high, weight, after)

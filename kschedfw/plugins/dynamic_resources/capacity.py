@@ -39,7 +39,7 @@ def is_left(capacities: Mapping[str, DeviceCapacity], taken: Amounts, used: Amou
 
 @lru_cache(maxsize=4096)  # most devices are like others
 def has_amounts(capacities: FrozenDict[str, DeviceCapacity], wanted: FrozenDict[str, Quantity]) -> bool:
-    """Whether a device of which nothing is used has the amounts that a request consumes of it."""
+    """Tell whether an unused device has the amounts that a request consumes of it."""
     taken = consumed(capacities, wanted)
     return taken is not None and is_left(capacities, taken, EMPTY)
 

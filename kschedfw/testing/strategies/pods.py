@@ -134,7 +134,7 @@ def _containers(draw: st.DrawFn, prefix: str, least: int, most: int) -> list[Man
     ]
 
 
-# What makes containers start again; a pod in which one can make all of them needs a feature of its node.
+# Rules by which containers start again; a pod in which one can restart all of them needs a feature of its node.
 _RESTART_RULES = st.sampled_from(["Restart", "RestartAllContainers"]).map(
     lambda action: {
         "restartPolicy": "Never",

@@ -73,7 +73,7 @@ class DomainSums:
 
     @property
     def occupied(self) -> Mask:
-        """Whether each domain's sum is above 0; False in an extra last entry for nodes without label. Read-only."""
+        """The domains whose sum is above 0, as a read-only mask; an extra last entry is for nodes without label."""
         occupied, touched = self._occupied, self._touched
         if occupied is None or len(touched) > _MOST_TOUCHED:
             occupied = self._occupied = np.zeros(len(self.sums) + 1, dtype=np.bool_)

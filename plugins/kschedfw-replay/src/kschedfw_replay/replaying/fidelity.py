@@ -54,7 +54,7 @@ class Fidelity:
         Decisions are made when the recorded scheduler made them, as far as can be told (see `Timeline`). Those on pods
         of other schedulers aren't compared.
         """
-        # What was told before is settled by then, however long nothing happened in between.
+        # Changes that were told before are settled by then, however long nothing happened in between.
         self._advance_to(min(happening.at, self._clock.now() + SETTLING_SECONDS))
         self._count(self._shadow.decisions())
         self._advance_to(happening.at)

@@ -37,7 +37,7 @@ class RoomChanges:
 
 
 def _freed_by(event: WatchEvent) -> str:
-    """Where a change left room; empty if nowhere."""
+    """Return the place where a change left room; empty if it left none."""
     obj, is_gone = event.object, event.type is EventType.DELETED
     before = obj if is_gone else event.old
     match obj:
