@@ -99,12 +99,12 @@ from .framework.results import PreBindPreFlightResult as PreBindPreFlightResult
 from .framework.results import PreFilterResult as PreFilterResult
 from .framework.results import Verdicts as Verdicts
 from .framework.results import not_left_over as not_left_over
+from .framework.runtime.answers.plugins import PluginMemo as PluginMemo
+from .framework.runtime.answers.totals import Totals as Totals
 from .framework.runtime.args import ArgsError as ArgsError
-from .framework.runtime.evaluation import Evaluation as Evaluation
+from .framework.runtime.calls import Evaluation as Evaluation
 from .framework.runtime.framework import Framework as Framework
-from .framework.runtime.plugin_memo import PluginMemo as PluginMemo
 from .framework.runtime.registry import Registry as Registry
-from .framework.runtime.totals import Totals as Totals
 from .framework.status import Code as Code
 from .framework.status import Status as Status
 from .scheduler import Cache as Cache

@@ -30,9 +30,9 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.errors import SchedulingError

@@ -20,8 +20,8 @@ from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.runtime.answers.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.totals import Totals
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.errors import SchedulingError

@@ -19,7 +19,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.errors import SchedulingError

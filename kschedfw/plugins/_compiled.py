@@ -11,10 +11,10 @@ import numpy as np
 
 from kschedfw import IntArray
 from kschedfw.framework.nodes.arrays import FloatArray
-from kschedfw.framework.runtime import _one_pass
+from kschedfw.framework.runtime.plans import _pass
 
 
-@_one_pass.compiled
+@_pass.compiled
 def least_allocated(
     allocatable: FloatArray,
     used: FloatArray,
@@ -27,14 +27,12 @@ def least_allocated(
     scores = np.empty(len(used), np.int64)
     for k in range(len(used)):
         scores[k] = np.int32(
-            _one_pass.least_allocated(
-                allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2
-            )
+            _pass.least_allocated(allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2)
         )
     return scores
 
 
-@_one_pass.compiled
+@_pass.compiled
 def balanced_allocation(
     allocatable: FloatArray,
     used: FloatArray,
@@ -47,7 +45,7 @@ def balanced_allocation(
     scores = np.empty(len(used), np.int64)
     for k in range(len(used)):
         scores[k] = np.int32(
-            _one_pass.balanced_allocation(
+            _pass.balanced_allocation(
                 allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2
             )
         )

@@ -28,8 +28,8 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.answers.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.totals import Totals
 from kschedfw.scheduler.select import HostSelector
 
 MAX_BATCH_AGE: Final = 0.5

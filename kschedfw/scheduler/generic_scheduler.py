@@ -21,10 +21,10 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult, not_left_over
-from kschedfw.framework.runtime.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.totals import NodeScores, Totals
-from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod, Search, in_turn
+from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, Search, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders

@@ -12,7 +12,7 @@ import numpy as np
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.totals import Totals
+from kschedfw.framework.runtime.answers.totals import Totals
 
 Rows: TypeAlias = Sequence[int] | IntArray
 

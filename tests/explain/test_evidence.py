@@ -17,7 +17,7 @@ from kschedfw.explain import Evidence, Explanation, explain_pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide

@@ -49,7 +49,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
 

@@ -25,7 +25,7 @@ from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
 
 compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
-one_pass = pytest.importorskip("kschedfw.framework.runtime._one_pass", reason="needs the extra fast")
+loops = pytest.importorskip("kschedfw.framework.runtime.plans._pass", reason="needs the extra fast")
 
 AMOUNT = st.sampled_from([0, 1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(0, LARGEST_EXACT)
 
@@ -170,11 +170,11 @@ def test_scores_by_domain_are_normalised_as_by_the_hooks(
     first, second, feasible = (np.array(column) for column in zip(*places, strict=True))
     raw = np.empty(count)
     of_first, of_second = np.array(values[:5]), np.array(values[5:])
-    one_pass.gather(first.astype(np.int32), of_first, False, raw)
-    one_pass.gather(second.astype(np.int32), of_second, True, raw)
+    loops.gather(first.astype(np.int32), of_first, False, raw)
+    loops.gather(second.astype(np.int32), of_second, True, raw)
     assert raw.tolist() == (of_first[first] + of_second[second]).tolist()
     totals, found = np.where(feasible, 7.0, -9.0), np.full(count, -1.0)
-    assert one_pass.add_normalized(
+    assert loops.add_normalized(
         totals, start, looked_at, raw, normalizing is Normalizing.STRETCHED, weight, found
     )
     rows = [row % count for row in range(start, start + looked_at) if feasible[row % count]]
@@ -190,6 +190,6 @@ def test_scores_by_domain_are_normalised_as_by_the_hooks(
 
 def test_scores_by_domain_that_are_inexact_in_float64_are_refused() -> None:
     raw, totals, found = np.array([0.0, LARGEST_EXACT + 1]), np.array([1.0, 1.0]), np.empty(2)
-    assert not one_pass.add_normalized(totals, 0, 2, raw, True, 1.0, found)
+    assert not loops.add_normalized(totals, 0, 2, raw, True, 1.0, found)
     totals[1] = -1.0
-    assert one_pass.add_normalized(totals, 0, 2, raw, True, 1.0, found), "the node with it isn't feasible"
+    assert loops.add_normalized(totals, 0, 2, raw, True, 1.0, found), "the node with it isn't feasible"

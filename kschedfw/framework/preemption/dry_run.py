@@ -19,8 +19,8 @@ from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.rules import PreemptionRules
-from kschedfw.framework.runtime.columns import UNKNOWN_CODE
-from kschedfw.framework.runtime.status_codes import ERROR, PASS
+from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE
+from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS
 from kschedfw.framework.status import Status
 
 _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")

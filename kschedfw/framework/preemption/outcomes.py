@@ -14,8 +14,8 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
-from kschedfw.framework.runtime.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
+from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
 _NOBODY = 1 << 62

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.hookspecs import HOOKS
@@ -10,6 +11,17 @@ from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()
+
+
+class Evaluation(Enum):
+    """The ways to the same decisions, from the plainest to the fastest. All but the last are for comparison."""
+
+    SCALAR = "scalar"
+    """Only `filter` and `score`, node by node."""
+    BATCH = "batch"
+    """`filter_batch` and `score_batch` where plugins have them."""
+    MEMO = "memo"
+    """Like BATCH; answers are also kept where plugins promise that they hold (`reads`, `sign`)."""
 
 
 def checked(answer: object, plugin: str, hook: str) -> Status:

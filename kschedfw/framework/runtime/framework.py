@@ -28,26 +28,25 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome, Filters
+from kschedfw.framework.runtime.answers.memo import Memo
+from kschedfw.framework.runtime.answers.plugins import PluginMemo
+from kschedfw.framework.runtime.answers.pod_class import POD_CLASS, KeptT, PodClass, Preparation
+from kschedfw.framework.runtime.answers.scoring import Scoring
+from kschedfw.framework.runtime.answers.search import NodeSearch
+from kschedfw.framework.runtime.answers.status_codes import StatusCodes
+from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.binding_hooks import BindingHooks
-from kschedfw.framework.runtime.calls import checked, first_failure
-from kschedfw.framework.runtime.evaluation import Evaluation
-from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
+from kschedfw.framework.runtime.calls import Evaluation, checked, first_failure
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
-from kschedfw.framework.runtime.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.measuring import Meter, measured
-from kschedfw.framework.runtime.memo import Memo
-from kschedfw.framework.runtime.one_pass import BestNodes, Planner
 from kschedfw.framework.runtime.placement_hooks import PlacementHooks, PlacementScore
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
-from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
+from kschedfw.framework.runtime.plans.kept_totals import wanted_amounts
+from kschedfw.framework.runtime.plans.planner import BestNodes, Planner
+from kschedfw.framework.runtime.plans.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.scoring import Scoring
-from kschedfw.framework.runtime.search import NodeSearch
-from kschedfw.framework.runtime.status_codes import StatusCodes
-from kschedfw.framework.runtime.totals import NodeScores, Totals
-from kschedfw.framework.runtime.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.status import Code, PluginFailure, Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 

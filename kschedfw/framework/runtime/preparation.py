@@ -10,9 +10,9 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import PreFilterResult, no_nodes_left
+from kschedfw.framework.runtime.answers.pod_class import Preparation, PreparedStep
 from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, is_per_signature
-from kschedfw.framework.runtime.pod_class import Preparation, PreparedStep
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()

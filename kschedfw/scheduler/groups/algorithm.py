@@ -32,7 +32,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
-from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod
+from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error

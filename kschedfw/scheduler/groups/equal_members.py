@@ -1,7 +1,7 @@
 """Trials of groups whose members are of a few kinds, without a search for each member.
 
 Where no plugin has to be asked about a member (`Framework.planned_member`), equal members that are tried one after the
-other differ in the amounts that those before them have taken. They are placed together (`runtime.turns`), with the
+other differ in the amounts that those before them have taken. They are placed together (`plans.turns`), with the
 same draws as one by one. What a trial says of its members is made only for the placement that is taken.
 """
 
@@ -18,7 +18,7 @@ from kschedfw.framework.metrics import NO_METRICS
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.turns import EqualPlaces, PlannedPod, compiled_turns
+from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, compiled_turns
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
@@ -27,7 +27,7 @@ from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, Member
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""
 _FEWEST_NODES: Final = 256
-"""The number of nodes from which `runtime.one_pass` is loaded for other pods as well."""
+"""The number of nodes from which `plans.planner` is loaded for other pods as well."""
 _FEWEST_MEMBERS: Final = 16
 """The least number of searches for which it is worth while to see whether members are equal."""
 _PREEMPTION: Final = "DefaultPreemption"

@@ -21,9 +21,9 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
+from kschedfw.framework.runtime.answers.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.totals import NodeScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.plugins.dynamic_resources import DynamicResources

@@ -13,7 +13,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.kinds import KINDS
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 
 Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""

@@ -30,7 +30,7 @@ from kschedfw.framework.plugin import Plugin
 from kschedfw.framework.preemption import Candidate, PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PostFilterResult
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status

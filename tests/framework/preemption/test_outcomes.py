@@ -25,7 +25,7 @@ from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionRules
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.plugins.node_ports import NodePorts

@@ -18,7 +18,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import PreemptionPlan
-from kschedfw.framework.runtime.filtering import Filters
+from kschedfw.framework.runtime.answers.filtering import Filters
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts

@@ -36,7 +36,7 @@ from kschedfw import (
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import per_signature
-from kschedfw.framework.runtime.columns import UNKNOWN_SCORE
+from kschedfw.framework.runtime.answers.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
 from tests.properties import examples

@@ -26,7 +26,7 @@ from kschedfw_lab.bench.stage import Case, PluginForm
 from kschedfw import NodeInfo, Plugin, Registry, hookimpl
 from kschedfw.cli.enabled import changed_default_profile
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 

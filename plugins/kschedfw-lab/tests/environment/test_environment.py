@@ -33,7 +33,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.simulator import Arrivals, Simulation
 from kschedfw.testing.strategies import Cluster as DrawnCluster

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw.framework.runtime.totals import BestRows, rows_with_most
+from kschedfw.framework.runtime.answers.totals import BestRows, rows_with_most
 
 TOTALS = st.integers(0, 4)  # few, so that many are equal
 

@@ -20,8 +20,8 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, keeps_promise
-from kschedfw.framework.runtime.kept_totals import ANY_AMOUNT, Amounts, PassInput, Weights
-from kschedfw.framework.runtime.plan import ShapePlan
+from kschedfw.framework.runtime.plans.kept_totals import ANY_AMOUNT, Amounts, PassInput, Weights
+from kschedfw.framework.runtime.plans.plan import ShapePlan
 
 TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
 """The hooks that are called for each member while a group is tried, if `takes_members_alike` doesn't say otherwise."""
@@ -183,7 +183,7 @@ def may_take_members_alike(plugin: AnyPlugin) -> bool:
 def compiled_turns() -> TurnsPass | None:
     """Return the compiled search; None without Numba."""
     try:
-        from kschedfw.framework.runtime import _turns  # Numba takes a while to load, and may be missing
+        from kschedfw.framework.runtime.plans import _turns  # Numba takes a while to load, and may be missing
     except ImportError:
         return None
     return cast("TurnsPass", _turns)

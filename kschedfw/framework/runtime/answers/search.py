@@ -20,12 +20,13 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.columns import FirstRefusals
-from kschedfw.framework.runtime.filtering import FilterOutcome, FilterPlugin, Filters, first_refusal
+from kschedfw.framework.runtime.answers.columns import FirstRefusals
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome, Filters, first_refusal
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin
+from kschedfw.framework.runtime.answers.pod_class import FilterPlan, PodClass
+from kschedfw.framework.runtime.answers.questions import Questions, Reused, RowVerdicts
+from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.runtime.measuring import Meter
-from kschedfw.framework.runtime.pod_class import FilterPlan, PodClass
-from kschedfw.framework.runtime.questions import Questions, Reused, RowVerdicts
-from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
 _FEWEST_TOGETHER: Final = 8

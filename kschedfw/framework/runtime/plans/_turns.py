@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
-from kschedfw.framework.runtime._one_pass import (
+from kschedfw.framework.runtime.plans._pass import (
     balanced_allocation,
     compiled,
     least_allocated,
@@ -74,7 +74,7 @@ def _total(
     amounts: tuple[int, int],
     weights: tuple[int, int, int],
 ) -> float:
-    """Return the total of a node for one more pod, computed as by `_one_pass.totals_at`."""
+    """Return the total of a node for one more pod, computed as by `_pass.totals_at`."""
     for resource in range(len(wanted)):
         if free[resource, k] < wanted[resource]:
             return -1.0

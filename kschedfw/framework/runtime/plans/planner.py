@@ -34,10 +34,10 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE, ByDomain, DomainScores, Normalizing
-from kschedfw.framework.runtime.filtering import FilterPlugin
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
-from kschedfw.framework.runtime.kept_totals import KeptTotalsOfPods, Pass, PassInput
-from kschedfw.framework.runtime.plan import (
+from kschedfw.framework.runtime.plans.kept_totals import KeptTotalsOfPods, Pass, PassInput
+from kschedfw.framework.runtime.plans.plan import (
     LARGEST_TOTAL,
     REFUSED,
     NotPlannedError,
@@ -46,8 +46,7 @@ from kschedfw.framework.runtime.plan import (
     plan_for,
     planned_plugins,
 )
-from kschedfw.framework.runtime.score_plugin import ScorePlugin
-from kschedfw.framework.runtime.turns import PlannedPod, may_take_members_alike
+from kschedfw.framework.runtime.plans.turns import PlannedPod, may_take_members_alike
 
 T = TypeVar("T")
 
@@ -390,7 +389,7 @@ def _planned_hooks(plugin: AnyPlugin) -> set[str]:
 @cache
 def _compiled_pass() -> Pass | None:
     try:
-        from kschedfw.framework.runtime import _one_pass  # Numba takes a while to load, and may be missing
+        from kschedfw.framework.runtime.plans import _pass  # Numba takes a while to load, and may be missing
     except ImportError:
         return None
-    return cast("Pass", _one_pass)
+    return cast("Pass", _pass)

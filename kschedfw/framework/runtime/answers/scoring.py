@@ -19,17 +19,17 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.hooks import HookTable, is_per_signature
-from kschedfw.framework.runtime.measuring import Meter
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
-from kschedfw.framework.runtime.pod_class import PodClass, ScorePlan
-from kschedfw.framework.runtime.score_plugin import (
+from kschedfw.framework.runtime.answers.columns import FEW_ROWS, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.answers.plugins import (
+    PluginMemo,
     ScoreError,
     ScorePlugin,
     check_range,
 )
-from kschedfw.framework.runtime.totals import NodeScores, Normalized, PluginScores, Totals
+from kschedfw.framework.runtime.answers.pod_class import PodClass, ScorePlan
+from kschedfw.framework.runtime.answers.totals import NodeScores, Normalized, PluginScores, Totals
+from kschedfw.framework.runtime.hooks import HookTable, is_per_signature
+from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()

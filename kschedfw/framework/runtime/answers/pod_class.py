@@ -12,12 +12,11 @@ from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column, FirstRefusals
-from kschedfw.framework.runtime.filtering import FilterPlugin
+from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column, FirstRefusals
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin
+from kschedfw.framework.runtime.answers.status_codes import StatusCodes
+from kschedfw.framework.runtime.answers.totals import Normalized, StandingTotals
 from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.score_plugin import ScorePlugin
-from kschedfw.framework.runtime.status_codes import StatusCodes
-from kschedfw.framework.runtime.totals import Normalized, StandingTotals
 
 BYTES_PER_CLASS: Final = 1024
 """The approximate size of a class's objects beside its columns, and of the objects of each of its plugins."""

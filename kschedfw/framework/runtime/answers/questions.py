@@ -17,10 +17,10 @@ from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_CODE, Column, FirstRefusals
-from kschedfw.framework.runtime.filtering import FilterPlugin
-from kschedfw.framework.runtime.pod_class import Answers, FilterPlan, PodClass
-from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes, refusal
+from kschedfw.framework.runtime.answers.columns import FEW_ROWS, UNKNOWN_CODE, Column, FirstRefusals
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin
+from kschedfw.framework.runtime.answers.pod_class import Answers, FilterPlan, PodClass
+from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes, refusal
 from kschedfw.framework.status import Status
 
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.filtering import FilterOutcome
-from kschedfw.framework.runtime.status_codes import PASS
+from kschedfw.framework.runtime.answers.filtering import FilterOutcome
+from kschedfw.framework.runtime.answers.status_codes import PASS
 
 FEW_ROWS: Final = 4
 """Up to this number of rows, the scalar form is called even where there is a batch form: calling NumPy costs more."""

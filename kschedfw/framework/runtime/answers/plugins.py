@@ -1,7 +1,8 @@
-"""A score plugin, and the errors of its answers."""
+"""A filter plugin and a score plugin: their calls, the count of these, and the errors of their answers."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,19 +15,81 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.plugin import AnyPlugin, Plugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kschedfw.framework.runtime.answers.status_codes import refusal
+from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.status import PluginFailure, Status, text_of
 
 SCORING: Final = "running Score plugins"
 NORMALIZING: Final = "running Normalize on Score plugins"
 WEIGHING: Final = "applying score defaultWeights on Score plugins"
 
+_log = logging.getLogger(__name__)
+
+_SUCCESS = Status.success()
 _RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
 _INT64: Final = np.dtype(np.int64)
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+
+@attrs.define
+class PluginMemo:
+    """Counts of the calls of a plugin's filter and score.
+
+    `rows_asked` counts the nodes for which either form of the hooks was called (roughly, where several threads
+    ask). `classes_signed` counts kinds of pods for which answers were kept, `classes_unsigned` those that the
+    plugin gave no signature. `objection` is the reason why no answers can be kept; empty if they can.
+    """
+
+    rows_asked: int = 0
+    classes_signed: int = 0
+    classes_unsigned: int = 0
+    objection: str = ""
+
+    @classmethod
+    def of(cls, plugin: AnyPlugin) -> PluginMemo:
+        missing = []
+        if plugin.reads is None:
+            missing.append("reads")
+        if type(plugin).sign is Plugin.sign:
+            missing.append("sign")
+        return cls(objection=f"it doesn't declare {' and '.join(missing)}" if missing else "")
+
+    def signing_failed(self, plugin: AnyPlugin, error: BaseException) -> None:
+        """Record that `sign` failed, so that the plugin's answers can't be kept. Only the first failure is logged."""
+        if not self.objection:
+            self.objection = f"sign failed: {type(error).__name__}: {error}"
+            _log.warning("plugin %s: %s; its answers aren't kept", plugin.name, self.objection)
+
+
+@attrs.frozen(eq=False)
+class FilterPlugin:
+    """A filter plugin: its hook, its batch form if it has one, and a count of calls."""
+
+    plugin: AnyPlugin
+    name: str
+    hook: Hook
+    batch: Hook | None
+    counts: PluginMemo
+    plans_own_hooks: bool = attrs.field(init=False)
+
+    @plans_own_hooks.default
+    def _plans_own_hooks(self) -> bool:
+        return plans_own_hooks(self.plugin)
+
+    def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Return success, a refusal, or an ERROR; the last two name the plugin."""
+        self.counts.rows_asked += 1
+        try:
+            answer = self.hook(state, pod, node_info)
+        except HOOK_FAILURES as error:
+            return refusal(Status.from_error(error), self.name)
+        if answer is None:
+            return _SUCCESS
+        status = checked(answer, self.name, "filter")
+        return status if status.is_success else refusal(status, self.name)
 
 
 @attrs.frozen(eq=False)

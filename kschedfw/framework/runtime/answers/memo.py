@@ -28,11 +28,11 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.runtime.columns import FEW_ROWS
+from kschedfw.framework.runtime.answers.columns import FEW_ROWS
+from kschedfw.framework.runtime.answers.plugins import PluginMemo
+from kschedfw.framework.runtime.answers.pod_class import POD_CLASS, Answers, PodClass
+from kschedfw.framework.runtime.answers.status_codes import StatusCodes
 from kschedfw.framework.runtime.hooks import Hook, asked_method
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
-from kschedfw.framework.runtime.pod_class import POD_CLASS, Answers, PodClass
-from kschedfw.framework.runtime.status_codes import StatusCodes
 
 BYTES_PER_NODE: Final = 4096
 LEAST_BYTES: Final = 16 * 1024 * 1024

@@ -20,11 +20,11 @@ from kschedfw import (
 )
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime import memo as memo_module
-from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
-from kschedfw.framework.runtime.memo import Memo
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
-from kschedfw.framework.runtime.pod_class import BYTES_PER_CLASS, POD_CLASS
+from kschedfw.framework.runtime.answers import memo as memo_module
+from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, Column
+from kschedfw.framework.runtime.answers.memo import Memo
+from kschedfw.framework.runtime.answers.plugins import PluginMemo
+from kschedfw.framework.runtime.answers.pod_class import BYTES_PER_CLASS, POD_CLASS
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 

@@ -13,7 +13,7 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray, moved
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.answers.columns import FEW_ROWS, UNKNOWN_SCORE, Column
 
 
 @attrs.frozen(eq=False)

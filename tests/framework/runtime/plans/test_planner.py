@@ -51,7 +51,7 @@ from kschedfw.api.devices import DeviceClassSpec
 from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime import one_pass
+from kschedfw.framework.runtime.plans import planner
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_name import NodeName
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
@@ -72,7 +72,7 @@ EXTENDED = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True)
 def _any_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass, "_FEWEST_NODES", 1)
+    monkeypatch.setattr(planner, "_FEWEST_NODES", 1)
 
 
 GPU = "nvidia.com/gpu"
@@ -171,7 +171,7 @@ class House:
         outcomes: list[object] = []
         place = self.framework.best_nodes
 
-        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> one_pass.BestNodes | None:
+        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> planner.BestNodes | None:
             best = place(state, pod, start, wanted)
             outcomes.append(best)
             return best
@@ -387,7 +387,7 @@ def test_equal_pods_get_the_same_nodes_as_by_hooks_while_pods_come_and_go_and_ki
 
 
 def test_equal_pods_are_placed_by_looking_at_the_changed_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = one_pass._compiled_pass()
+    compiled = planner._compiled_pass()
     assert compiled is not None
     passes: list[int] = []
     totals_of = compiled.totals_of
@@ -610,7 +610,7 @@ def test_answers_by_domain_of_its_base_dont_stand_for_a_subclasss_own_filter() -
 
 
 def test_hooks_are_asked_where_the_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass, "_compiled_pass", lambda: None)
+    monkeypatch.setattr(planner, "_compiled_pass", lambda: None)
     house = House(some_nodes(5))
     template = make_pod("pod").build()
     results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]

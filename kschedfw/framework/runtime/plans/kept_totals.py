@@ -18,8 +18,8 @@ from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.plan import ShapePlan, SmallCodes
-from kschedfw.framework.runtime.totals import BestRows
+from kschedfw.framework.runtime.answers.totals import BestRows
+from kschedfw.framework.runtime.plans.plan import ShapePlan, SmallCodes
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 Amounts: TypeAlias = tuple[int, int]
@@ -45,7 +45,7 @@ def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
 
 
 class Pass(Protocol):
-    """The compiled pass: the module `_one_pass`, which documents the arguments."""
+    """The compiled pass: the module `_pass`, which documents the arguments."""
 
     @staticmethod
     def totals_of(

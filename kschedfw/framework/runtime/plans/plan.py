@@ -18,9 +18,8 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, PlanPart, keeps_promise
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
-from kschedfw.framework.runtime.filtering import FilterPlugin
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin, check_range, integers
 from kschedfw.framework.runtime.hooks import Hook, asked_method
-from kschedfw.framework.runtime.score_plugin import ScorePlugin, check_range, integers
 from kschedfw.framework.status import Status
 
 SmallCodes: TypeAlias = npt.NDArray[np.int8]

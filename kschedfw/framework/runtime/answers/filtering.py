@@ -15,44 +15,15 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.plugin import AnyPlugin, PlanPart, plans_own_hooks
+from kschedfw.framework.plugin import AnyPlugin, PlanPart
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin, PluginMemo
 from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
-from kschedfw.framework.runtime.plugin_memo import PluginMemo
-from kschedfw.framework.runtime.status_codes import refusal
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
 _ABOUT_ROOM = frozenset((PlanPart.LEAST_ALLOCATED, PlanPart.MOST_ALLOCATED))
 """The parts of filters that refuse nodes with too little left, and for no other reason."""
-
-
-@attrs.frozen(eq=False)
-class FilterPlugin:
-    """A filter plugin: its hook, its batch form if it has one, and a count of calls."""
-
-    plugin: AnyPlugin
-    name: str
-    hook: Hook
-    batch: Hook | None
-    counts: PluginMemo
-    plans_own_hooks: bool = attrs.field(init=False)
-
-    @plans_own_hooks.default
-    def _plans_own_hooks(self) -> bool:
-        return plans_own_hooks(self.plugin)
-
-    def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """Return success, a refusal, or an ERROR; the last two name the plugin."""
-        self.counts.rows_asked += 1
-        try:
-            answer = self.hook(state, pod, node_info)
-        except HOOK_FAILURES as error:
-            return refusal(Status.from_error(error), self.name)
-        if answer is None:
-            return _SUCCESS
-        status = checked(answer, self.name, "filter")
-        return status if status.is_success else refusal(status, self.name)
 
 
 @attrs.frozen(eq=False)

@@ -1,0 +1,1 @@
+"""Plans for pods of one shape, and the compiled loops that place pods by them."""
