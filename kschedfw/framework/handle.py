@@ -193,11 +193,13 @@ class PluginsRunner(Protocol):
         """
         ...
 
-    def wanted_room(self, state: CycleState, pod: Pod, node_name: str) -> tuple[int, int, int, int] | None:
+    def wanted_room(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[int, int, int, int] | None:
         """Return the CPU, memory, ephemeral storage and number of pods that must be free, if nothing else decides.
 
-        That is so for a node that has passed without some of its pods, whose return changes nothing else that
-        the filters read. Return None where `run_filter_plugins_with_nominated_pods` must be called.
+        Return None where another filter refuses the node, may read its pods, or the node has nominated pods:
+        `run_filter_plugins_with_nominated_pods` must be called then.
         """
         ...
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 import attrs
@@ -138,27 +137,6 @@ class NodeInfo:
                 self._discount(info)
                 return True
         return False
-
-    def remove_pods(self, infos: Collection[PodInfo]) -> None:
-        """Remove several pods of this node at once, in a fraction of the time that one after another takes."""
-        gone = {info.pod.metadata.uid for info in infos}
-
-        def staying(pods: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
-            return tuple([info for info in pods if info.pod.metadata.uid not in gone]) if pods else pods
-
-        self.pods = staying(self.pods)
-        self.pods_with_affinity = staying(self.pods_with_affinity)
-        self.pods_with_required_anti_affinity = staying(self.pods_with_required_anti_affinity)
-        self.pods_with_volumes = staying(self.pods_with_volumes)
-        requests = [info.requests for info in infos]
-        self.requested = functools.reduce(Resource.minus, [each.amounts for each in requests], self.requested)
-        self.non_zero_requested = functools.reduce(
-            Resource.minus, [each.non_zero for each in requests], self.non_zero_requested
-        )
-        for info in infos:
-            if ports := info.pod.host_ports:
-                self.used_ports = self.used_ports.minus(ports)
-        self.generation = next(_generations)
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
         """Replace a pod of this node by its new state."""

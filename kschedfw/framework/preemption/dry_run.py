@@ -18,7 +18,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
-from kschedfw.framework.preemption.rules import PreemptionRules
+from kschedfw.framework.preemption.rules import PreemptionRules, victims_for_room
 from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE
 from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS
 from kschedfw.framework.status import Status
@@ -176,7 +176,12 @@ def _try_node(
     if not potential:
         # Nothing would change, so there is no need for the copies.
         return _NO_VICTIMS
-    outcome = rules.select_victims(state.clone(), pod, node_info.clone(), potential, budgets)
+    outcome: Victims | Status | None = None
+    if rules.select_default_victims:
+        framework = rules.handle.framework
+        outcome = victims_for_room(framework, state, pod, node_info, potential, budgets, rules.more_important)
+    if outcome is None:
+        outcome = rules.select_victims(state.clone(), pod, node_info.clone(), potential, budgets)
     if outcome.is_success if isinstance(outcome, Status) else not outcome.pods:
         return Status.from_error(f'expected at least one victim pod on node "{node_info.name}"')
     return outcome

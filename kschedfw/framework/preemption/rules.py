@@ -9,7 +9,6 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PreemptionPolicy
-from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle, PluginsRunner
@@ -18,6 +17,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
 from kschedfw.framework.preemption.eviction import is_terminating_by_preemption
+from kschedfw.framework.preemption.room import Room
 from kschedfw.framework.status import Code, Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
@@ -69,38 +69,6 @@ class _Trial:
         return False
 
 
-class _Room:
-    """The amounts that are free on a node, where they alone decide whether the preemptor fits.
-
-    Additions of integers take a tenth of the time that it takes to change a NodeInfo and to ask a filter.
-    """
-
-    def __init__(self, node_info: NodeInfo, wanted: tuple[int, int, int, int]) -> None:
-        there, taken = node_info.allocatable, node_info.requested
-        self._cpu = there.milli_cpu - taken.milli_cpu
-        self._memory = there.memory - taken.memory
-        self._storage = there.ephemeral_storage - taken.ephemeral_storage
-        self._pods = there.allowed_pod_number - len(node_info.pods)
-        self._wanted = wanted
-
-    def spares(self, info: PodInfo) -> bool:
-        """Take the pod's amounts if the preemptor still fits. Return whether it does."""
-        amounts = info.requests.amounts
-        cpu, memory = self._cpu - amounts.milli_cpu, self._memory - amounts.memory
-        storage, pods = self._storage - amounts.ephemeral_storage, self._pods - 1
-        wanted_cpu, wanted_memory, wanted_storage, wanted_pods = self._wanted
-        # `wrapped`: differences of int64 overflow silently in kube-scheduler.
-        if (
-            wrapped(cpu) < wanted_cpu
-            or wrapped(memory) < wanted_memory
-            or wrapped(storage) < wanted_storage
-            or pods < wanted_pods
-        ):
-            return False
-        self._cpu, self._memory, self._storage, self._pods = cpu, memory, storage, pods
-        return True
-
-
 def select_victims(
     framework: PluginsRunner,
     state: CycleState,
@@ -119,26 +87,47 @@ def select_victims(
     Semantics: kube-scheduler DefaultPreemption `SelectVictimsOnNode`.
     """
     trial = _Trial(framework, state, pod, node_info)
-    wanted = framework.wanted_room(state, pod, node_info.name)
     try:
-        if wanted is None:
-            for info in potential:
-                trial.remove(info)
-        else:
-            node_info.remove_pods(potential)
+        for info in potential:
+            trial.remove(info)
         verdict = trial.verdict()
         if not verdict.is_success:
             return verdict
-        by_importance = _sorted(potential, more_important)
-        violating, others = budgets.split(by_importance)
-        spares = trial.spares if wanted is None else _Room(node_info, wanted).spares
-        # Those that violate a budget first: room is given back in this order, so they are the likeliest to be spared.
-        evicted_violating = [info for info in violating if not spares(info)]
-        evicted = {*evicted_violating, *[info for info in others if not spares(info)]}
+        return _victims(_sorted(potential, more_important), budgets, trial.spares)
     except _TrialError as error:
         return error.status
-    victims = tuple(info.pod for info in by_importance if info in evicted)
-    return Victims(victims, len(evicted_violating))
+
+
+def victims_for_room(
+    framework: PluginsRunner,
+    state: CycleState,
+    pod: Pod,
+    node_info: NodeInfo,
+    potential: Sequence[PodInfo],
+    budgets: DisruptionBudgets,
+    more_important: MoreImportant,
+) -> Victims | None:
+    """Return what `select_victims` does, if the amounts on the node alone decide; None if filters must be asked.
+
+    Nothing is changed, so neither the state nor the node has to be a copy.
+    """
+    wanted = framework.wanted_room(state, pod, node_info)
+    if wanted is None:
+        return None
+    room = Room(node_info, potential, wanted)
+    # Only the filters can say what is short.
+    return _victims(_sorted(potential, more_important), budgets, room.spares) if room.suffices else None
+
+
+def _victims(
+    by_importance: Sequence[PodInfo], budgets: DisruptionBudgets, spares: Callable[[PodInfo], bool]
+) -> Victims:
+    """Return the pods that `spares` doesn't let come back; it is called for one after the other."""
+    violating, others = budgets.split(by_importance)
+    # Those that violate a budget first: room is given back in this order, so they are the likeliest to be spared.
+    evicted_violating = [info for info in violating if not spares(info)]
+    evicted = {*evicted_violating, *[info for info in others if not spares(info)]}
+    return Victims(tuple([info.pod for info in by_importance if info in evicted]), len(evicted_violating))
 
 
 def _sorted(infos: Sequence[PodInfo], more_important: MoreImportant) -> list[PodInfo]:
@@ -183,6 +172,11 @@ class PreemptionRules:
             getattr(type(self), name) is getattr(PreemptionRules, name)
             for name in ("may_preempt", "more_important", "potential_victims", "select_victims")
         )
+
+    @property
+    def select_default_victims(self) -> bool:
+        """Whether `select_victims` isn't overridden."""
+        return type(self).select_victims is PreemptionRules.select_victims
 
     def objection(self, pod: Pod, nominated_node_status: Status) -> str:
         """Return the reason why the pod may not preempt now; empty if it may.

@@ -324,15 +324,17 @@ class Framework:
             self._meter.nodes_asked()
         return status
 
-    def wanted_room(self, state: CycleState, pod: Pod, node_name: str) -> tuple[int, int, int, int] | None:
+    def wanted_room(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[int, int, int, int] | None:
         """Return the CPU, memory, ephemeral storage and number of pods that must be free, if nothing else decides.
 
-        That is so for a node that has passed without some of its pods, whose return changes nothing else that
-        the filters read. Return None where the filters must be asked.
+        Return None where the filters must be asked, since another one refuses the node or may read its pods.
         """
-        return (
-            wanted_amounts(pod.requests) if self._filters.is_only_about_room(state, pod, node_name) else None
-        )
+        decides = self._filters.only_room_decides(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return wanted_amounts(pod.requests) if decides else None
 
     def filter_nodes(
         self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None

@@ -128,23 +128,6 @@ class TestPods:
         info.replace_pod(info.pods[0], bound)
         assert [each is bound for each in info.pods_with_volumes] == [True]
 
-    @FEW
-    @given(pod_lists(), st.data())
-    def test_several_pods_are_removed_as_one_after_another(
-        self, pods: list[Pod], data: st.DataObject
-    ) -> None:
-        leaving = data.draw(st.lists(st.sampled_from(pods), unique_by=id)) if pods else []
-        info = NodeInfo.of(NODE, pods)
-        before = info.generation
-        info.remove_pods([each for each in info.pods if each.pod in leaving])
-        assert_consistent(info, [pod for pod in pods if pod not in leaving])
-        one_by_one = NodeInfo.of(NODE, pods)
-        for pod in leaving:
-            one_by_one.remove_pod(pod)
-        assert info.used_ports.taken() == one_by_one.used_ports.taken()
-        assert info.requested == one_by_one.requested
-        assert info.generation > before
-
     def test_removing_a_pod_that_is_not_there_changes_nothing(self) -> None:
         there, stranger = make_pod("a").uid("1").build(), make_pod("a").uid("2").build()
         info = NodeInfo.of(NODE, [there])

@@ -9,12 +9,13 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import make_node
+from kschedfw import Plugin, Reads, hookimpl, make_node
 from kschedfw.api import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import PreemptionPlan
@@ -147,6 +148,24 @@ class TestOtherFilters:
             pod("p", priority=1000, labels=FOO, build=spread)
         )
         assert victims(plan.candidates) == {"a": ["a2"], "b": ["b1"]}
+
+    def test_a_node_that_another_filter_refuses_is_no_candidate_however_much_room_there_would_be(
+        self,
+    ) -> None:
+        class Labelled(Plugin[None]):
+            name = "Labelled"
+            reads = Reads.NODE
+
+            @hookimpl
+            def filter(self, node_info: NodeInfo) -> Status | None:
+                return None if "ours" in node_info.node.labels else Status.unschedulable("not ours")
+
+        pods = [pod("first", 300, on="a"), pod("second", 300, on="b")]
+        plan = scene([node("a"), node("b", ours="")], pods, plugins=(NodeResourcesFit, Labelled)).plan(
+            pod("p", 300, priority=10)
+        )
+        assert victims(plan.candidates) == {"b": ["second"]}
+        assert plan.rejected.get("a").reasons == ("not ours",)
 
     def test_room_that_a_nominated_pod_waits_for_is_not_to_be_had(self) -> None:
         made = scene([node("n")], [pod("low", 300, on="n")])
@@ -409,7 +428,7 @@ def test_where_only_room_decides_the_amounts_give_the_same_victims_as_the_filter
         return summary(made.plan(preemptor))
 
     by_amounts = planned()
-    with patch.object(Filters, "is_only_about_room", return_value=False) as asked:
+    with patch.object(Filters, "only_room_decides", return_value=False) as asked:
         by_filters = planned()
 
     assert by_amounts == by_filters

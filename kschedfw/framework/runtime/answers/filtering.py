@@ -71,7 +71,7 @@ class Filters:
         """The plugins with pre_filter_add_pod or pre_filter_remove_pod."""
         self._handle = handle
         self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
-        self._reading_pods: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
+        self._parted: dict[frozenset[str], tuple[tuple[FilterPlugin, ...], tuple[FilterPlugin, ...]]] = {}
 
     def active(self, state: CycleState) -> tuple[FilterPlugin, ...]:
         """Return the filters that pre_filter didn't skip, in profile order."""
@@ -84,23 +84,32 @@ class Filters:
 
     def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
         """Return the active filters whose answer may change with the pods on the node."""
-        skipped = state.skip_filter_plugins
-        reading = self._reading_pods.get(skipped)
-        if reading is None:
-            reading = tuple(each for each in self.active(state) if each.plugin.reads is not Reads.NODE)
-            self._reading_pods[skipped] = reading
-        return reading
+        return self._parts(state)[0]
 
-    def is_only_about_room(self, state: CycleState, pod: Pod, node_name: str) -> bool:
-        """Whether of everything that pods on a node change, only the free amounts matter to this pod."""
-        reading = self.reading_pods(state)
+    def _parts(self, state: CycleState) -> tuple[tuple[FilterPlugin, ...], tuple[FilterPlugin, ...]]:
+        """Return the active filters that read pods, and those that read the node object alone."""
+        skipped = state.skip_filter_plugins
+        parts = self._parted.get(skipped)
+        if parts is None:
+            active = self.active(state)
+            reading = tuple(each for each in active if each.plugin.reads is not Reads.NODE)
+            parts = self._parted[skipped] = reading, tuple(each for each in active if each not in reading)
+        return parts
+
+    def only_room_decides(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> bool:
+        """Tell whether the pod passes every filter but the one that compares the free amounts.
+
+        That must hold whichever pods are on the node.
+        """
+        reading, others = self._parts(state)
         return (
             len(reading) == 1
             and reading[0].plans_own_hooks
             and reading[0].plugin.plan_part(pod) in _ABOUT_ROOM
             and not pod.requests.demand.scalar_resources
             and self.pod_followers <= state.skip_filter_plugins
-            and not self._nominated_pods(pod, node_name)
+            and not self._nominated_pods(pod, node_info.name)
+            and first_refusal(others, state, pod, node_info).is_success
         )
 
     def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:

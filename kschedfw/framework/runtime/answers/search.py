@@ -173,10 +173,14 @@ class NodeSearch:
     ) -> RowVerdicts:
         """Return the verdicts after asking again about nodes with nominated pods, as if these were there."""
         rows, codes, errors = nodes.rows, found.all_codes.copy(), dict(found.errors)
+        reading_pods = self._filters.reading_pods(state)
         for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
             row = int(rows[position])
-            info = nodes.table.node_infos[row]
-            status = self._filters.refusal_with_nominated_pods(plan.filters, state, pod, info)
+            # What passes without the nominated pods can only be refused by filters that read pods.
+            filters = reading_pods if codes[position] == PASS else plan.filters
+            status = self._filters.refusal_with_nominated_pods(
+                filters, state, pod, nodes.table.node_infos[row]
+            )
             if status.is_success:
                 continue
             code = codes[position] = pods.codes.code_of(status)
