@@ -115,7 +115,7 @@ class CycleState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the state has no key."""
+        """True if the state has no key."""
         return not self._data
 
     def take(self, other: CycleState) -> None:

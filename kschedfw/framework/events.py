@@ -133,7 +133,7 @@ class ClusterEvent:
 
     @property
     def can_happen(self) -> bool:
-        """Whether events of this name, or events that this subscription covers, exist."""
+        """True if events of this name, or events that this subscription covers, exist."""
         return bool(self.action & self._possible)
 
     @property
@@ -151,11 +151,11 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this subscription covers all events."""
+        """True if this subscription covers all events."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def matches(self, event: ClusterEvent) -> bool:
-        """Whether this subscription covers an event (kube-scheduler `MatchClusterEvents`).
+        """Return whether this subscription covers an event (kube-scheduler `MatchClusterEvents`).
 
         The scheduler names events as precisely as it can. Hence a subscription to UPDATE_NODE_LABEL doesn't
         cover an UPDATE whose changed part is unknown.

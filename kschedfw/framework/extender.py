@@ -60,21 +60,21 @@ class Extender(Protocol):
 
     @property
     def is_binder(self) -> bool:
-        """Whether the extender binds pods in place of the bind plugins."""
+        """True if the extender binds pods in place of the bind plugins."""
         ...
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether scheduling continues without the extender if it fails."""
+        """True if scheduling continues without the extender if it fails."""
         ...
 
     @property
     def supports_preemption(self) -> bool:
-        """Whether the extender takes part in preemption. If not, it may still refuse the node in a later cycle."""
+        """True if the extender takes part in preemption. If not, it may still refuse the node in a later cycle."""
         ...
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the extender is called for this pod."""
+        """Return whether the extender is called for this pod."""
         ...
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:

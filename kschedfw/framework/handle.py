@@ -53,7 +53,7 @@ class PendingEvictions:
             self._tasks.append((preemptor, task))
 
     def is_under_way(self, preemptor: str) -> bool:
-        """Whether the preemptor's victims are still to be evicted."""
+        """Return whether the preemptor's victims are still to be evicted."""
         return preemptor in self._waiting
 
     def carry_out(self) -> None:

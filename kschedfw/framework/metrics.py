@@ -415,7 +415,7 @@ class PluginTally(NoMetrics):
 
 
 def listens(recorder: MetricsRecorder) -> bool:
-    """Whether the recorder receives anything but plugins' own metrics."""
+    """Return whether the recorder receives anything but plugins' own metrics."""
     return type(recorder) not in (NoMetrics, PluginTally)
 
 

@@ -82,7 +82,7 @@ class Nominator:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod is nominated."""
+        """True if no pod is nominated."""
         return not self._by_node
 
     @property

@@ -141,7 +141,7 @@ class Status:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the status refuses the pod (rather than accepts it, skips or fails)."""
+        """True if the status refuses the pod (rather than accepts it, skips or fails)."""
         return self.code in _REJECTED
 
     @property

@@ -444,7 +444,7 @@ class Cache:
 
 
 def _is_same(info: NodeInfo, before: NodeInfo) -> bool:
-    """Whether both have the same node and the same pods, in any order."""
+    """Return whether both have the same node and the same pods, in any order."""
     return info.node is before.node and {id(each.pod) for each in info.pods} == {
         id(each.pod) for each in before.pods
     }

@@ -256,7 +256,7 @@ def _nominated(pod: Pod) -> str:
 
 
 def _is_older(state: Named, last: Named) -> bool:
-    """Whether the state is older than the last one; False if the resource versions aren't numbers."""
+    """Return whether the state is older than the last one; False if the resource versions aren't numbers."""
     old, new = last.metadata.resource_version, state.metadata.resource_version
     return old.isdecimal() and new.isdecimal() and int(new) < int(old)
 

@@ -228,7 +228,7 @@ def bug_behind(error: BaseException | None) -> BaseException | None:
 
 
 def _lost_race(error: BaseException | None) -> bool:
-    """Whether another scheduler has bound a pod to the node in the meantime."""
+    """Return whether another scheduler has bound a pod to the node in the meantime."""
     return any(isinstance(each, LostRaceError) for each in _causes(error))
 
 

@@ -77,7 +77,7 @@ class NodeTree:
         return tree
 
     def would_move(self, node: Node) -> bool:
-        """Whether `add` would change the order."""
+        """Return whether `add` would change the order."""
         return self._zone_of.get(node.name) != zone_of(node)
 
     def names(self) -> list[str]:

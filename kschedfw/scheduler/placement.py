@@ -76,7 +76,7 @@ class Placement:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the pod waits for a permit plugin; `commit` would wait for it, too."""
+        """True if the pod waits for a permit plugin; `commit` would wait for it, too."""
         waiting = self.attempt.framework.waiting_pods.get(self.pod.uid)
         return waiting is not None and waiting.poll() is None
 

@@ -448,7 +448,7 @@ class Scheduler:
             self._make(attempt)
 
     def _is_hopeless(self) -> bool:
-        """Whether no pod is active and a group that backs off would be next.
+        """Return whether no pod is active and a group that backs off would be next.
 
         In an idle cluster kube-scheduler retries such a group without rest, and so does `run`. Where time
         stands still between attempts, that would never end.

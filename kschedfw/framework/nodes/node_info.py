@@ -68,7 +68,7 @@ class HostPortInfo:
         return HostPortInfo(taken)
 
     def conflicts(self, ip: str, protocol: str, port: int) -> bool:
-        """Whether the port is taken on this address; 0.0.0.0 stands for every address."""
+        """Return whether the port is taken on this address; 0.0.0.0 stands for every address."""
         if port <= 0 or not self._taken:
             return False
         ip = ip or ANY_IP

@@ -40,7 +40,7 @@ class AffinityTerm:
         )
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term selects the pod, given the labels of that pod's namespace."""
+        """Return whether the term selects the pod, given the labels of that pod's namespace."""
         meta = pod.metadata
         if meta.namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
@@ -63,7 +63,7 @@ class AffinityTerms:
     preferred_anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is any term."""
+        """Return whether there is any term."""
         return bool(
             self.required_affinity
             or self.required_anti_affinity
@@ -199,7 +199,7 @@ class QueuedPodInfo:
 
     @property
     def gated(self) -> bool:
-        """Whether a pre_enqueue plugin holds the pod back."""
+        """True if a pre_enqueue plugin holds the pod back."""
         return bool(self.gating_plugin)
 
     @property

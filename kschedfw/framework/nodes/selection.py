@@ -87,7 +87,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @property
     def is_whole_table(self) -> bool:
-        """Whether the selection has all nodes, in the table's order."""
+        """True if the selection has all nodes, in the table's order."""
         return self.start == 0
 
     @property

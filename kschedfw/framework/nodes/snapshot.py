@@ -28,7 +28,7 @@ class ClaimIndex:
         table.listen(self)
 
     def is_used(self, key: str) -> bool:
-        """Whether a pod on some node uses the claim `namespace/name`."""
+        """Return whether a pod on some node uses the claim `namespace/name`."""
         return self._uses[key] > 0
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # see TableListener

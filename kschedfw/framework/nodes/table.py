@@ -122,7 +122,7 @@ class NodeTable:
         return rows
 
     def is_all(self, rows: IntArray) -> bool:
-        """Whether `rows` is `all_rows` itself; an equal array doesn't count."""
+        """Return whether `rows` is `all_rows` itself; an equal array doesn't count."""
         return rows is self.all_rows
 
     def take(self, column: npt.NDArray[ScalarT], rows: IntArray) -> npt.NDArray[ScalarT]:
@@ -138,7 +138,7 @@ class NodeTable:
         return column.take(rows)
 
     def is_range(self, rows: IntArray) -> bool:
-        """Whether `rows` is a slice of `all_rows`: consecutive rows."""
+        """Return whether `rows` is a slice of `all_rows`: consecutive rows."""
         everything = self.all_rows
         return rows.base is everything and rows.strides == everything.strides and len(rows) > 0
 
@@ -162,7 +162,7 @@ class NodeTable:
         return 0 < largest[0] <= LARGEST_EXACT and 0 < largest[1] <= LARGEST_EXACT
 
     def all_have_free(self, column: int, amount: int) -> bool:
-        """Whether every node has this much free of the resource in a column of `free`."""
+        """Return whether every node has this much free of the resource in a column of `free`."""
         if self._least_free[column] >= amount:
             return True
         # The bound falls with every pod that is placed and doesn't rise when pods go, so it may be too low by now.

@@ -27,7 +27,7 @@ PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 def is_terminating_by_preemption(pod: Pod) -> bool:
-    """Whether the pod is being deleted because a scheduler preempted it."""
+    """Return whether the pod is being deleted because a scheduler preempted it."""
     target = next((each for each in pod.status.conditions if each.type == DISRUPTION_TARGET), None)
     return (
         pod.is_terminating

@@ -167,7 +167,7 @@ class PreemptionRules:
 
     @property
     def are_default(self) -> bool:
-        """Whether victims are selected by DefaultPreemption's own rules, so that dry runs' outcomes can be reused."""
+        """True if victims are selected by DefaultPreemption's own rules, so that dry runs' outcomes can be reused."""
         return all(
             getattr(type(self), name) is getattr(PreemptionRules, name)
             for name in ("may_preempt", "more_important", "potential_victims", "select_victims")
@@ -175,7 +175,7 @@ class PreemptionRules:
 
     @property
     def select_default_victims(self) -> bool:
-        """Whether `select_victims` isn't overridden."""
+        """True if `select_victims` isn't overridden."""
         return type(self).select_victims is PreemptionRules.select_victims
 
     def objection(self, pod: Pod, nominated_node_status: Status) -> str:
@@ -196,14 +196,14 @@ class PreemptionRules:
         return ""
 
     def may_preempt(self, pod: Pod, victim: PodInfo, node_info: NodeInfo) -> bool:  # noqa: ARG002  # for overriding
-        """Whether the pod may have the victim evicted from the node: if the victim's priority is lower.
+        """Return whether the pod may have the victim evicted from the node: if the victim's priority is lower.
 
         An override should go on allowing that for system pods, or they may find no room.
         """
         return victim.pod.priority < pod.priority
 
     def more_important(self, first: Pod, second: Pod) -> bool:
-        """Whether `first` is more important: it has the higher priority or, if equal, has run longer.
+        """Return whether `first` is more important: it has the higher priority or, if equal, has run longer.
 
         Must be a strict weak order. Victims are sorted by it, and score functions rely on the first one having
         the highest priority.

@@ -193,7 +193,7 @@ class Framework:
     # Queue
 
     def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-        """Whether `first` is scheduled before `second`, by the profile's queue sort plugin.
+        """Return whether `first` is scheduled before `second`, by the profile's queue sort plugin.
 
         Raises:
             ProfileError: the profile has no queue sort plugin.
@@ -467,7 +467,7 @@ class Framework:
 
     @property
     def can_stop_trials(self) -> bool:
-        """Whether a plugin has placement_feasible, and so is asked before and after each member of a trial."""
+        """True if a plugin has placement_feasible, and so is asked before and after each member of a trial."""
         return self._placing.can_stop
 
     @measured(MeasuredPoint.PLACEMENT_FEASIBLE)

@@ -55,7 +55,7 @@ def _taken(function: Hook, name: str) -> tuple[str, ...]:
 
 
 def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
-    """Whether the plugin's implementation of a hook is marked `per_signature`."""
+    """Return whether the plugin's implementation of a hook is marked `per_signature`."""
     return bool(getattr(getattr(plugin, hook, None), PER_SIGNATURE, False))
 
 

@@ -65,7 +65,7 @@ class PlacementHooks:
 
     @property
     def can_stop(self) -> bool:
-        """Whether a plugin may end the trial of a placement (`feasible`)."""
+        """True if a plugin may end the trial of a placement (`feasible`)."""
         return bool(self._feasible)
 
     def feasible(self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int) -> Status:

@@ -226,7 +226,7 @@ def _foremost(offers: Sequence[EntryPoint]) -> Sequence[EntryPoint]:
 
 
 def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:
-    """Whether the entry point refers to this very class. If its module isn't imported, it can't."""
+    """Return whether the entry point refers to this very class. If its module isn't imported, it can't."""
     found: object = sys.modules.get(offer.module)
     for name in offer.attr.split("."):
         found = getattr(found, name, None)
@@ -283,7 +283,7 @@ def _why_unmet(requirement: re.Match[str]) -> str:
 
 
 def _holds(clause: re.Match[str] | None, installed: str) -> bool:
-    """Whether a version satisfies a clause such as `>=2.1`. Unreadable clauses (`==2.*`) count as satisfied."""
+    """Return whether a version satisfies a clause such as `>=2.1`. Unreadable clauses (`==2.*`) count as satisfied."""
     known = _RELEASE.match(installed)
     if clause is None or known is None:
         return True

@@ -53,7 +53,7 @@ class GroupDecision:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the group waits for victims to go."""
+        """True if the group waits for victims to go."""
         if self.preemption is not None and self.preemption.status.is_success:
             return True
         return self.result is not None and self.result.is_waiting
@@ -340,7 +340,7 @@ def _mixed_schedulers(group: QueuedGroup) -> Status | None:
 
 
 def _gets_its_node(member: MemberResult, status: Status) -> bool:
-    """Whether the member is bound now that its group has this status.
+    """Return whether the member is bound now that its group has this status.
 
     A member whose victims still take its room never is, though its group may be scheduled without it: where another
     permit plugin than GangScheduling has it wait, the group doesn't. As in kube-scheduler it goes back like a member

@@ -34,7 +34,7 @@ class VictimUnit:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether its first pod is a member of a group, of whatever disruption mode."""
+        """True if its first pod is a member of a group, of whatever disruption mode."""
         return bool(group_key(self.pods[0]))
 
     @property

@@ -77,5 +77,5 @@ class GroupResult:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the placement taken is one that will do."""
+        """True if the placement taken is one that will do."""
         return self.status.is_success or self.is_waiting

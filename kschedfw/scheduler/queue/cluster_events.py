@@ -68,7 +68,7 @@ def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    """Whether the pod requests less of a resource, or no longer names one, be it one of which it requested 0."""
+    """Return whether the pod requests less of a resource, or no longer names one, be it one of which it requested 0."""
     if old.spec is new.spec and not (old.status.tells_of_resources or new.status.tells_of_resources):
         return False  # the usual case: only the status has changed
     before, after = total_requests(old), total_requests(new)

@@ -49,7 +49,7 @@ class QueueingHints:
         self._matching: dict[tuple[Rejector, ClusterEvent], tuple[ClusterEvent, ...] | None] = {}
 
     def concerns(self, rejector: Rejector, event: ClusterEvent) -> bool:
-        """Whether the plugin subscribes to the event, whatever its hint says."""
+        """Return whether the plugin subscribes to the event, whatever its hint says."""
         return event.is_wildcard or self._of(rejector, event) != ()
 
     def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:

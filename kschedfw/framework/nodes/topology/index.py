@@ -40,7 +40,7 @@ class TopologyIndex:
 
     @property
     def has_terms(self) -> bool:
-        """Whether any pod on a node has a term of any kind."""
+        """True if any pod on a node has a term of any kind."""
         return bool(self._terms.groups)
 
     def terms_about(self, pod: Pod, namespace_labels: FrozenDict[str, str]) -> TermTally:

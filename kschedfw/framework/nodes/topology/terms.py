@@ -100,7 +100,7 @@ class TermTally:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no term selects the pod."""
+        """True if no term selects the pod."""
         return not self._groups
 
     def of(self, kind: TermKind) -> Mapping[str, DomainSums]:

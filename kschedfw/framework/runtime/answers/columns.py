@@ -50,7 +50,7 @@ class Column:
         return self._changed(table)
 
     def only_pods_changed(self, table: NodeTable) -> bool:
-        """Whether the node objects are the same as at `mark_current`."""
+        """Return whether the node objects are the same as at `mark_current`."""
         return self._nodes == table.node_changes.version
 
     def mark_current(self, table: NodeTable) -> None:

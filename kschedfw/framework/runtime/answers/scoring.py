@@ -291,5 +291,5 @@ class _Asking:
 
 
 def _has_unknown(scores: IntArray) -> bool:
-    """Whether any of the scores is `UNKNOWN_SCORE`, the least number there is."""
+    """Return whether any of the scores is `UNKNOWN_SCORE`, the least number there is."""
     return bool(len(scores)) and int(scores[scores.argmin()]) == UNKNOWN_SCORE

@@ -59,7 +59,7 @@ class StatusCodes:
         return code
 
     def is_lasting(self, code: int) -> bool:
-        """Whether the answer holds until its inputs change."""
+        """Return whether the answer holds until its inputs change."""
         return code != ERROR and code not in self.timed
 
     def fleeting(self, codes: Codes) -> npt.NDArray[np.bool_]:

@@ -170,7 +170,7 @@ class StandingTotals(Column):
         self._best: BestRows | None = None
 
     def come_again(self, nodes: NodeSelection) -> bool:
-        """Whether this very selection was the last one, too. If not, remember it and mark all totals as missing.
+        """Return whether this very selection was the last one, too. If not, remember it and mark all totals as missing.
 
         Nothing is kept for a selection whose rows don't ascend.
         """

@@ -197,7 +197,7 @@ class KeptTotals:
         self._fill(compiled, table)
 
     def answers(self, plan: ShapePlan, requests: PodRequests) -> bool:
-        """Whether these are the totals for pods of this plan and with these requests."""
+        """Return whether these are the totals for pods of this plan and with these requests."""
         return self._asked.plan is plan and self._requests is requests
 
     def follow(self, compiled: Pass, table: NodeTable) -> None:

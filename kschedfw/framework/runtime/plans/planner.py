@@ -363,7 +363,7 @@ def _refuse(
 
 
 def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:
-    """Whether the pass can count the pod's extended resources: nodes have them, and no devices."""
+    """Return whether the pass can count the pod's extended resources: nodes have them, and no devices."""
     requests = pod.requests
     wanted = requests.demand.scalar_resources
     if not (wanted or requests.amounts.scalar_resources):
@@ -372,7 +372,7 @@ def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:
 
 
 def _is_exact(requests: PodRequests) -> bool:
-    """Whether all amounts of the pod that the pass computes with are exact in float64."""
+    """Return whether all amounts of the pod that the pass computes with are exact in float64."""
     scored, amounts = requests.scored, requests.amounts
     return (
         0 <= scored.milli_cpu <= LARGEST_EXACT

@@ -41,7 +41,7 @@ class PlannedPod:
     skipped_scores: frozenset[str]
 
     def is_like(self, other: PlannedPod) -> bool:
-        """Whether both have the same answers on every node."""
+        """Return whether both have the same answers on every node."""
         return self.plan is other.plan and self.requests is other.requests
 
     def write_to(self, state: CycleState) -> None:

@@ -53,17 +53,17 @@ class Demand:
 
     @property
     def is_over_max(self) -> bool:
-        """Whether the pod's namespace would use more than its max."""
+        """True if the pod's namespace would use more than its max."""
         return self.has_quota and self.quotas[self.namespace].is_over_max_with(self.from_own)
 
     @property
     def is_over_all_mins(self) -> bool:
-        """Whether there isn't enough left to borrow."""
+        """True if there isn't enough left to borrow."""
         return self.has_quota and self.quotas.are_over_min_with(self.from_all)
 
     @property
     def takes_back(self) -> bool:
-        """Whether the pod asks for no more than its namespace is sure to get."""
+        """True if the pod asks for no more than its namespace is sure to get."""
         return self.has_quota and not self.quotas[self.namespace].is_over_min_with(self.from_own)
 
     def add(self, info: PodInfo) -> None:

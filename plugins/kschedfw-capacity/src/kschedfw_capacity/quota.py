@@ -29,15 +29,15 @@ class Quota:
 
     @property
     def is_over_min(self) -> bool:
-        """Whether the namespace uses more than its min of some resource, which it then borrows from others."""
+        """True if the namespace uses more than its min of some resource, which it then borrows from others."""
         return exceeds(self.used, NOTHING, self.bounds.min)
 
     def is_over_min_with(self, request: Amounts) -> bool:
-        """Whether it would be, were this used as well."""
+        """Return whether the namespace would use more than its min, were this used as well."""
         return exceeds(request, self.used, self.bounds.min)
 
     def is_over_max_with(self, request: Amounts) -> bool:
-        """Whether the namespace would use more than its max, were this used as well."""
+        """Return whether the namespace would use more than its max, were this used as well."""
         limits = self.bounds.max
         return any(
             name in limits and request[name] + self.used[name] > limits[name] for name in request.compared
@@ -45,7 +45,7 @@ class Quota:
 
 
 def exceeds(amounts: Amounts, beside: Amounts, bound: Amounts) -> bool:
-    """Whether the sum of the first two is over the bound, in one of the resources that the first is about."""
+    """Return whether the sum of the first two is over the bound, in one of the resources that the first is about."""
     return any(amounts[name] + beside[name] > bound[name] for name in amounts.compared)
 
 
@@ -81,7 +81,7 @@ class Quotas:
             self._used -= amounts
 
     def are_over_min_with(self, request: Amounts) -> bool:
-        """Whether all together would use more than the sum of all mins, were this used as well.
+        """Return whether all namespaces would use more than the sum of their mins, were this used as well.
 
         Then nobody has anything left to lend.
         """

@@ -89,5 +89,5 @@ class Gang:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no pod of it is on its way."""
+        """True if no pod of the gang waits, is being bound, or was dropped or failed."""
         return not (self.held or self.let_go or self.dropped or self.failed)

@@ -35,7 +35,7 @@ class GpuDemand:
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a part of one GPU, rather than whole ones."""
+        """True if the pod requests a part of a GPU instead of whole ones."""
         return 0 < self.milli < MILLI
 
     @property

@@ -31,7 +31,7 @@ class NodeDevices:
     kinds: int = 0
 
     def room_for(self, demand: GpuDemand) -> bool:
-        """Whether enough of the devices have enough left."""
+        """Return whether enough of the devices have enough left."""
         return sum(left >= demand.milli for left in self.left) >= demand.count
 
 

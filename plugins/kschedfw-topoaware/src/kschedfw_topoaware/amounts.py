@@ -38,15 +38,15 @@ def highest(several: Iterable[Amounts]) -> Amounts:
 
 
 def is_native(name: str) -> bool:
-    """Whether Kubernetes itself defines the resource; what others define are devices, as a rule."""
+    """Return whether Kubernetes itself defines the resource; what others define are devices, as a rule."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_be_of_the_host(name: str) -> bool:
-    """Whether a node may have the resource without any of its zones having it."""
+    """Return whether a node may have the resource without any of its zones having it."""
     return name in ("ephemeral-storage", "storage") or not is_native(name)
 
 
 def is_of_a_zone(name: str) -> bool:
-    """Whether the resource always belongs to a zone; the kubelet aligns it for Guaranteed pods only."""
+    """Return whether the resource always belongs to a zone; the kubelet aligns it for Guaranteed pods only."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")

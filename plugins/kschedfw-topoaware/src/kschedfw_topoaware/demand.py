@@ -48,7 +48,7 @@ class Demand:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no zone matters to it."""
+        """True if no NUMA zone matters to the pod."""
         return self.qos is QosClass.BEST_EFFORT and all(
             is_native(name) for amounts in self.all_containers for name in amounts
         )

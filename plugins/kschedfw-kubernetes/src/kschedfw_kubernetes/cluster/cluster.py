@@ -95,7 +95,7 @@ class KubernetesCluster:
 
     @property
     def synced(self) -> bool:
-        """Whether the objects of all kinds have been listed."""
+        """True if the objects of all kinds have been listed."""
         with self._changed:
             return all(reflector.synced for reflector in self._reflectors.values())
 

@@ -111,7 +111,7 @@ class FormsComparison:
 
     @property
     def was_asked(self) -> bool:
-        """Whether the plugin was called for any node. If not, its forms weren't measured, and there is no verdict."""
+        """True if the plugin was called for any node. If not, its forms weren't measured, and there is no verdict."""
         forms = [each for each in self.runs if each.form is not None]
         by_form = {each.form: each.was_asked for each in forms}
         fresh = [asked for form, asked in by_form.items() if form is not Evaluation.MEMO]

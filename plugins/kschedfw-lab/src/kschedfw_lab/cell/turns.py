@@ -20,7 +20,7 @@ class Member(Protocol[NodeT_contra]):
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to decide on."""
+        """True if a decision is due."""
         ...
 
     def begin(self, nodes: frozenset[NodeT_contra]) -> float:

@@ -174,7 +174,7 @@ class Condition(Generic[ComparisonT]):
         return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
 
     def holds(self, comparison: ComparisonT, index: int) -> bool:
-        """Whether the condition is true for a run, by its index; not for the baseline."""
+        """Return whether the condition is true for a run, by its index; not for the baseline."""
         return self.test.holds(lambda leaf: leaf.holds(comparison, index))
 
     def values(self, comparison: ComparisonT, index: int) -> dict[str, int | float]:

@@ -34,7 +34,7 @@ class Expression(Protocol[LeafT_co]):
     def leaves(self) -> Iterator[LeafT_co]: ...
 
     def holds(self, is_true: Callable[[LeafT_co], bool]) -> bool:
-        """Whether it is true, where `is_true` says so of a leaf."""
+        """Return whether the expression is true, given whether each leaf is."""
         ...
 
 
@@ -122,7 +122,7 @@ class Parser(ABC, Generic[LeafT]):
         return token
 
     def take(self, token: str) -> bool:
-        """Whether this is the next token, which then is read."""
+        """Read the next token if it is this one. Return whether it was."""
         if self.peek() != token:
             return False
         self._next += 1

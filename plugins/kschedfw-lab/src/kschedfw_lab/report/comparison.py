@@ -63,7 +63,7 @@ _DOWN: Final = (
 
 
 def direction_of(metric: str) -> Direction:
-    """Whether more of this metric is better; of a metric that isn't known nothing is said."""
+    """Return whether more of this metric is better; of a metric that isn't known nothing is said."""
     family = metric.partition(".")[0]
     return Direction.UP if family in _UP else Direction.DOWN if family in _DOWN else Direction.NEITHER
 
@@ -133,7 +133,7 @@ class MetricTable:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a real clock measured it."""
+        """True if a real clock measured the metric."""
         return self.metric in TIMES
 
 

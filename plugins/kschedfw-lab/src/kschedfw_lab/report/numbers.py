@@ -118,7 +118,7 @@ class Judgement:
 
     @property
     def is_told(self) -> bool:
-        """Whether the difference is more than chance."""
+        """True if the difference is more than chance."""
         return self.sign in "▲▼"
 
 

@@ -128,7 +128,7 @@ def _foreign(results: Results, baseline: Mapping[str, Value], repetitions: Seque
 
 
 def are_numbers(values: Iterable[Value]) -> bool:
-    """Whether all of them are numbers, and not bools."""
+    """Return whether all values are numbers, and none a bool."""
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 

@@ -123,7 +123,7 @@ class Constraint:
         return cls(text, _Parser(text, factors).whole())
 
     def holds(self, cell: Cell) -> bool:
-        """Whether it is true for these values.
+        """Return whether the constraint is true for these values.
 
         Raises:
             SweepError: values that aren't numbers are ordered or added up.

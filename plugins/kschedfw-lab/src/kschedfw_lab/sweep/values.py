@@ -194,12 +194,12 @@ def _points(given: object) -> int:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number, as a number is written."""
+    """Return whether the value is an integer, and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number, of 64 bits if it is a whole one; true and false are none."""
+    """Return whether the value is an int64 or a finite float, and no bool."""
     if is_whole(value):
         return -(2**63) <= value < 2**63
     return isinstance(value, float) and math.isfinite(value)

@@ -176,7 +176,7 @@ def _placement(key: str, gates: FeatureGates) -> Placement:
 
 
 def _spreads_by_default(gates: FeatureGates) -> bool:
-    """Whether PodTopologySpread's default constraints replace SelectorSpread."""
+    """Return whether PodTopologySpread's default constraints replace SelectorSpread."""
     return gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD) and gates.enabled(EVEN_PODS_SPREAD)
 
 
