@@ -311,6 +311,18 @@ class TestGroups:
         expect(page.get_by_role("table", name="groups of pods")).to_contain_text("would fit4 of 4")
         expect(decision).to_contain_text("podgroup default/train: placed on ")
 
+    def test_its_advice_leads_to_it_and_that_of_a_pod_to_the_pod(self, found: Watched) -> None:
+        page, decision = found.page, found.page.locator("#decision")
+        page.get_by_role("button", name="What would help?").click()
+        page.get_by_role("region", name="what helps PodGroup default/train").get_by_role(
+            "button", name="default/train", exact=True
+        ).click()
+        expect(decision.get_by_role("heading", name="podgroup default/train")).to_be_visible()
+        page.get_by_role("region", name="what helps default/huge").get_by_role(
+            "button", name="default/huge", exact=True
+        ).click()
+        expect(decision.get_by_role("heading", name="default/huge", exact=True)).to_be_visible()
+
     def test_where_pods_are_scheduled_one_by_one_there_are_no_groups(self, browser: Browser) -> None:
         with served(groups()) as page, watched(browser) as found:
             load(found, page)

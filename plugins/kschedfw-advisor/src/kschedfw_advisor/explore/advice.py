@@ -8,10 +8,12 @@ from typing import Final
 import msgspec
 
 from kschedfw import WhatIf
+from kschedfw.api import group_key
 from kschedfw_advisor.drain_plan import DrainPlan, Move
 from kschedfw_advisor.explore.changes import EditObjects, EditOf
 from kschedfw_advisor.pending import PodKind, explain_pending
 from kschedfw_advisor.remedies import Remedy
+from kschedfw_advisor.workloads import group_of
 
 MOST_KINDS: Final = 20
 """For how many kinds of pods the page looks for help: those with the most pods."""
@@ -28,9 +30,13 @@ class Help(msgspec.Struct, frozen=True):
 
 
 class KindAdvice(msgspec.Struct, frozen=True):
-    """Pods that are alike, why they are pending, and what would help; see `PodKind`."""
+    """Pods that are alike, why they are pending, and what would help; see `PodKind`.
+
+    `group` is the key of the PodGroup whose members these are, if they are scheduled together, and empty otherwise.
+    """
 
     title: str
+    group: str
     pods: list[str]
     message: str
     notes: list[str]
@@ -71,8 +77,9 @@ def advice_of(what_if: WhatIf, progress: Callable[[str, int, int], None]) -> Adv
 def _kind_advice(kind: PodKind) -> KindAdvice:
     pods = [pod.key for pod in kind.pods]
     title = pods[0] if kind.workload is None else str(kind.workload)
+    group = group_key(kind.pods[0]) if kind.workload == group_of(kind.pods[0]) else ""
     remedies = [_help(remedy, pods) for remedy in kind.remedies if remedy.edits]
-    return KindAdvice(title, pods, kind.message, list(kind.notes), kind.fits, kind.tried, remedies)
+    return KindAdvice(title, group, pods, kind.message, list(kind.notes), kind.fits, kind.tried, remedies)
 
 
 def _help(remedy: Remedy, pods: list[str]) -> Help:

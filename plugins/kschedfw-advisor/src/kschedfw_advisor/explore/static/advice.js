@@ -4,17 +4,20 @@ import { button, h } from "./dom.js";
 import { count } from "./format.js";
 import { nameButton } from "./cards.js";
 
-/** The kinds of pending pods with their remedies; `ontry(change)` tries one, `onpod(key)` opens a pod. */
-export function adviceList({ kinds, unseen }, ontry, onpod) {
+/**
+ * The kinds of pending pods with their remedies; `ontry(change)` tries one, `open` has a function that opens a pod, and
+ * one that opens a group.
+ */
+export function adviceList({ kinds, unseen }, ontry, open) {
   if (!kinds.length) return [h("p", {}, "All pending pods find a place.")];
   return [
     h("h2", {}, "What would help"),
-    ...kinds.map((kind) => kindCard(kind, ontry, onpod)),
+    ...kinds.map((kind) => kindCard(kind, ontry, open)),
     unseen ? h("p", { class: "soft" }, `${count(unseen, "more kind")} of pods weren’t looked at.`) : null,
   ];
 }
 
-function kindCard(kind, ontry, onpod) {
+function kindCard(kind, ontry, open) {
   const remedies = kind.remedies.map((remedy) =>
     h(
       "li",
@@ -27,7 +30,9 @@ function kindCard(kind, ontry, onpod) {
     "section",
     { class: "card", "aria-label": `what helps ${kind.title}` },
     h("h3", {}, `${kind.title}: ${count(kind.pods.length, "pod")}`),
-    nameButton(kind.pods[0], () => onpod(kind.pods[0])),
+    kind.group
+      ? nameButton(kind.group, () => open.group(kind.group))
+      : nameButton(kind.pods[0], () => open.pod(kind.pods[0])),
     h("p", { class: "soft" }, kind.message),
     ...kind.notes.map((note) => h("p", {}, note)),
     remedies.length ? h("ul", { class: "plain remedies" }, ...remedies) : h("p", {}, noneText(kind)),

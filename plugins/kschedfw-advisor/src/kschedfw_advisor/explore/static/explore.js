@@ -161,7 +161,7 @@ function showPending() {
 async function askAdvice() {
   fill(advice, h("p", { class: "soft", role: "status" }, "Changes are tried…"));
   const found = await answered(() => server.advice(whatIf.draft));
-  fill(advice, ...(found === null ? [] : adviceList(found, (change) => whatIf.change(change), openPod)));
+  fill(advice, ...(found === null ? [] : adviceList(found, (change) => whatIf.change(change), openNamed)));
   if (found !== null) announce(`${found.kinds.length} kinds of pending pods`);
 }
 
