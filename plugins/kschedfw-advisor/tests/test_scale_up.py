@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 from kschedfw_advisor.scale_up import ScaleUp, plan_scale_up
@@ -126,6 +126,19 @@ class TestMixtures:
         found = plan(apart, *groups)
         assert (found.best.counts, found.best.refused) == ({"small": 2}, ())
 
+    def test_a_pod_that_moves_onto_a_new_node_leaves_none_behind_that_another_node_would_help(self) -> None:
+        """One node of each would do, but the small pod takes the large node; with one more, both have one."""
+        wanted = [
+            make_pod("fast").requests(cpu=1, memory="1Gi").node_selector(ssd="yes").build(),
+            make_pod("small").requests(cpu=1, memory="1Gi").build(),
+            make_pod("large").requests(cpu=1, memory="4Gi").build(),
+        ]
+        fast = node("fast", cpu=2).capacity(memory="3Gi").labels(ssd="yes")
+        groups = group(fast, "1"), group(node("wide", cpu=2).capacity(memory="4Gi"), "1")
+        full = node("n1", cpu=0).build()
+        found = plan_scale_up(what_if(full, wanted), groups)
+        assert (found.best.counts, found.best.refused) == ({"fast": 1, "wide": 2}, ())
+
     def test_where_at_most_one_group_helps_nothing_is_searched(self) -> None:
         assert plan(pods(2), group(node("small"))).search is None
         assert plan(pods(1, cpu=64), group(node("a")), group(node("b"))).search is None
@@ -186,6 +199,8 @@ def test_with_another_group_it_never_costs_more_and_never_leaves_more_pods(
 
 @pytest.mark.slow
 @given(PODS, GROUPS)
+@example([(1, 1, True), (4, 1, False), (1, 1, False), (1, 4, False)], [(2, 3, True, 1), (2, 4, False, 1)])
+@example([(1, 1, True), (1, 5, False), (1, 4, False), (4, 1, False)], [(2, 4, True, 1), (4, 3, True, 1)])
 @settings(max_examples=examples(200, usual=3))
 def test_of_small_cases_the_cost_is_within_2_percent_of_the_best_of_all_mixtures(
     sizes: list[tuple[int, int, bool]], shapes: list[tuple[int, int, bool, int]]

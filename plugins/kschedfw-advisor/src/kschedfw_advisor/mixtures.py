@@ -80,14 +80,22 @@ class _Bin:
         )
 
 
-class Programme:
-    """Which counts of nodes may get all pods a place, but for `left_over` of them.
+@attrs.frozen
+class _Minimum:
+    """The least value that HiGHS found, with its variables, or None, and a value that nothing is less than."""
 
-    Variables are, in this order, the counts of nodes, the pods of each kind on the nodes of each group, the pods of
-    each kind that are left over, and, for each mixture that was forbidden, which group it must have more of.
+    values: Sequence[float] | None
+    bound: float
+
+
+class Programme:
+    """Which counts of nodes may get pods a place.
+
+    Variables are, in this order, the counts of nodes, the pods of each kind on the nodes of each group, and the pods
+    of each kind that are left over.
     """
 
-    def __init__(self, kinds: Sequence[Kind], supplies: Sequence[Supply], left_over: int) -> None:
+    def __init__(self, kinds: Sequence[Kind], supplies: Sequence[Supply]) -> None:
         self._supplies = supplies
         self._scale = max((each.cost for each in supplies), default=0.0) or 1.0
         self._bounds: list[tuple[float, float]] = [(each.least, each.most) for each in supplies]
@@ -99,11 +107,10 @@ class Programme:
             for g, supply in enumerate(supplies)
             if kind.most.get(supply.name)
         }
-        left = [self._variable(kind.count) for kind in kinds]
+        self._left = [self._variable(kind.count) for kind in kinds]
         for k, kind in enumerate(kinds):
             own = [variable for (each, _), variable in placed.items() if each == k]
-            self._rows.append(_Row(dict.fromkeys((*own, left[k]), 1.0), kind.count))
-        self._rows.append(_Row(dict.fromkeys(left, -1.0), -left_over))
+            self._rows.append(_Row(dict.fromkeys((*own, self._left[k]), 1.0), kind.count))
         for (k, g), variable in placed.items():
             self._rows.append(_Row({g: kinds[k].most[supplies[g].name], variable: -1.0}, 0.0))
         for g, supply in enumerate(supplies):
@@ -119,53 +126,74 @@ class Programme:
         self._bounds.append((0.0, most))
         return len(self._bounds) - 1
 
-    def forbid(self, counts: Mapping[str, int]) -> None:
-        """Demand more nodes than these of at least one group: so few don't get the pods a place."""
-        more: dict[int, float] = {}
-        for g, supply in enumerate(self._supplies):
-            if (wanted := counts.get(supply.name, 0) + 1) <= supply.most:
-                more[self._variable(1)] = 1.0
-                self._rows.append(_Row({g: 1.0, len(self._bounds) - 1: -wanted}, 0.0))
-        self._rows.append(_Row(more, 1.0))
+    def fewest_left_over(self) -> int:
+        """Return how many pods are left over by any mixture, at least."""
+        found = _minimum(dict.fromkeys(self._left, 1.0), self._bounds, self._rows_with_bins())
+        return math.ceil(max(0.0, found.bound) - _MARGIN)
 
-    def cheapest(self, below: float, spare: float = 0.0) -> Mixture:
-        """The cheapest mixture that costs less than this, with a bound of infinity if there is none.
+    def cheapest(
+        self, left_over: int, below: float, failed: Sequence[Mapping[str, int]] = (), spare: float = 0.0
+    ) -> Mixture:
+        """Return the cheapest mixture that leaves no more pods over and costs less than that.
 
-        `spare` is the part of the nodes' room that is left free; the bound doesn't hold then.
+        Its bound is infinity if there is none. It has more nodes of at least one group than each of the mixtures that
+        `failed`, as so few don't do. `spare` is the part of the nodes' room that is left free; the bound doesn't hold
+        then.
         """
-        import numpy as np
-        import scipy.optimize  # type: ignore[import-untyped]  # it has no types
-        import scipy.sparse  # type: ignore[import-untyped]
-
-        costs = np.zeros(len(self._bounds))
         # Of nodes that cost nothing as few as possible, too.
-        costs[: len(self._supplies)] = [each.cost / self._scale + _MARGIN for each in self._supplies]
-        rows = [
-            *self._rows,
-            *(each.row(spare) for each in self._bins),
-            _Row({g: -each.cost for g, each in enumerate(self._supplies)}, -below * (1 - _MARGIN)),
-        ]
-        entries = [
-            (n, variable, value) for n, row in enumerate(rows) for variable, value in row.coefficients.items()
-        ]
-        numbers, variables, values = zip(*entries, strict=True)
-        matrix = scipy.sparse.csr_array((values, (numbers, variables)), shape=(len(rows), len(costs)))
-        lower, upper = np.array(self._bounds).T
-        solved = scipy.optimize.milp(
-            costs,
-            integrality=np.ones(len(costs)),
-            bounds=scipy.optimize.Bounds(lower, upper),
-            constraints=scipy.optimize.LinearConstraint(matrix, [row.least for row in rows], np.inf),
-            options={"node_limit": _MOST_SOLVED},
-        )
-        if solved.status == _INFEASIBLE:
-            return Mixture(None, math.inf)
-        bound = float(solved.mip_dual_bound or 0) * self._scale
-        if solved.x is None:
+        costs = {g: each.cost / self._scale + _MARGIN for g, each in enumerate(self._supplies)}
+        rows = [*self._rows_with_bins(spare), _Row(dict.fromkeys(self._left, -1.0), -left_over)]
+        if below < math.inf:
+            rows.append(
+                _Row({g: -each.cost for g, each in enumerate(self._supplies)}, -below * (1 - _MARGIN))
+            )
+        bounds = list(self._bounds)
+        for counts in failed:
+            more: dict[int, float] = {}  # a variable for each group: 1 if the answer has more nodes of it
+            for g, supply in enumerate(self._supplies):
+                if (wanted := counts.get(supply.name, 0) + 1) <= supply.most:
+                    more[len(bounds)] = 1.0
+                    rows.append(_Row({g: 1.0, len(bounds): -wanted}, 0.0))
+                    bounds.append((0.0, 1.0))
+            rows.append(_Row(more, 1.0))
+        found = _minimum(costs, bounds, rows)
+        bound = found.bound * self._scale
+        if found.values is None:
             return Mixture(None, bound)
-        found = [round(float(value)) for value in solved.x[: len(self._supplies)]]
-        counts = {each.name: count for each, count in zip(self._supplies, found, strict=True) if count}
+        numbers = [round(value) for value in found.values[: len(self._supplies)]]
+        counts = {each.name: count for each, count in zip(self._supplies, numbers, strict=True) if count}
         return Mixture(counts, bound)
+
+    def _rows_with_bins(self, spare: float = 0.0) -> list[_Row]:
+        return [*self._rows, *(each.row(spare) for each in self._bins)]
+
+
+def _minimum(
+    costs: Mapping[int, float], bounds: Sequence[tuple[float, float]], rows: Sequence[_Row]
+) -> _Minimum:
+    """The minimum of the costs over integers within these bounds; its bound is infinity if there is none."""
+    import numpy as np
+    import scipy.optimize  # type: ignore[import-untyped]  # it has no types
+    import scipy.sparse  # type: ignore[import-untyped]
+
+    weights = np.zeros(len(bounds))
+    weights[list(costs)] = list(costs.values())
+    entries = [
+        (n, variable, value) for n, row in enumerate(rows) for variable, value in row.coefficients.items()
+    ]
+    numbers, variables, values = zip(*entries, strict=True)
+    matrix = scipy.sparse.csr_array((values, (numbers, variables)), shape=(len(rows), len(bounds)))
+    lower, upper = np.array(bounds).T
+    solved = scipy.optimize.milp(
+        weights,
+        integrality=np.ones(len(bounds)),
+        bounds=scipy.optimize.Bounds(lower, upper),
+        constraints=scipy.optimize.LinearConstraint(matrix, [row.least for row in rows], np.inf),
+        options={"node_limit": _MOST_SOLVED},
+    )
+    if solved.status == _INFEASIBLE:
+        return _Minimum(None, math.inf)
+    return _Minimum(solved.x, float(solved.mip_dual_bound or 0))
 
 
 def _bins(group: int, sizes: Mapping[int, Fraction]) -> Iterator[_Bin]:

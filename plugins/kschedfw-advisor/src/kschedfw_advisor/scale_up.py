@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
@@ -91,8 +92,8 @@ def plan_scale_up(
     group as many nodes are taken away again as can be without losing a pod. So the answer is one that works, and that
     works with no node less.
 
-    With the extra `optimal`, cheaper mixtures are then searched by an integer programme, each of which is tried out by
-    scheduling, until there is none or enough were tried.
+    With the extra `optimal`, mixtures are then searched by an integer programme: such as may get more pods a place, and
+    then cheaper ones. Each is tried out by scheduling, until there is none or enough were tried.
     """
     return _Planner(what_if, groups, progress).plan()
 
@@ -155,7 +156,8 @@ class _Planner:
             tried[count] = self._try(trial, {**now.counts, name: there + count}, waiting)
             return len(tried[count].placed)
 
-        most = min(self._room[name] - there, len(now.refused))
+        # Pods that have a place now may take one of the new nodes, so as many as are refused needn't be enough.
+        most = min(self._room[name] - there, len(waiting)) if now.refused else 0
         if most <= 0:
             return now
         found = tried[smallest_count(place, most)]
@@ -163,10 +165,11 @@ class _Planner:
 
     def _try(self, trial: Transaction, counts: Mapping[str, int], waiting: Sequence[Pod]) -> Purchase:
         with trial.transaction() as nested:
+            # In the order of the groups, however the counts came about: which of equal nodes is drawn depends on it.
             nodes = {
-                name: frozenset(node.name for node in self._add(nested, name, count))
-                for name, count in counts.items()
-                if count
+                name: frozenset(node.name for node in self._add(nested, name, counts[name]))
+                for name in self._groups
+                if counts.get(name)
             }
             settled = settle(self._what_if, nested, waiting)
         return Purchase(nodes, self._price(counts), settled.placed, settled.refused)
@@ -206,7 +209,7 @@ class _Planner:
         A gang may need nodes of several groups, without which none of its pods is placed. Of each group as few nodes
         are kept as do as much, the most expensive groups first.
         """
-        more = len(now.refused)
+        more = len(waiting)
         counts = {name: min(now.counts.get(name, 0) + more, room) for name, room in self._room.items()}
         found = self._try(trial, counts, waiting)
         if len(found.placed) <= len(now.placed):
@@ -254,23 +257,47 @@ class _Planner:
         mixtures with room to spare are tried, and what is missing is added.
         """
         programme = self._programme(trial, waiting, best, plans)
+        best = self._with_more_pods(trial, waiting, best, programme)
         bound = 0.0
-        for _ in range(min(_MOST_MIXTURES, _MOST_PODS // len(waiting))):
+        failed: list[Mapping[str, int]] = []
+        for _ in range(_tries(waiting)):
             if bound >= float(self._cost(best)):
                 break
-            found = programme.cheapest(float(self._cost(best)))
+            found = programme.cheapest(len(best.refused), float(self._cost(best)), failed)
             bound = max(bound, found.bound)
             if found.counts is None:
                 break
             tried = self._try(trial, found.counts, waiting)
             if len(tried.placed) < len(best.placed):
-                programme.forbid(found.counts)
+                failed.append(found.counts)
             best = min(best, tried, key=self._order)
         else:
             best = self._with_room_to_spare(trial, waiting, best, programme)
         best = self._trimmed(trial, best, waiting)
         cost = float(self._cost(best))
         return best, Search(cost, min(bound, cost))
+
+    def _with_more_pods(
+        self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, programme: Programme
+    ) -> Purchase:
+        """The best purchase, this one or one at any price that gets more pods a place.
+
+        Mixtures are tried that leave as few pods as any could, then those that leave one more, and so on.
+        """
+        left = programme.fewest_left_over() if best.refused else 0
+        failed: list[Mapping[str, int]] = []
+        for _ in range(_tries(waiting)):
+            if left >= len(best.refused):
+                break
+            found = programme.cheapest(left, math.inf, failed)
+            if found.counts is None:
+                left, failed = left + 1, []
+                continue
+            tried = self._try(trial, found.counts, waiting)
+            if len(tried.refused) > left:
+                failed.append(found.counts)
+            best = min(best, tried, key=self._order)
+        return best
 
     def _with_room_to_spare(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, programme: Programme
@@ -279,7 +306,7 @@ class _Planner:
         too_little, enough = 0.0, 1.0
         for _ in range(_HALVINGS):
             spare = (too_little + enough) / 2
-            found = programme.cheapest(float(self._cost(best)), spare)
+            found = programme.cheapest(len(best.refused), float(self._cost(best)), spare=spare)
             if found.counts is None:
                 enough = spare
                 continue
@@ -311,13 +338,13 @@ class _Planner:
             for name, nodes in plan.new_nodes.items()
             if each.node_name in nodes
         }
-        most: list[dict[str, int]] = [{} for _ in alike]
+        takes: list[dict[str, int]] = [{} for _ in alike]
         supplies = []
         for name, group in self._groups.items():
             with trial.transaction() as nested:
                 (node,) = self._add(nested, name, 1)
                 room = _room(node, nested.pods_on(node.name))
-                for counts, pods in zip(most, alike.values(), strict=True):
+                for counts, pods in zip(takes, alike.values(), strict=True):
                     counts[name] = _taken(nested, node, pods)
                     spec = pods[0].spec
                     needs_others = (
@@ -326,12 +353,19 @@ class _Planner:
                     if needs_others and any((pod.key, name) in proven for pod in pods):
                         counts[name] = len(pods)
             cost = float(group.price) if self._has_prices and group.price is not None else 1.0
-            supplies.append(Supply(name, cost, self._least[name], self._room[name], room))
+            # More nodes than pods are of no use.
+            most = min(self._room[name], self._least[name] + len(waiting))
+            supplies.append(Supply(name, cost, self._least[name], most, room))
         kinds = [
             Kind(len(pods), {**dict(pods[0].requests.demand.items()), PODS: 1}, counts)
-            for pods, counts in zip(alike.values(), most, strict=True)
+            for pods, counts in zip(alike.values(), takes, strict=True)
         ]
-        return Programme(kinds, supplies, len(best.refused))
+        return Programme(kinds, supplies)
+
+
+def _tries(waiting: Sequence[Pod]) -> int:
+    """How many mixtures are tried."""
+    return min(_MOST_MIXTURES, _MOST_PODS // len(waiting))
 
 
 def _room(node: Node, pods: Sequence[Pod]) -> Mapping[str, int]:
