@@ -121,3 +121,20 @@ class TestGroups:
         nodes = [node("a").labels(rack="a"), node("b1").labels(rack="b"), node("b2").labels(rack="b")]
         kind = self.explained(*(each.build() for each in nodes), full, group, *pods)
         assert any(str(remedy).endswith("delete pod default/web from node b2") for remedy in kind.remedies)
+
+    def test_members_are_asked_for_the_least_that_helps_all_of_them(self) -> None:
+        """Beside one member that keeps its request, the other would have to do with 1 cpu; with 2 each, both fit."""
+        group = make_pod_group("g").gang(min_count=2).build()
+        pods = [make_pod(f"p{number}").requests(cpu=3).group("g").build() for number in range(2)]
+        kind = self.explained(node("n1").build(), group, *pods)
+        found = {str(remedy): remedy.placed for remedy in kind.remedies}
+        assert found["request 2 of cpu instead of 3"] == 2
+        assert found["2 more cpu on node n1"] == 2
+
+    def test_amounts_for_a_group_are_whole_mebibytes(self) -> None:
+        group = make_pod_group("g").gang(min_count=3).build()
+        pods = [make_pod(f"p{number}").requests(memory="3Gi").group("g").build() for number in range(3)]
+        kind = self.explained(node("n1").build(), group, *pods)
+        found = {str(remedy): remedy.placed for remedy in kind.remedies}
+        assert found["request 2730Mi of memory instead of 3Gi"] == 3
+        assert found["1Gi more memory on node n1"] == 3

@@ -20,11 +20,15 @@ def quantity_of(resource: str, amount: int) -> Quantity:
     return Quantity.parse(exact_text(resource, amount))
 
 
+def step_of(resource: str) -> int:
+    """The smallest amount to go by: a MiB where the resource is counted in bytes, as nobody writes single bytes."""
+    return _MIB if _format(resource) is QuantityFormat.BINARY_SI else 1
+
+
 def rounded(resource: str, amount: int, *, up: bool) -> int:
-    """The amount in whole MiB where the resource is counted in bytes: nobody writes single bytes."""
-    if _format(resource) is not QuantityFormat.BINARY_SI:
-        return amount
-    return (-(-amount // _MIB) if up else amount // _MIB) * _MIB
+    """The amount in whole steps (`step_of`)."""
+    step = step_of(resource)
+    return (-(-amount // step) if up else amount // step) * step
 
 
 def amounts_text(resource: Resource) -> str:

@@ -29,7 +29,7 @@ from kschedfw.api import (
     requirement_text,
 )
 from kschedfw.cluster import Cluster
-from kschedfw_advisor.amounts import exact_text, quantity_of
+from kschedfw_advisor.amounts import exact_text, quantity_of, step_of
 from kschedfw_advisor.edits import Edit, object_differences, written
 from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
@@ -80,6 +80,16 @@ class Change:
     def amount(self) -> float:
         """How large it is among changes of the same effort."""
         return 0.0
+
+    @property
+    def steps(self) -> int:
+        """By how many steps it can be smaller."""
+        return 0
+
+    def smaller(self, steps: int) -> Change:
+        """Return the change, smaller by 0 to `self.steps` steps."""
+        assert steps == 0
+        return self
 
     def make(self, trial: Transaction, cluster: Cluster) -> None:
         """Make the change to the transaction's cluster, as far as it is one."""
@@ -410,6 +420,13 @@ class RequestLess(Change):
     def amount(self) -> float:
         return 1 - self.request / self.instead_of
 
+    @property
+    def steps(self) -> int:
+        return (self.instead_of - self.request - 1) // step_of(self.resource)
+
+    def smaller(self, steps: int) -> Change:
+        return attrs.evolve(self, request=self.request + steps * step_of(self.resource))
+
     def changed(self, pod: Pod) -> Pod:
         less = self.instead_of - self.request
         sizes = [_request(each, self.resource) for each in pod.spec.containers]
@@ -462,6 +479,14 @@ class EnlargeNode(NodeChange):
     @property
     def amount(self) -> float:
         return self.share
+
+    @property
+    def steps(self) -> int:
+        return (self.by - 1) // step_of(self.resource)
+
+    def smaller(self, steps: int) -> Change:
+        by = self.by - steps * step_of(self.resource)
+        return attrs.evolve(self, by=by, share=self.share * by / self.by)
 
     @override
     def altered(self, node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -103,6 +104,8 @@ def find_remedies(
         remedy = try_changes(changes)
         if remedy is not None and remedy.placed < len(pods):
             remedy = _with_more_nodes(try_changes, remedy, known, pods)
+        if remedy is not None and remedy.placed and group_key(pods[0]):
+            remedy = _smallest(try_changes, remedy)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
     remedies = tuple(_without_detours(tuple(best.values())))
@@ -238,6 +241,33 @@ def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
     """The pod with the changes, in the transaction, too."""
     changed = _with_all(pod, changes)
     return pod if changed == pod else trial.update(changed)
+
+
+def _smallest(try_changes: Callable[[Changes], Remedy | None], remedy: Remedy) -> Remedy:
+    """The remedy with the smallest amounts that get as many pods of a group a place.
+
+    What is missing was found out for one member, beside others that are as they were. But all members change: each that
+    requests less leaves room for the rest.
+    """
+    for place in range(len(remedy.changes)):
+        remedy = _with_smaller(try_changes, remedy, place)
+    return remedy
+
+
+def _with_smaller(try_changes: Callable[[Changes], Remedy | None], remedy: Remedy, place: int) -> Remedy:
+    """The remedy with the change at this place as small as gets as many pods a place."""
+    change = remedy.changes[place]
+    tried = {0: remedy}
+
+    def fails(steps: int) -> bool:
+        found = try_changes((*remedy.changes[:place], change.smaller(steps), *remedy.changes[place + 1 :]))
+        if found is None or found.placed < remedy.placed:
+            return True
+        tried[steps] = found
+        return False
+
+    bisect(range(1, change.steps + 1), False, key=fails)
+    return tried[max(tried)]
 
 
 def _with_more_nodes(
