@@ -54,6 +54,7 @@ class GroupRecords:
 
     Members for which `wanted` is true are explained, each by an `Explanation` given to `take`. With `beyond`, every
     filter is asked about members without a node on a placement, once for those that are refused for the same reasons.
+    Unless it `follows_placed`, members with a node have no decision.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class GroupRecords:
         attempts: Counter[str],
         *,
         beyond: bool,
+        follows_placed: bool,
     ) -> None:
         self._take = take
         self._wanted = wanted
@@ -71,6 +73,7 @@ class GroupRecords:
         self._attempts = attempts
         self._cycles: Counter[str] = Counter()
         self._beyond = beyond
+        self.follows_placed = follows_placed
         self._records: dict[tuple[str, str], MemberRecord] = {}
         self._seen: set[object] = set()
 
@@ -147,20 +150,36 @@ class GroupRecords:
             tuple(tried.placement.nodes.names),
             tried.status.is_success or tried.is_waiting,
             "" if tried.status.is_success else tried.status.message,
-            [self._member(tried.placement, each) for each in tried.members],
+            self._members(tried),
             scores,
         )
+
+    def _members(self, tried: PlacementResult) -> Sequence[MemberStep]:
+        steps: dict[MemberResult, MemberStep] = {}
+        for member in tried.members:
+            if member.like is None:
+                steps[member] = self._member(tried.placement, member)
+            else:
+                steps[member] = _like(member.attempt.pod, steps[member.like])
+        return list(steps.values())
 
     def _member(self, placement: GroupPlacement, member: MemberResult) -> MemberStep:
         pod = member.attempt.pod
         record = self._records.get((placement.name, pod.uid))
         decision = None
-        if record is not None:
+        if record is not None and (self.follows_placed or not member.node_name):
             record.host = member.node_name or None
             record.error = None if member.node_name else _error(member.status)
             decision = _restricted(record.explanation(), placement.nodes.rows)
         message = "" if member.node_name else member.status.message
         return MemberStep(pod.key, member.node_name, message, member.permit, decision, member.preempts)
+
+
+def _like(pod: Pod, other: MemberStep) -> MemberStep:
+    """The step of a pod that was refused as an equal one was, of which it is known what is beyond the decision."""
+    known = other.decision
+    decision = None if known is None else attrs.evolve(known, pod=pod.key, beyond=None)
+    return attrs.evolve(other, pod=pod.key, decision=decision)
 
 
 def _error(status: Status) -> Exception:

@@ -105,9 +105,14 @@ class ExplainingScheduler:
             chance.setstate(before)
         return record.explanation()
 
-    def groups(self, take: Callable[[Explanation], None]) -> GroupRecords:
-        """The observer of the cycles of groups (`GroupCycle.observer`). It gives `take` the explanations of members."""
-        return GroupRecords(take, self._wanted, self._order_of, self._attempts, beyond=self._beyond)
+    def groups(self, take: Callable[[Explanation], None], *, placed: bool = True) -> GroupRecords:
+        """The observer of the cycles of groups (`GroupCycle.observer`). It gives `take` the explanations of members.
+
+        Unless `placed`, decisions on members that get a node aren't kept, which takes less time.
+        """
+        return GroupRecords(
+            take, self._wanted, self._order_of, self._attempts, beyond=self._beyond, follows_placed=placed
+        )
 
     def _order_of(self, framework: Framework) -> ProfileOrder:
         order = self._orders.get(framework)

@@ -218,6 +218,10 @@ class RecordingGroups:
         self._seconds = seconds
         self._other = other
 
+    @property
+    def follows_placed(self) -> bool:
+        return self._other is not None and self._other.follows_placed
+
     def member(self, placement: GroupPlacement, attempt: Attempt) -> DecisionObserver | None:
         return None if self._other is None else self._other.member(placement, attempt)
 

@@ -155,7 +155,7 @@ class Engine:
         found: list[Explanation] = []
         with self._algorithm.trial():
             self._place_each(before, preempt=preempt, lost={})
-            cycle.observer = self._explainer.groups(found.append)
+            cycle.observer = self._explainer.groups(found.append, placed=False)
             try:
                 self._place_group(members, preempt=preempt, lost={})
             finally:

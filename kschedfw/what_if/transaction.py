@@ -301,7 +301,7 @@ class Transaction:
         """Return the decision that `schedule` would make on members of a PodGroup, and why; nothing changes.
 
         They are scheduled with the other `pods`: those that come before the first of them in the queue get their
-        places first.
+        places first. Members with a node have no `MemberStep.decision`.
 
         Raises:
             WhatIfError: one of them is on a node already, or the members aren't of one PodGroup, or aren't scheduled

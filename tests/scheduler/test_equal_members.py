@@ -11,14 +11,24 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
-from kschedfw.api import DeviceClass, ObjectMeta, PodGroup
+from kschedfw import (
+    FeatureGates,
+    InMemoryCluster,
+    Pod,
+    Scheduler,
+    WhatIf,
+    make_node,
+    make_pod,
+    make_pod_group,
+)
+from kschedfw.api import DeviceClass, ObjectMeta, PodGroup, group_key
 from kschedfw.api.builders import PodBuilder
 from kschedfw.api.containers import ResourceRequirements
 from kschedfw.api.devices import DeviceClassSpec
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.quantity import Quantity
 from kschedfw.config import default_profile
+from kschedfw.explain.as_json import group_as_json
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.scheduler.groups import PlacementResult, equal_members
@@ -56,8 +66,8 @@ def with_pod_level_requests(builder: PodBuilder, **requests: str) -> Pod:
     return attrs.evolve(pod, spec=attrs.evolve(pod.spec, resources=resources))
 
 
-def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
-    """Everything that shows of the cycles of a random cluster's groups."""
+def world(seed: int) -> InMemoryCluster:
+    """A random cluster with one or two groups, some of whose members are equal."""
     random = Random(seed)
     cluster = InMemoryCluster()
     for i in range(random.randrange(1, 9)):
@@ -106,6 +116,12 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
                 cluster.add(with_pod_level_requests(member, cpu="3500m", memory="2Gi"))
                 continue
             cluster.add(member.build())
+    return cluster
+
+
+def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
+    """Everything that shows of the cycles of a random cluster's groups."""
+    cluster = world(seed)
     metrics, clock, draws = Counts(), FakeClock(), Random(seed)
     profile = default_profile(feature_gates=FeatureGates.of(*gates))
     if seed % 7 == 0:
@@ -157,6 +173,45 @@ def test_equal_members_fare_as_one_by_one(seed: int, gates: Sequence[str], perce
         patch.setattr(EqualMembers, "of", lambda *_, **__: None)
         event(f"together: {bool(tried)}")
         assert together == told_by(seed, gates, percentage)
+
+
+def explained_by(seed: int, gates: Sequence[str], *, preempt: bool) -> object:
+    """What is explained of a random cluster's groups, after one of which the other is scheduled."""
+    what_if = WhatIf(world(seed), feature_gates=FeatureGates.of(*gates), seed=seed)
+    found: list[object] = []
+    with what_if.transaction() as trial:
+        for name in dict.fromkeys(map(group_key, what_if.pending)):
+            members = [pod for pod in what_if.pending if group_key(pod) == name]
+            found.append(group_as_json(trial.explain_group(members, preempt=preempt)))
+            found.append([each.node_name for each in trial.schedule(members, preempt=preempt).placed])
+    return found
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32), st.sampled_from([GATES, GATES[:3], GATES[:2]]), st.booleans())
+def test_equal_members_are_explained_as_one_by_one(seed: int, gates: Sequence[str], preempt: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
+        patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
+        together = explained_by(seed, gates, preempt=preempt)
+        patch.setattr(EqualMembers, "of", lambda *_, **__: None)
+        assert together == explained_by(seed, gates, preempt=preempt)
+
+
+def test_members_with_a_node_are_tried_together_where_a_group_is_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = [make_node(f"n{i}").capacity(cpu=4, memory="8Gi", pods=110).build() for i in range(300)]
+    members = [make_pod(f"g-{i}").requests(cpu=3, memory="1Gi").group("g").build() for i in range(301)]
+    group = make_pod_group("g").gang(min_count=301).build()
+    what_if = WhatIf([*nodes, group, *members], feature_gates=FeatureGates.of(*GATES))
+    monkeypatch.setattr(GroupAlgorithm, "_try", lambda *_, **__: pytest.fail("tried one by one"))
+    with what_if.transaction() as trial:
+        (placement,) = trial.explain_group(what_if.pending).placements
+    (refused,) = placement.refused
+    assert placement.placed == 300
+    assert refused.decision is not None
+    assert next(refused.decision.closest()).obstacles == (0, 2 / 3)
 
 
 @pytest.mark.parametrize("kind", ["gpu", "huge pages", "pod level"])

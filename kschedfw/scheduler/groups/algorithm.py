@@ -119,13 +119,13 @@ class GroupAlgorithm:
         if self._asks_whether_feasible and framework.can_stop_trials:
             stops = partial(framework.run_placement_feasible_plugins, state, group)
         equal = None
-        if observe is None and stops is None:
+        if stops is None and (observe is None or not observe.follows_placed):
 
             def refuse(
                 placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult]
             ) -> None:
                 trial = MemberTrial(self._snapshot, self._nominator, states, lists)
-                self._refuse(placement, member, before, trial, makes_room=makes_room)
+                self._refuse(placement, member, before, trial, makes_room=makes_room, observe=observe)
 
             equal = EqualMembers.of(
                 self._algorithm, framework, states, attempts, len(placements), refuse, makes_room=makes_room
@@ -237,19 +237,19 @@ class GroupAlgorithm:
         attempt = member.attempt
         handle = attempt.framework.handle
         begun = handle.clock.monotonic()
-        observer = None if observe is None else observe.member(placement, attempt)
-        self._ask(placement, member, observer, makes_room=makes_room)
+        self._ask(placement, member, makes_room=makes_room, observe=observe)
         handle.metrics.scheduling_algorithm(handle.clock.monotonic() - begun)
 
     def _ask(
         self,
         placement: GroupPlacement,
         member: MemberResult,
-        observer: DecisionObserver | None,
         *,
         makes_room: bool,
+        observe: GroupObservation | None,
     ) -> None:
         attempt = member.attempt
+        observer = None if observe is None else observe.member(placement, attempt)
         try:
             member.result = self._algorithm.schedule_within(
                 attempt.framework, attempt.state, attempt.pod, placement.nodes, observer=observer
@@ -274,13 +274,13 @@ class GroupAlgorithm:
         trial: MemberTrial,
         *,
         makes_room: bool,
+        observe: GroupObservation | None,
     ) -> None:
         """Find out why a member fits on no node once those before it have theirs."""
         try:
-            for each in before:
-                trial.assume(each.attempt.info.pod_info, each.node_name)
+            trial.assume([(each.attempt.info.pod_info, each.node_name) for each in before])
             with self._algorithm.trial():
-                self._ask(placement, member, None, makes_room=makes_room)
+                self._ask(placement, member, makes_room=makes_room, observe=observe)
         finally:
             trial.undo()
         assert member.result is None, f"{member.attempt.pod.key} fits on {member.node_name} after all"
@@ -288,7 +288,8 @@ class GroupAlgorithm:
     def _take_place(self, trial: MemberTrial, member: MemberResult) -> None:
         attempt, host = member.attempt, member.node_name
         framework, info = attempt.framework, attempt.info.pod_info
-        member.assumed = assumed = trial.assume(info, host)
+        (assumed,) = trial.assume([(info, host)])
+        member.assumed = assumed
         status = framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
         if status.is_success:
             status = framework.ask_permit_plugins(attempt.state, assumed, host)
@@ -311,9 +312,18 @@ def _stopped(stops: Stops, placement: GroupPlacement, members: Sequence[MemberRe
 class GroupObservation(Protocol):
     """Follows the trials of a group."""
 
+    @property
+    def follows_placed(self) -> bool:
+        """Whether decisions on members that get a node are followed, and not only those on members that get none.
+
+        Equal members are placed without a decision on each (`EqualMembers`) unless they are followed.
+        """
+        ...
+
     def member(self, placement: GroupPlacement, attempt: Attempt) -> DecisionObserver | None:
         """Return the observer of the decision on a member; None if nobody follows it.
 
+        Of equal members that are refused one after the other, only the first may be asked about (`MemberResult.like`).
         The attempt has the cycle state of this trial.
         """
         ...

@@ -237,3 +237,4 @@ def _refuse_like(member: MemberResult, other: MemberResult) -> None:
         error = FitError(member.attempt.pod, error.number_of_nodes, error.diagnosis)
     member.status = Status(status.code, status.reasons, error=error)
     member.nomination = other.nomination
+    member.like = other

@@ -23,7 +23,8 @@ class MemberResult:
     """The outcome for a member in a trial: a node (`result`), or the `status` that says why there is none.
 
     `permit` is what permit plugins said. `nomination` is what becomes of its nomination if it isn't placed. A member
-    that `preempts` goes on as if it were on the node that it is nominated to.
+    that `preempts` goes on as if it were on the node that it is nominated to. `like` is the equal member that was
+    refused just before, if this one was refused for the same reasons without a decision of its own.
     """
 
     attempt: Attempt
@@ -33,6 +34,7 @@ class MemberResult:
     nomination: PostFilterResult | None = CLEAR_NOMINATION
     preempts: bool = False
     assumed: Pod | None = None
+    like: MemberResult | None = None
 
     @property
     def node_name(self) -> str:

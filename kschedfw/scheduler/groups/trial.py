@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -43,11 +43,14 @@ class SnapshotTrial:
         self._snapshot = snapshot
         self._before: dict[str, NodeInfo] = {}
 
-    def add(self, info: PodInfo, node_name: str) -> None:
-        """Put a pod on the node."""
-        changed = self._changing(node_name)
-        changed.add_pod(info)
-        self._snapshot.update([changed])
+    def add(self, pods: Iterable[tuple[PodInfo, str]]) -> None:
+        """Put pods on the nodes of these names."""
+        changed: dict[str, NodeInfo] = {}
+        for info, name in pods:
+            if name not in changed:
+                changed[name] = self._changing(name)
+            changed[name].add_pod(info)
+        self._snapshot.update(changed.values())
 
     def remove(self, pods: Iterable[Pod]) -> None:
         """Take pods off the nodes that they are on."""
@@ -61,8 +64,7 @@ class SnapshotTrial:
 
     def put_back(self, pods: Iterable[Pod]) -> None:
         """Undo `remove` of these pods."""
-        for pod in pods:
-            self.add(PodInfo.of(pod), pod.node_name)
+        self.add((PodInfo.of(pod), pod.node_name) for pod in pods)
 
     def undo(self) -> None:
         """Bring back the nodes as they were."""
@@ -88,15 +90,17 @@ class MemberTrial:
         self._nominator = nominator
         self._nominations: list[tuple[PodInfo, str]] = []
 
-    def assume(self, info: PodInfo, node_name: str) -> Pod:
-        """Put a member on the node, where it needs no nomination any more; gives the pod with its node."""
-        assumed = info.pod.bound_to(node_name)
-        self._nodes.add(self._lists.on_trial(PodInfo.of(assumed), node_name), node_name)
-        if nominated := self._nominator.node_of(assumed.uid):
-            self._nominations.append((info, nominated))
-            self._nominator.delete(assumed)
-        self.states.assume(assumed)
-        return assumed
+    def assume(self, members: Sequence[tuple[PodInfo, str]]) -> Sequence[Pod]:
+        """Put members on nodes, where they need no nomination any more; gives the pods with their nodes."""
+        found = [(info, info.pod.bound_to(node_name)) for info, node_name in members]
+        on_trial = [self._lists.on_trial(PodInfo.of(pod), pod.node_name) for _, pod in found]
+        self._nodes.add((info, info.pod.node_name) for info in on_trial)
+        for info, assumed in found:
+            if nominated := self._nominator.node_of(assumed.uid):
+                self._nominations.append((info, nominated))
+                self._nominator.delete(assumed)
+            self.states.assume(assumed)
+        return [assumed for _, assumed in found]
 
     def forget(self, info: PodInfo, assumed: Pod) -> None:
         """Undo `assume` of one member."""

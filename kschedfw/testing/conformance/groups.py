@@ -203,6 +203,8 @@ class _FirstOfAll(Random):
 class _Decisions:
     """Collects what is decided in a cycle."""
 
+    follows_placed = True
+
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
         self._members: dict[tuple[str, str], _PodDecision] = {}
