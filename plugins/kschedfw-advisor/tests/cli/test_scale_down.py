@@ -74,6 +74,22 @@ def test_a_cheaper_node_comes_first(kschedfw: Kschedfw, cluster: Path, tmp_path:
     )
 
 
+def test_of_many_nodes_each_is_a_line(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    """Six nodes can go. Of six others each is full, of other sizes, so the messages about their pods differ."""
+    pod = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p-%d, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, "
+        "name: web, uid: u, controller: true}]}, spec: {nodeName: full-%d, containers: [{name: c, resources: "
+        "{requests: {cpu: %d}}}]}}"
+    )
+    small = [NODE % (f"small-{number}", 1) for number in range(6)]
+    full = [NODE % (f"full-{number}", number + 10) for number in range(6)]
+    pods = [pod % (number, number, number + 10) for number in range(6)]
+    out = kschedfw("scale-down", written(tmp_path / "c.yaml", *small, *full, *pods)).out
+    assert "1. remove 6 nodes\n" in out
+    assert "   node     pods  to nodes\n   small-0     0         0\n" in out
+    assert "\nfull-0, full-1, full-2, full-3, full-4, 1 more\n  default/p-0" in out
+
+
 def test_no_node_can_go(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
     written(cluster, NODE % ("n1", 4), POD % "a")
     budget = written(tmp_path / "budget.yaml", BUDGET % "minAvailable: 1")

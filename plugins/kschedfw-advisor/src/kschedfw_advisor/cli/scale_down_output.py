@@ -8,13 +8,15 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kschedfw.cli import counted, print_parts, stdout_console
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.drain_output import moves_table, steps_to_json
 from kschedfw_advisor.cli.what_if_output import Background, by_text, names_text, price_text
-from kschedfw_advisor.drain_plan import Move
+from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 from kschedfw_advisor.scale_down import Reason, Removal, ScaleDown
 
 _REASONS_SHOWN = 3
+_NODES_NAMED = 5
+"""Of a removal of more nodes, the pods aren't told one by one, and of more nodes that stay, not every message."""
 
 
 def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
@@ -74,7 +76,8 @@ def _headline(answer: ScaleDown) -> str:
 
 
 def _title(removal: Removal) -> str:
-    nodes = ", ".join(removal.drain.nodes)
+    names = removal.drain.nodes
+    nodes = ", ".join(names) if len(names) <= _NODES_NAMED else counted(len(names), "node")
     saves = "" if removal.saved is None else f", which saves {price_text(removal.saved)}"
     if removal.added:
         return f"add {removal.added} of group {removal.group}, then remove {nodes}{saves}"
@@ -85,17 +88,36 @@ def _pods(removal: Removal) -> Iterator[RenderableType]:
     drain = removal.drain
     if not drain.steps:
         yield "   there is nothing to evict"
-    if moves := [step for step in drain.steps if step.move is Move.MOVES]:
+    moves = [step for step in drain.steps if step.move is Move.MOVES]
+    if len(drain.nodes) > _NODES_NAMED:
+        yield Padding(_by_node(drain, moves), (0, 0, 0, 3))
+    elif moves:
         yield Padding(moves_table(drain, moves), (0, 0, 0, 3))
     if lost := [step.pod.key for step in drain.steps if step.move is Move.LOST]:
         yield f"   gone for good, as their annotation safe-to-evict allows: {', '.join(lost)}"
 
 
+def _by_node(drain: DrainPlan, moves: Sequence[Step]) -> RenderableType:
+    """How many pods leave each of the nodes, and for how many others; the table of each pod would be a page long."""
+    table = plain_table("Nodes that go; --json has each of their pods", "node")
+    for header in ("pods", "to nodes"):
+        table.add_column(header, justify="right", header_style="dim")
+    for node in drain.nodes:
+        places = [step.to_node for step in moves if step.from_node == node]
+        table.add_row(Text(node), f"{len(places):,}", f"{len(set(places)):,}")
+    rounds = [f"in {drain.rounds} rounds: a PodDisruptionBudget wants it so"]
+    return block(table, *(rounds if drain.rounds > 1 else []))
+
+
 def _kept(kept: Mapping[str, Sequence[Reason]]) -> Iterator[RenderableType]:
-    """The nodes that stay, those with the same reasons together."""
+    """The nodes that stay, those with the same reasons together; of many, those with the same sorts of reasons."""
     by_reason: dict[frozenset[str], list[str]] = {}
     for node, reasons in kept.items():
-        by_reason.setdefault(frozenset(each.text for each in reasons), []).append(node)
+        sorts = frozenset(each.text for each in reasons)
+        if len(kept) > _NODES_NAMED:
+            # What follows the colon is a scheduler's message, which differs by counts.
+            sorts = frozenset(text.partition(":")[0] for text in sorts)
+        by_reason.setdefault(sorts, []).append(node)
     yield Padding(Text("Nodes that stay", "bold"), (1, 0, 0, 0))
     for nodes in by_reason.values():
         reasons = [each for node in nodes for each in kept[node]]
