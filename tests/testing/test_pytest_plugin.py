@@ -1,6 +1,7 @@
 """The pytest plugin: fixtures, their marker, and that it is in nobody's way.
 
-Each test runs pytest in a process of its own, where kschedfw's distribution is one that pip has installed.
+Pytest runs in a process of its own, where kschedfw's distribution is one that pip has installed. Such a process
+takes a second, so tests of different things are files of one run; what a process has imported is asked in one alone.
 """
 
 from __future__ import annotations
@@ -82,15 +83,16 @@ class Project:
         self.path = path
         self.site = site
 
-    def run(self, tests: str, *options: str, has_hypothesis: bool = False) -> tuple[int, str]:
-        """Run the tests. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
+    def run(self, *options: str, has_hypothesis: bool = False, **files: str) -> tuple[int, str]:
+        """Run the tests of files. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
         if not has_hypothesis:
             options = (*WITHOUT_HYPOTHESIS, *options)
         (self.path / "pytest.ini").write_text(
             "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n"
         )
         (self.path / "racks.py").write_text(RACKS, encoding="utf-8")
-        (self.path / "test_it.py").write_text(tests, encoding="utf-8")
+        for name, tests in files.items():
+            (self.path / f"{name}.py").write_text(tests, encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
             check=False,
@@ -102,10 +104,6 @@ class Project:
         )
         return done.returncode, done.stdout + done.stderr
 
-    def passes(self, tests: str, *, has_hypothesis: bool = False) -> None:
-        code, output = self.run(tests, has_hypothesis=has_hypothesis)
-        assert code == 0, output
-
 
 @pytest.fixture
 def project(tmp_path: Path, site: Path) -> Project:
@@ -113,8 +111,8 @@ def project(tmp_path: Path, site: Path) -> Project:
 
 
 def test_a_project_without_need_of_it_notices_nothing(project: Project) -> None:
-    project.passes(
-        """
+    code, output = project.run(
+        test_it="""
 import sys
 
 def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
@@ -124,11 +122,24 @@ def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
     assert not {"kschedfw", "numpy", "attrs", "yaml"} & loaded
 """,
     )
+    assert code == 0, output
 
 
-def test_the_fixtures_need_no_hypothesis(project: Project) -> None:
-    project.passes(
-        """
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 3
+extenders: [{urlPrefix: "http://extender.invalid:80", weight: 1, prioritizeVerb: prioritize}]
+profiles:
+- schedulerName: spreading
+- schedulerName: racks
+  plugins: {multiPoint: {enabled: [{name: Rack}]}}
+  pluginConfig: [{name: Rack, args: {rack: r2}}]
+"""
+
+FIXTURES = {
+    # The first file that is imported, so that the others do without hypothesis, too.
+    "test_all_fixtures_are_there_without_hypothesis": """
 import sys
 sys.modules["hypothesis"] = None
 
@@ -137,28 +148,32 @@ def test_them(kschedfw_clock, kschedfw_cluster, kschedfw_framework, kschedfw_reg
     assert kschedfw_scheduler.cluster is kschedfw_cluster
     assert "NodeResourcesFit" in kschedfw_framework.plugins
 """,
-    )
-
-
-def test_the_cluster_is_served(project: Project) -> None:
-    project.passes(
-        """
-import json
-from urllib.request import urlopen
+    "test_configuration_brings_all_its_profiles_and_extenders": """
 import pytest
-from kschedfw import make_node
+from pathlib import Path
+from kschedfw import Pod, make_pod
+from racks import NODES, Rack
+PODS = [make_pod(name).scheduler_name(name).build() for name in ("spreading", "racks", "other")]
 
-@pytest.mark.kschedfw(objects=[make_node("a").build()])
-def test_it(kschedfw_api_server, kschedfw_cluster):
-    with urlopen(f"{kschedfw_api_server.url}/api/v1/nodes") as answer:
-        assert [node["metadata"]["name"] for node in json.load(answer)["items"]] == ["a"]
-"""
-    )
+@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack], objects=[*NODES, *PODS])
+def test_the_scheduler(kschedfw_scheduler, kschedfw_cluster):
+    assert list(kschedfw_scheduler.frameworks) == ["spreading", "racks"]
+    assert kschedfw_scheduler.run_until_idle() == 2
+    placed = {pod.name: pod.node_name for pod in kschedfw_cluster.list(Pod)}
+    assert placed["spreading"] and placed["racks"] == "b" and not placed["other"]
 
+@pytest.mark.kschedfw(configuration=Path(__file__).with_name("scheduler.yaml"), plugins=[Rack], scheduler_name="racks")
+def test_the_framework(kschedfw_framework):
+    assert kschedfw_framework.profile.scheduler_name == "racks"
+    assert kschedfw_framework.plugins["Rack"].args.rack == "r2"
+    (extender,) = kschedfw_framework.handle.extenders
+    assert extender.name == "http://extender.invalid:80"
 
-def test_the_marker_says_what_is_in_them(project: Project) -> None:
-    project.passes(
-        """
+@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack])
+def test_the_framework_is_the_first_profiles(kschedfw_framework):
+    assert kschedfw_framework.profile.scheduler_name == "spreading"
+""",
+    "test_marker_says_what_is_in_them": """
 import pytest
 from kschedfw import Pod, Profile, make_pod
 from racks import NODES, Rack
@@ -193,57 +208,8 @@ class TestTime:
         assert kschedfw_scheduler.run_until_idle() == 1
         kschedfw_clock.advance(301)
         assert kschedfw_scheduler.run_until_idle() == 1
-"""
-    )
-
-
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-podInitialBackoffSeconds: 3
-extenders: [{urlPrefix: "http://extender.invalid:80", weight: 1, prioritizeVerb: prioritize}]
-profiles:
-- schedulerName: spreading
-- schedulerName: racks
-  plugins: {multiPoint: {enabled: [{name: Rack}]}}
-  pluginConfig: [{name: Rack, args: {rack: r2}}]
-"""
-
-
-def test_a_configuration_brings_all_its_profiles_and_extenders(project: Project) -> None:
-    (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
-    project.passes(
-        """
-import pytest
-from pathlib import Path
-from kschedfw import Pod, make_pod
-from racks import NODES, Rack
-PODS = [make_pod(name).scheduler_name(name).build() for name in ("spreading", "racks", "other")]
-
-@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack], objects=[*NODES, *PODS])
-def test_the_scheduler(kschedfw_scheduler, kschedfw_cluster):
-    assert list(kschedfw_scheduler.frameworks) == ["spreading", "racks"]
-    assert kschedfw_scheduler.run_until_idle() == 2
-    placed = {pod.name: pod.node_name for pod in kschedfw_cluster.list(Pod)}
-    assert placed["spreading"] and placed["racks"] == "b" and not placed["other"]
-
-@pytest.mark.kschedfw(configuration=Path(__file__).with_name("scheduler.yaml"), plugins=[Rack], scheduler_name="racks")
-def test_the_framework(kschedfw_framework):
-    assert kschedfw_framework.profile.scheduler_name == "racks"
-    assert kschedfw_framework.plugins["Rack"].args.rack == "r2"
-    (extender,) = kschedfw_framework.handle.extenders
-    assert extender.name == "http://extender.invalid:80"
-
-@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack])
-def test_the_framework_is_the_first_profiles(kschedfw_framework):
-    assert kschedfw_framework.profile.scheduler_name == "spreading"
-"""
-    )
-
-
-def test_plugins_of_strangers_are_there_only_if_asked_for(project: Project) -> None:
-    project.passes(
-        """
+""",
+    "test_plugins_of_strangers_are_there_only_if_asked_for": """
 import sys, pytest
 from kschedfw import KschedfwError
 
@@ -257,8 +223,34 @@ def test_not_by_themselves(kschedfw_registry):
 @pytest.mark.kschedfw(plugins=["Stranger"], entry_points=True)
 def test_with_entry_points(kschedfw_framework, kschedfw_registry):
     assert "Stranger" in kschedfw_framework.plugins
-"""
-    )
+""",
+    "test_the_cluster_is_served": """
+import json
+from urllib.request import urlopen
+import pytest
+from kschedfw import make_node
+
+@pytest.mark.kschedfw(objects=[make_node("a").build()])
+def test_it(kschedfw_api_server, kschedfw_cluster):
+    with urlopen(f"{kschedfw_api_server.url}/api/v1/nodes") as answer:
+        assert [node["metadata"]["name"] for node in json.load(answer)["items"]] == ["a"]
+""",
+}
+"""Files of tests about the fixtures, by the sentence that they prove."""
+
+
+@pytest.fixture(scope="module")
+def told_of_fixtures(tmp_path_factory: pytest.TempPathFactory, site: Path) -> str:
+    """What pytest shows of the files about the fixtures."""
+    project = Project(tmp_path_factory.mktemp("fixtures"), site)
+    (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    return project.run("-rA", **FIXTURES)[1]
+
+
+@pytest.mark.parametrize("file", FIXTURES)
+def test_the_fixtures_are_as_a_project_asks_for_them(told_of_fixtures: str, file: str) -> None:
+    passed = re.findall(rf"^PASSED {file}\.py::", told_of_fixtures, re.MULTILINE)
+    assert len(passed) == FIXTURES[file].count("def test_"), told_of_fixtures
 
 
 WRONG = [
@@ -275,6 +267,8 @@ WRONG = [
         "configuration: expected the path of a file or a SchedulerConfiguration, found dict",
     ),
     ("configuration='none.yaml'", "(a relative path starts from the test's own file)"),
+    ("configuration='strange.yaml'", "Stranger"),
+    ("configuration='strange.yaml'", "give the marker entry_points=True"),
     ("objects=[{}]", "objects: kind: Required value"),
     ("objects=['a']", "objects: expected an object or its manifest, a mapping; found str"),
     ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
@@ -289,7 +283,11 @@ def refusals(tmp_path_factory: pytest.TempPathFactory, site: Path) -> list[str]:
         for i, (marker, _) in enumerate(WRONG)
     )
     project = Project(tmp_path_factory.mktemp("wrong"), site)
-    code, output = project.run("import pytest\n" + "".join(tests))
+    (project.path / "strange.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Stranger}]}}}]\n"
+    )
+    code, output = project.run(test_it="import pytest\n" + "".join(tests))
     assert code == 1
     assert "Traceback" not in output
     assert "During handling of the above exception" not in output
@@ -302,42 +300,7 @@ def test_a_wrong_marker_is_one_clear_error(refusals: list[str], number: int, tex
     assert text in refusals[number]
 
 
-def test_a_given_class_is_there_although_its_own_distribution_is_installed(project: Project) -> None:
-    project.passes(
-        """
-import pytest
-from kschedfw_stranger import Stranger
-
-
-@pytest.mark.kschedfw(plugins=[Stranger])
-def test_it(kschedfw_framework):
-    assert "Stranger" in kschedfw_framework.plugins
-"""
-    )
-
-
-def test_a_configuration_with_a_strangers_plugin_asks_for_entry_points(project: Project) -> None:
-    (project.path / "scheduler.yaml").write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{plugins: {multiPoint: {enabled: [{name: Stranger}]}}}]\n"
-    )
-    code, output = project.run(
-        """
-import pytest
-
-@pytest.mark.kschedfw(configuration="scheduler.yaml")
-def test_it(kschedfw_scheduler):
-    pass
-"""
-    )
-    assert code == 1
-    assert "Stranger" in output
-    assert "give the marker entry_points=True" in output
-
-
-def test_the_contract_of_a_stranger_runs_under_it(project: Project) -> None:
-    project.passes(
-        """
+ACCEPTED = """
 from kschedfw.testing import PluginContract
 
 class TestStranger(PluginContract):
@@ -346,16 +309,18 @@ class TestStranger(PluginContract):
 
 def test_what_is_not_there_is_no_test():
     assert TestStranger.test_bind_binds_to_the_chosen_node_or_says_why_not is None
-""",
-        has_hypothesis=True,
-    )
+"""
 
+GIVEN = """
+import pytest
+from kschedfw_stranger import Stranger
 
-def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else_in_a_line(
-    project: Project,
-) -> None:
-    code, output = project.run(
-        """
+@pytest.mark.kschedfw(plugins=[Stranger])
+def test_it(kschedfw_framework):
+    assert "Stranger" in kschedfw_framework.plugins
+"""
+
+REFUSED = """
 import attrs
 from kschedfw import Plugin, hookimpl
 from kschedfw.testing import PluginContract
@@ -379,13 +344,36 @@ class Rack(Plugin[RackArgs]):
 
 class TestRack(PluginContract):
     plugin = Rack
-""",
-        has_hypothesis=True,
-    )
+"""
+
+
+@pytest.fixture(scope="module")
+def told_of_classes(tmp_path_factory: pytest.TempPathFactory, site: Path) -> str:
+    """What pytest shows of contracts, and of a test that gives a stranger's class."""
+    project = Project(tmp_path_factory.mktemp("classes"), site)
+    files = {"test_accepted": ACCEPTED, "test_given": GIVEN, "test_refused": REFUSED}
+    code, output = project.run("-rA", has_hypothesis=True, **files)
     assert code == 1
-    first, others = output.partition("= FAILURES =")[2].split(
-        "test_arguments_are_read_from_a_configuration", 1
+    return output
+
+
+def test_the_contract_of_a_stranger_runs_under_it(told_of_classes: str) -> None:
+    assert "\nPASSED test_accepted.py::test_what_is_not_there_is_no_test\n" in told_of_classes
+    assert (
+        "\nPASSED test_accepted.py::TestStranger::test_hooks_and_arguments_are_accepted\n" in told_of_classes
     )
+    assert not re.search("^(FAILED|ERROR) test_accepted", told_of_classes, re.MULTILINE)
+
+
+def test_a_given_class_is_there_although_its_own_distribution_is_installed(told_of_classes: str) -> None:
+    assert "\nPASSED test_given.py::test_it\n" in told_of_classes
+
+
+def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else_in_a_line(
+    told_of_classes: str,
+) -> None:
+    failures = re.split("^=+ (?:FAILURES|PASSES) =+$", told_of_classes, flags=re.MULTILINE)[1]
+    first, others = failures.split("test_arguments_are_read_from_a_configuration", 1)
     assert "test_hooks_and_arguments_are_accepted" in first
     assert "no framework can be made with it" in first
     line = (
@@ -394,7 +382,7 @@ class TestRack(PluginContract):
     )
     assert others.count(line) == 7
     assert "\nE  " not in others
-    assert "`validate`" not in output
+    assert "`validate`" not in told_of_classes
 
 
 SUITE = """
@@ -417,7 +405,7 @@ class TestSuites:
     def test_cases_are_tests_and_fail_in_a_few_lines(self, project: Project) -> None:
         (project.path / "web.kschedfw.yaml").write_text(SUITE, encoding="utf-8")
         (project.path / "values.yaml").write_text(SUITE, encoding="utf-8")
-        code, output = project.run("", "-rA")
+        code, output = project.run("-rA", test_it="")
         assert code == 1
         assert "PASSED web.kschedfw.yaml::fits" in output
         assert "web.kschedfw.yaml:7: is elsewhere\n  * default/web should go to b, and is on a" in output
@@ -428,7 +416,7 @@ class TestSuites:
 
     def test_wrong_suite_is_an_error_of_collection(self, project: Project) -> None:
         (project.path / "web.kschedfw.yaml").write_text("cases: [{name: a}]", encoding="utf-8")
-        code, output = project.run("")
+        code, output = project.run(test_it="")
         assert code == 2
         assert "web.kschedfw.yaml:1: cases[0].expected: Required value" in output
         assert "Traceback" not in output
