@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kschedfw import KschedfwError
-from kschedfw.api import Named
+from kschedfw.api import Named, how_to_install
 from kschedfw.api.reading import shown
 from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError, one_line
@@ -43,9 +43,11 @@ def read_trace(kind: str, path: Path, since: float, until: float) -> Sequence[Na
     """
     offers = entry_points(group=GROUP, name=kind)
     if not offers:
-        home = _HOMES.get(kind)
-        hint = f": it is in {home}; pip install {home}" if home else f" in the entry-point group {GROUP!r}"
-        raise SweepError(f"no installed distribution reads traces of the kind {kind!r}{hint}")
+        if home := _HOMES.get(kind):
+            why = f"is read by the distribution {home}, which isn't installed: {how_to_install(home)}"
+        else:
+            why = f"is read by no installed distribution, in the entry-point group {GROUP!r}"
+        raise SweepError(f"a trace of the kind {kind!r} {why}")
     reader: TraceReader = next(iter(offers)).load()
     try:
         return reader(path, since, until)
