@@ -48,6 +48,8 @@ profiles:
   plugins: {multiPoint: {disabled: [{name: NodeResourcesBalancedAllocation}]}}
 """
 
+DECISIONS = "kschedfw_shadow_decisions_total"
+
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
@@ -79,13 +81,13 @@ def address(process: subprocess.Popen[str]) -> str:
     return line.split("metrics at ")[1].strip()
 
 
-def schedule(server: ApiServer, count: int) -> None:
-    """Let a scheduler of the server's decide on so many pods."""
+def schedule(server: ApiServer, count: int, url: str) -> None:
+    """Let a scheduler of the server's decide on so many pods, each when the shadow has told of the one before."""
     with_names = Scheduler(server.cluster, selector=FirstByNameSelector())
     for number in range(count):
+        until(url, DECISIONS, number)
         server.cluster.add(make_pod(f"p{number}").requests(cpu=1).build())
         with_names.run_until_idle()
-        threading.Event().wait(0.6)  # longer than decisions settle, so that none is a race
     with_names.close()
 
 
@@ -96,10 +98,14 @@ def metric(url: str, name: str) -> float:
 
 
 def until_listed(url: str) -> None:
-    """Wait until the shadow follows the cluster; the gauge is there from then on."""
-    while "kschedfw_shadow_backlog_seconds 0" not in httpx2.get(url, trust_env=False).text:
+    """Wait until the shadow follows the cluster: before, it doesn't know how far behind it is."""
+    until(url, "kschedfw_shadow_backlog_seconds", 0.0)
+
+
+def until(url: str, name: str, value: float) -> None:
+    """Wait until a metric has a value."""
+    while metric(url, name) != value:
         threading.Event().wait(0.05)
-    threading.Event().wait(1.0)
 
 
 @pytest.mark.slow
@@ -107,9 +113,8 @@ def test_a_reader_s_shadow_tells_each_decision_and_writes_nothing(server: ApiSer
     with shadow(reader, "--json") as process:
         url = address(process)
         until_listed(url)
-        schedule(server, 3)
-        while metric(url, "kschedfw_shadow_decisions_total") < 3:
-            threading.Event().wait(0.1)
+        schedule(server, 3, url)
+        until(url, DECISIONS, 3)
         assert metric(url, "kschedfw_shadow_decision_duration_seconds_count") == 3
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
@@ -129,8 +134,9 @@ def test_another_configuration_is_told_and_a_condition_fails(
     config = tmp_path / "packing.yaml"
     config.write_text(PACKING)
     with shadow(reader, "--config", str(config), "--fail-on", "better", "--decisions", "2") as process:
-        until_listed(address(process))
-        schedule(server, 2)
+        url = address(process)
+        until_listed(url)
+        schedule(server, 2, url)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 3, errors
     assert "better (unknown)  default/p1: cluster b, shadow a by 13 points" in output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,9 +43,10 @@ class ShadowMetrics:
         )
         self._backlog = Gauge(
             "kschedfw_shadow_backlog_seconds",
-            "For how long the oldest decision waits that the shadow hasn't made.",
+            "For how long the oldest decision waits that the shadow hasn't made; NaN until it follows the cluster.",
             registry=self._registry,
         )
+        self._backlog.set(math.nan)
         for agreement in Agreement:
             self._decisions.labels(str(agreement), "")
 
