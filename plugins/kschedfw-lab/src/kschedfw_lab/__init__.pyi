@@ -48,6 +48,7 @@ from .sweep.runs import run_one as run_one
 from .sweep.specification import Sweep as Sweep
 from .sweep.sweeping import Summary as Summary
 from .sweep.sweeping import run_sweep as run_sweep
+from .sweep.traces import Trace as Trace
 from .sweep.traces import trace_workload as trace_workload
 from .sweep.values import Range as Range
 from .tuning.outcome import PairedScores as PairedScores

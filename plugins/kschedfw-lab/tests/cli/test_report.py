@@ -252,6 +252,22 @@ class TestNothingToReport:
         assert "pip install 'kschedfw-lab[parquet]'" in result.err
 
 
+def test_warnings_of_the_sweep_are_notes(report: Report, sweep: Path) -> None:
+    """They are a part of the answer: pods that no run has, for example."""
+    (sweep / "sweep.json").write_text(json.dumps({"plan": "x", "warnings": ["week: 2 pods left out"]}))
+    assert "note: week: 2 pods left out" in report(sweep).out
+    assert "week: 2 pods left out" in (sweep / "report.html").read_text()
+    assert json.loads(report(sweep, "--json").out)["notes"][0] == "week: 2 pods left out"
+
+
+@pytest.mark.parametrize("content", ["{", '{"warnings": 1}', '{"warnings": [1]}', "[" * 100_000])
+def test_damaged_specification_is_refused(report: Report, sweep: Path, content: str) -> None:
+    (sweep / "sweep.json").write_text(content)
+    result = report(sweep)
+    assert (result.code, result.out) == (ExitCode.BAD_INPUT, "")
+    assert f"{sweep / 'sweep.json'}: expected what a sweep writes" in "".join(result.err.splitlines())
+
+
 def test_exit_codes_are_documented(report: Report) -> None:
     shown = report("--help").out
     assert all(f"\n    {code.value} " in shown for code in ExitCode if code is not ExitCode.CONDITION_HOLDS)

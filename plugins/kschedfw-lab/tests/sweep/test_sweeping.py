@@ -13,8 +13,10 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from kschedfw_lab import Run, Sweep, SweepError, read_results, read_series, run_sweep
+from kschedfw_lab.results.reading import read_warnings
 from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.sweep.runs import Outcome
 from sweep.scenes import TINY, cluster_file, tiny
@@ -83,6 +85,15 @@ def test_the_specification_is_there_before_the_first_run(tmp_path: Path, thread:
     assert seen[0]["columns"] == ["cluster", "nodes", "pods", "initialPods", "seed"]
     assert seen[0]["distributions"][0].startswith("kschedfw ")
     assert seen[0]["versions"].keys() == {"python", "kschedfw", "kschedfw-lab", "numpy"}
+    assert seen[0]["warnings"] == []
+
+
+def test_warnings_of_the_plan_are_there_for_those_who_read_the_results(
+    tmp_path: Path, thread: Executor
+) -> None:
+    plan = attrs.evolve(SEEDS.plan(), warnings=("week: 2 pods left out",))
+    run_sweep(SEEDS, tmp_path, thread, plan=plan)
+    assert read_warnings(tmp_path) == ("week: 2 pods left out",)
 
 
 def test_the_specification_s_commit_is_told(tmp_path: Path, thread: Executor) -> None:

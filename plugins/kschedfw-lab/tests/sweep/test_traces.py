@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 import pytest
-from kschedfw_lab import Environment, Sweep, run_one, trace_workload
+from kschedfw_lab import Environment, Sweep, Trace, run_one, trace_workload
 from kschedfw_lab.sweep import traces
 from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError
@@ -28,17 +27,14 @@ def with_times(pod: Pod, arrival: float | None, duration: float) -> Pod:
     return pod.with_metadata(attrs.evolve(pod.metadata, creation_timestamp=created, annotations=annotations))
 
 
-def read(path: Path, since: float, until: float) -> Sequence[Named]:
+def read(path: Path, since: float, until: float) -> Trace:
     """A node that is full until second 100, and a pod that arrives at second 10."""
     READ.append((path, since, until))
     node = make_node("n").capacity(cpu=1, pods=5).build()
     first = make_pod("first").requests(cpu=1).node("n").build()
-    return [
-        node,
-        with_times(first, None, 100.0),
-        with_times(make_pod("p").requests(cpu=1).build(), 10.0, 7.0),
-        with_times(make_pod("q").requests(cpu=1).build(), 0.0, 7.0),
-    ]
+    p = with_times(make_pod("p").requests(cpu=1).build(), 10.0, 7.0)
+    q = with_times(make_pod("q").requests(cpu=1).build(), 0.0, 7.0)
+    return Trace([node, with_times(first, None, 100.0), p, q])
 
 
 class Offer:

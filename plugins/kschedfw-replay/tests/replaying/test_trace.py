@@ -48,7 +48,7 @@ def test_sweep_of_a_recording_waits_as_the_recorded_cluster_did(recording: Path)
 
 
 def test_window_begins_with_the_pods_that_are_there_until_they_leave(recording: Path) -> None:
-    objects = read_trace(recording, START + 12, START + 90)
+    objects = read_trace(recording, START + 12, START + 90).objects
     pods = {each.name: each for each in objects if isinstance(each, Pod)}
     assert [(name, each.node_name) for name, each in pods.items()][:4] == [
         ("p0", "n0"),
@@ -69,7 +69,7 @@ def test_window_begins_with_the_pods_that_are_there_until_they_leave(recording: 
 def test_pod_that_leaves_before_the_first_arrival_is_left_out(tmp_path: Path) -> None:
     coming = [Arrival(START, pod("short"), duration=5.0), Arrival(START + 20, pod("late"), duration=5.0)]
     write(tmp_path / "r", RecordedCluster(nodes(1), Registry()).run(coming, START + 30))
-    objects = read_trace(tmp_path / "r", START + 2, START + 30)
+    objects = read_trace(tmp_path / "r", START + 2, START + 30).objects
     assert [each.name for each in objects if isinstance(each, Pod)] == ["late"]
 
 
@@ -87,7 +87,7 @@ def test_pod_that_was_never_bound_leaves_when_it_was_deleted_also_if_it_is_place
     write(tmp_path / "r", [state, *changes, *deleted, Change(START + 20, ChangeType.ADDED, TICK)])
     lifetimes = {
         each.name: each.annotations["kschedfw/lifetime-seconds"]
-        for each in read_trace(tmp_path / "r")
+        for each in read_trace(tmp_path / "r").objects
         if isinstance(each, Pod)
     }
     assert lifetimes == {"first": "10.0", "huge": "11.0", "late": "18.0"}
@@ -120,7 +120,7 @@ def test_pods_with_the_same_name_get_others_and_nodes_are_those_of_the_begin(tmp
             Change(5.0, ChangeType.ADDED, to_manifest(pod("static").bound_to("n0"))),
         ],
     )
-    objects = read_trace(tmp_path / "r")
+    objects = read_trace(tmp_path / "r").objects
     assert [each.name for each in objects if isinstance(each, Pod)] == ["web-0", "web-0.2"]
     assert len({each.uid for each in objects if isinstance(each, Pod)}) == 2
     assert [each.name for each in objects if isinstance(each, Node)] == ["n0"]
@@ -208,7 +208,7 @@ def test_pod_is_in_a_drawn_recording_for_no_longer_than_in_the_recording_and_nev
     presences, end = recording
     with TemporaryDirectory() as folder:
         write(Path(folder, "r"), records(presences, end))
-        objects = read_trace(Path(folder, "r"))
+        objects = read_trace(Path(folder, "r")).objects
     first = min(each.begins for each in presences)
     last = max(each.begins for each in presences)
     days = int((last - first) // DAY) + 1

@@ -14,7 +14,7 @@ from kschedfw_lab.cli.report_output import print_analysis
 from kschedfw_lab.report.analysis import analyse
 from kschedfw_lab.report.document import document
 from kschedfw_lab.report.page import ReportPage
-from kschedfw_lab.results.reading import read_results, read_series
+from kschedfw_lab.results.reading import read_results, read_series, read_warnings
 
 REPORT_HELP = """Show what the results of a sweep say: means with intervals, and which differences are more than chance.
 
@@ -77,7 +77,8 @@ def report(
     runs = found.runs()
     if not runs:
         raise typer.Exit(complain(f"{results}: no run has finished", ExitCode.NOTHING_TO_DO))
-    analysis = analyse(found, baseline, over=over or (), metrics=metric or ())
+    warnings = read_warnings(results) if results.is_dir() else ()
+    analysis = analyse(found, baseline, over=over or (), metrics=metric or (), notes=warnings)
     if page is not None:
         series = read_series(results) if results.is_dir() else None
         page.write(analysis, runs, series, title=results.resolve().name)

@@ -82,6 +82,7 @@ def analyse(
     *,
     over: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Analysis:
     """Compare the runs of a sweep with those of a baseline, in pairs.
 
@@ -92,6 +93,7 @@ def analyse(
             crossed with the others.
         over: factors that are repetitions of the same experiment, beside the seed.
         metrics: names or patterns, such as `utilisation.*`; by default all.
+        notes: what else a reader has to know, such as `read_warnings`.
 
     Raises:
         QuestionError: a factor, a value or a metric isn't in the results, or no run has the baseline's values together.
@@ -125,7 +127,7 @@ def analyse(
         len(runs),
         tuple(run for run in runs if run.error),
         tuple(_unpaired(by_cell, base)),
-        tuple(_notes(tables, question, len(treatments))),
+        (*notes, *_notes(tables, question, len(treatments))),
     )
 
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from kschedfw.api.reading import printable
 from kschedfw_lab.results.journal import MOST_ROWS, Row, all_rows, complete_blocks, rows_between
 from kschedfw_lab.results.parquet import read_parquet
 from kschedfw_lab.results.results import FIXED, METRIC, RUN, VALUE, Results, RunResult, runs_of
@@ -14,6 +17,7 @@ from kschedfw_lab.results.values import ResultsError, Value
 
 JOURNAL, CSV, PARQUET = "results.jsonl", "results.csv", "results.parquet"
 SERIES_JOURNAL, SERIES_CSV = "series.jsonl", "series.csv"
+SPECIFICATION: Final = "sweep.json"
 
 TIME: Final = "time"
 SERIES_COLUMNS: Final = (RUN, TIME, METRIC, VALUE)
@@ -74,6 +78,28 @@ def read_series(path: str | Path, *, most_rows: int = MOST_ROWS) -> Mapping[str,
         if not all(isinstance(each, int | float) for each in columns[name]):
             raise ResultsError(f"{directory}: series: expected numbers in the column {name}")
     return columns
+
+
+class _Specification(msgspec.Struct):
+    """What is read of a sweep's `sweep.json`."""
+
+    warnings: tuple[str, ...] = ()
+
+
+def read_warnings(path: str | Path) -> tuple[str, ...]:
+    """Return the warnings of the plan of a sweep, such as how many pods no run has; none where `sweep.json` is missing.
+
+    Raises:
+        ResultsError: the file isn't what a sweep writes; names it.
+        OSError: the file can't be read.
+    """
+    file = Path(path) / SPECIFICATION
+    if not file.is_file():
+        return ()
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Specification).warnings
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ResultsError(f"{file}: expected what a sweep writes: {printable(str(error))}") from None
 
 
 def journalled(file: Path, most_rows: int = MOST_ROWS) -> tuple[tuple[str, ...], dict[str, RunResult]]:

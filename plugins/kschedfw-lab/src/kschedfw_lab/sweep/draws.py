@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -14,6 +14,7 @@ from kschedfw import Pod
 from kschedfw.api import FrozenDict, Named
 from kschedfw.simulator import Arrivals
 from kschedfw_lab.sweep.errors import SweepError
+from kschedfw_lab.sweep.own_claims import FreeNames, OwnClaims
 
 _ARRIVAL: Final = "openb.trace/creation-time"
 _DURATION: Final = "kschedfw/duration-seconds"
@@ -42,9 +43,12 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
     """The objects, with the pending pods drawn anew; the same for the same seed.
 
     A pod keeps all that it is but its name, if another has that already, and its arrival, which is that of its place,
-    or the same time of another day. It keeps its duration. A lifetime moves with it, but ends no later than the last
-    one of the trace, which is the end of a recording, or than the last day: so no pod is there for longer than in the
-    trace, and none runs on alone when the others have left.
+    or the same time of another day. It brings its own claims (`OwnClaims`) with the volumes that they are bound to, so
+    those of pods that aren't drawn aren't there, and those of a pod that is drawn twice are there twice.
+
+    A pod keeps its duration. A lifetime moves with it, but ends no later than the last one of the trace, which is the
+    end of a recording, or than the last day: so no pod is there for longer than in the trace, and none runs on alone
+    when the others have left.
 
     Raises:
         ArrivalsError: a pod's times aren't numbers.
@@ -52,29 +56,14 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
     """
     pending = [obj for obj in objects if isinstance(obj, Pod) and is_pending(obj)]
     random = Random(f"{draw} {seed}")
-    free = {(pod.namespace, pod.name) for pod in pending}
-    taken = {(obj.namespace, obj.name) for obj in objects if isinstance(obj, Pod)} - free
-    if draw is Draw.DAYS:
-        others = [obj for obj in objects if not (isinstance(obj, Pod) and is_pending(obj))]
-        return [*others, *_of_days(pending, random, taken)]
-    if draw is Draw.SHUFFLE:
-        chosen = random.sample(pending, len(pending))
-    else:
-        chosen = random.choices(pending, k=len(pending)) if pending else []
-    stays = Arrivals().plan(pending, 0)
-    end = max((stay.arrival + (stay.lifetime or 0.0) for stay in stays.values()), default=0.0)
-    places = iter(zip(pending, chosen, strict=True))
-    found: list[Named] = []
-    for obj in objects:
-        if isinstance(obj, Pod) and is_pending(obj):
-            place, pod = next(places)
-            times = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
-            times |= _ends(stays[pod.uid].duration, stays[pod.uid].lifetime, end - stays[place.uid].arrival)
-            moved = _named(pod, _free_name(pod, taken), times)
-            metadata = attrs.evolve(moved.metadata, creation_timestamp=place.metadata.creation_timestamp)
-            found.append(attrs.evolve(moved, metadata=metadata))
-        else:
-            found.append(obj)
+    claims = OwnClaims(objects, pending)
+    gone = {id(each) for each in (*pending, *claims)}
+    others = [each for each in objects if id(each) not in gone]
+    find = _of_days if draw is Draw.DAYS else _of_places
+    names, found = FreeNames(others), list(others)
+    for pod, times, created in find(pending, draw, random):
+        moved, brought = claims.brought(_moved(pod, names.of(pod), times, created), names)
+        found += (*brought, moved)
     return found
 
 
@@ -82,10 +71,28 @@ def is_pending(pod: Pod) -> bool:
     return not pod.node_name and not pod.is_terminal
 
 
-def _of_days(pending: Sequence[Pod], random: Random, taken: set[tuple[str, str]]) -> list[Pod]:
-    """The pods of as many days as there are, each drawn; days begin with the first arrival."""
+_Drawn: TypeAlias = tuple[Pod, Mapping[str, str], datetime | None]
+"""A drawn pod, the annotations with its times, and its creation timestamp."""
+
+
+def _of_places(pending: Sequence[Pod], draw: Draw, random: Random) -> Iterator[_Drawn]:
+    """Yield a pod for each place in the order of the pods; it arrives as the one whose place it was."""
     if not pending:
-        return []
+        return
+    is_shuffled, count = draw is Draw.SHUFFLE, len(pending)
+    chosen = random.sample(pending, count) if is_shuffled else random.choices(pending, k=count)
+    stays = Arrivals().plan(pending, 0)
+    end = max(stay.arrival + (stay.lifetime or 0.0) for stay in stays.values())
+    for place, pod in zip(pending, chosen, strict=True):
+        times = {key: value for key, value in place.annotations.items() if key == _ARRIVAL}
+        times |= _ends(stays[pod.uid].duration, stays[pod.uid].lifetime, end - stays[place.uid].arrival)
+        yield pod, times, place.metadata.creation_timestamp
+
+
+def _of_days(pending: Sequence[Pod], _draw: Draw, random: Random) -> Iterator[_Drawn]:
+    """Yield the pods of as many days as there are, each drawn; days begin with the first arrival."""
+    if not pending:
+        return
     stays = Arrivals().plan(pending, 0)
     by_day: dict[int, list[Pod]] = {}
     for pod in sorted(pending, key=lambda pod: stays[pod.uid].arrival):
@@ -96,15 +103,13 @@ def _of_days(pending: Sequence[Pod], random: Random, taken: set[tuple[str, str]]
             "the pods arrive within one day, so there are no days to draw; draw pods with resample"
         )
     end = max(count * _DAY, *(stay.arrival + (stay.lifetime or 0.0) for stay in stays.values()))
-    found = []
     for day in range(count):
         chosen = random.randrange(count)
         for pod in by_day.get(chosen, ()):
             stay = stays[pod.uid]
             arrival = stay.arrival + (day - chosen) * _DAY
             times = {_ARRIVAL: repr(arrival), **_ends(stay.duration, stay.lifetime, end - arrival)}
-            found.append(_named(pod, _free_name(pod, taken), times))
-    return found
+            yield pod, times, pod.metadata.creation_timestamp
 
 
 def _ends(duration: float | None, lifetime: float | None, left: float) -> dict[str, str]:
@@ -113,14 +118,7 @@ def _ends(duration: float | None, lifetime: float | None, left: float) -> dict[s
     return {key: str(seconds) for key, seconds in times.items() if seconds is not None}
 
 
-def _free_name(pod: Pod, taken: set[tuple[str, str]]) -> str:
-    names = itertools.chain([pod.name], (f"{pod.name}.{number}" for number in itertools.count(2)))
-    name = next(name for name in names if (pod.namespace, name) not in taken)
-    taken.add((pod.namespace, name))
-    return name
-
-
-def _named(pod: Pod, name: str, times: dict[str, str]) -> Pod:
+def _moved(pod: Pod, name: str, times: Mapping[str, str], created: datetime | None) -> Pod:
     """The pod with this name and these times."""
     others = {key: value for key, value in pod.annotations.items() if key not in _TIMES}
     metadata = attrs.evolve(
@@ -128,5 +126,6 @@ def _named(pod: Pod, name: str, times: dict[str, str]) -> Pod:
         name=name,
         uid=pod.uid if name == pod.name else f"{pod.uid}.{name}",
         annotations=FrozenDict({**others, **times}),
+        creation_timestamp=created,
     )
     return attrs.evolve(pod, metadata=metadata)

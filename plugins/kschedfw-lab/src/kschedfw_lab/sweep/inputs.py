@@ -206,21 +206,29 @@ def objects_of(source: ClusterSource, size: Size) -> Sequence[Named]:
     return _part_of(source, size)
 
 
-def refused_by_admission(source: ClusterSource) -> Sequence[RefusedPod]:
-    """The pods of the cluster's manifests that an API server would not create; `objects_of` hasn't got them.
+def left_out_of(source: ClusterSource) -> Iterator[str]:
+    """Say which pods of a cluster no run has: those that an API server would not create, and those a trace leaves out.
 
     Raises:
         SweepError: a file can't be read, or isn't what it was when the sweep was planned.
     """
-    return () if source.workload else _read(source).refused
+    if source.workload:
+        return
+    read = _read(source)
+    if read.refused:
+        more = f" (and {len(read.refused) - 1:,} more)" if len(read.refused) > 1 else ""
+        yield f"not created: {read.refused[0].message}{more}"
+    for why, pods in read.left_out.items():
+        yield f"{pods:,} pod{'' if pods == 1 else 's'} left out for {why}"
 
 
 @attrs.frozen
 class _Read:
-    """The objects of files, and the pods that admission refused."""
+    """The objects of files, the pods that admission refused, and the numbers of those that a trace leaves out."""
 
     objects: tuple[Named, ...]
     refused: tuple[RefusedPod, ...] = ()
+    left_out: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -230,7 +238,8 @@ def _read(source: ClusterSource) -> _Read:
     try:
         if source.recording is not None:
             kind, path = source.recording
-            return _Read(tuple(read_trace(kind, Path(path), *source.window)))
+            trace = read_trace(kind, Path(path), *source.window)
+            return _Read(tuple(trace.objects), left_out=trace.left_out)
         if source.manifests:
             loaded = read_manifests(*source.manifests)
             return _Read(loaded.objects(), loaded.admission.refused)

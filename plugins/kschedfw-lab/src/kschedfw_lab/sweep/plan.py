@@ -17,7 +17,7 @@ from kschedfw_lab.sweep.design import Design, Point
 from kschedfw_lab.sweep.draws import Draw
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line
 from kschedfw_lab.sweep.factors import CLUSTER, CONFIGURATION, SEED, Factor, label_of
-from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of, refused_by_admission
+from kschedfw_lab.sweep.inputs import ClusterSource, Size, left_out_of, objects_of
 from kschedfw_lab.sweep.prices import Prices
 from kschedfw_lab.sweep.runs import Run
 
@@ -29,7 +29,7 @@ class Plan:
     """The runs of a sweep in their order, and the names of the factors.
 
     `excluded` is how many points of the design the constraints have excluded, `repeated` how many were there already.
-    `warnings` are about configurations, each with its source, and about clusters of which admission refuses pods.
+    `warnings` are about configurations, each with its source, and about clusters of which no run has all pods.
     """
 
     factors: tuple[str, ...]
@@ -138,15 +138,10 @@ class _Planner:
                 raise SweepError.at(f"factors.{CLUSTER}", one_line(error)) from None
             if self._prices is not None:
                 _check_prices(self._prices, cluster)
-            self._warn_of_refused(source)
+            for line in left_out_of(source):
+                self.warnings[f"{source.label}: warning: {line}"] = None
             self._sized.add((source, size))
         return source
-
-    def _warn_of_refused(self, source: ClusterSource) -> None:
-        """Warn of pods that no run has, by the first one's message."""
-        if refused := refused_by_admission(source):
-            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
-            self.warnings[f"{source.label}: warning: not created: {refused[0].message}{more}"] = None
 
 
 def _check_prices(prices: Prices, cluster: InMemoryCluster) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from kschedfw_lab.results.journal import NO_LIMIT
-from kschedfw_lab.results.reading import JOURNAL, journalled
+from kschedfw_lab.results.reading import JOURNAL, SPECIFICATION, journalled
 from kschedfw_lab.results.results import Results
 from kschedfw_lab.results.writer import ResultsWriter
 from kschedfw_lab.sweep.dispatching import Dispatcher
@@ -25,7 +25,6 @@ from kschedfw_lab.sweep.recording import Recorder
 from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
 from kschedfw_lab.sweep.specification import Sweep
 
-SPECIFICATION: Final = "sweep.json"
 _TOLD: Final = ("kschedfw", "kschedfw-lab", "numpy")
 """Distributions whose versions are told, beside those of the plugins."""
 _GIT_SECONDS: Final = 10.0
@@ -150,6 +149,7 @@ def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
         "distributions": list(plan.distributions),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _TOLD}},
         "commit": _commit(sweep.folder),
+        "warnings": list(plan.warnings),
         **sweep.to_json(),
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)

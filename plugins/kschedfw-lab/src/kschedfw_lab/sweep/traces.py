@@ -9,6 +9,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from kschedfw import KschedfwError
 from kschedfw.api import Named, how_to_install
 from kschedfw.api.reading import shown
@@ -19,13 +21,25 @@ GROUP: Final = "kschedfw_lab.traces"
 """The entry points with the readers of traces; their names are the fields that a specification has for them."""
 WINDOW: Final = ("from", "to")
 """The fields of a window."""
-TraceReader = Callable[[Path, float, float], Sequence[Named]]
-"""Reads what is between two times (seconds since 1970, perhaps infinite) of a trace.
 
-It returns a cluster's objects: those that are there at the first time, and the pods that arrive, each with its
-`creationTimestamp` and, in the annotation `kschedfw/duration-seconds`, how long it stays after its binding. A pod that
-is bound from the beginning has there how long it is still there.
-"""
+
+@attrs.frozen
+class Trace:
+    """A part of a trace, as the objects of a cluster in which pods come and go.
+
+    Attributes:
+        objects: those that are there at the first time, and the pods that arrive. Each pod that arrives has its
+            `creationTimestamp` and, in the annotation `kschedfw/duration-seconds`, how long it stays after its binding.
+            A pod that is bound from the beginning has there how long it is still there.
+        left_out: the numbers of pods that arrive and that no run can have, by the cause: `a claim without a volume`.
+    """
+
+    objects: Sequence[Named]
+    left_out: Mapping[str, int] = attrs.field(factory=dict)
+
+
+TraceReader = Callable[[Path, float, float], Trace]
+"""Reads what is between two times (seconds since 1970, perhaps infinite) of a trace."""
 
 _HOMES: Final[Mapping[str, str]] = {"recording": "kschedfw-replay"}
 
@@ -35,7 +49,7 @@ def kinds_of_traces() -> list[str]:
     return sorted({each.name for each in entry_points(group=GROUP)} | set(_HOMES))
 
 
-def read_trace(kind: str, path: Path, since: float, until: float) -> Sequence[Named]:
+def read_trace(kind: str, path: Path, since: float, until: float) -> Trace:
     """Read what is between two times of a trace.
 
     Raises:
@@ -100,7 +114,7 @@ def trace_workload(
         ValueError: there is no such way to draw.
     """
     way = None if draw is None else Draw(draw)
-    objects = read_trace(kind, Path(path), since, until)
+    objects = read_trace(kind, Path(path), since, until).objects
     return lambda seed: objects if way is None else drawn(objects, way, seed)
 
 
