@@ -27,7 +27,7 @@ from kschedfw.config.loading import VERSIONS
 from kschedfw.framework.hookspecs import bind, queue_sort
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.testing.conformance.compare import same_reason
+from tests.conformance.compare import same_reason
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""`python -m kschedfw.testing.conformance`."""
+"""`python -m kschedfw.testing.conformance decide` and `python -m tests.conformance.check`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kschedfw.testing.conformance.__main__ import main
+from tests.conformance.check import main as check
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ def test_check_passes_and_says_what_it_did_not_compare(
     volumes = write(tmp_path / "volumes.jsonl", scenarios("volumes", 3))
     config = write(tmp_path / "config.jsonl", scenarios("config", 20))
 
-    assert main(["check", str(taints), str(volumes), str(config)]) == 0
+    assert check([str(taints), str(volumes), str(config)]) == 0
 
     out = capsys.readouterr().out
     assert "0 differences" in out
@@ -50,7 +51,7 @@ def test_check_fails_and_shows_where_the_first_differences_are(
     decision["totals"][node] += 1
     decision["feasible"] = ["elsewhere"]
 
-    assert main(["check", str(write(tmp_path / "wrong.jsonl", lines)), "--show", "1"]) == 1
+    assert check([str(write(tmp_path / "wrong.jsonl", lines)), "--show", "1"]) == 1
 
     out = capsys.readouterr().out
     assert f"{decision['pod']} feasible: expected ['elsewhere'], got " in out
@@ -65,7 +66,7 @@ def test_check_tells_a_refusal_for_another_reason_from_the_recorded_one(
     other = {**refused, "error": refused["error"].replace("-1", "-2")}
     accepted = {**refused, "config": None}
 
-    assert main(["check", str(write(tmp_path / "wrong.jsonl", [other, accepted]))]) == 1
+    assert check([str(write(tmp_path / "wrong.jsonl", [other, accepted]))]) == 1
 
     out = capsys.readouterr().out
     assert f"{refused['name']} error: expected " in out
@@ -143,10 +144,10 @@ def test_a_broken_file_is_named_with_its_line(
     path = tmp_path / "bad.jsonl"
     path.write_text(content)
 
-    assert main(["check", str(path)]) == 2
+    assert check([str(path)]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(tmp_path / "none.jsonl.gz")]) == 2
+    assert check([str(tmp_path / "none.jsonl.gz")]) == 2
     assert "none.jsonl.gz" in capsys.readouterr().err

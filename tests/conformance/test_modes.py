@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.compare import differences
-from kschedfw.testing.conformance.decide import decide
-from kschedfw.testing.conformance.scenario import Mode, read_scenarios
+from tests.conformance.compare import differences
+from tests.conformance.modes import Mode, decide_in, pod_scenarios
 
 DATA = Path(__file__).parent / "data"
 CATEGORIES = [
@@ -43,7 +42,7 @@ def registry() -> Registry:
 def test_the_first_scenarios_of_the_category_are_decided_as_recorded(
     category: str, mode: Mode, registry: Registry
 ) -> None:
-    for scenario in islice(read_scenarios(DATA / f"{category}.jsonl.gz"), 4):
-        decisions = decide(scenario, registry, mode)
+    for scenario in islice(pod_scenarios(DATA / f"{category}.jsonl.gz"), 4):
+        decisions = decide_in(mode, scenario, registry)
         found = [str(each) for each in differences(scenario, decisions)]
         assert found == []

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.compare import differences, refused_otherwise
-from kschedfw.testing.conformance.decide import decide, refusal
-from kschedfw.testing.conformance.scenario import read_scenarios
+from kschedfw.testing.conformance.decide import decide
+from tests.conformance.check import refusal
+from tests.conformance.compare import differences, refused_otherwise
+from tests.conformance.modes import pod_scenarios
 
 DATA = Path(__file__).parent / "data"
 
@@ -47,7 +48,7 @@ def registry() -> Registry:
 def test_every_decision_of_the_category_is_kube_schedulers(category: str, registry: Registry) -> None:
     compared = 0
     found = []
-    for scenario in read_scenarios(DATA / f"{category}.jsonl.gz"):
+    for scenario in pod_scenarios(DATA / f"{category}.jsonl.gz"):
         if scenario.error is not None:
             continue
         decisions = decide(scenario, registry)
@@ -61,7 +62,7 @@ def test_every_decision_of_the_category_is_kube_schedulers(category: str, regist
 def test_every_configuration_is_refused_that_kube_scheduler_refuses_and_for_its_reason(
     registry: Registry,
 ) -> None:
-    scenarios = [each for each in read_scenarios(DATA / "config.jsonl.gz") if each.error is not None]
+    scenarios = [each for each in pod_scenarios(DATA / "config.jsonl.gz") if each.error is not None]
     found = [
         str(difference)
         for scenario in scenarios

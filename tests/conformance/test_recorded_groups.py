@@ -20,10 +20,11 @@ from kschedfw.scheduler.groups import (
     equal_members,
 )
 from kschedfw.scheduler.groups.equal_members import EqualMembers
-from kschedfw.testing.conformance.__main__ import main
-from kschedfw.testing.conformance.compare import group_differences, number_of_decisions
-from kschedfw.testing.conformance.groups import decide_groups
-from kschedfw.testing.conformance.scenario import GroupScenario, Mode, read_all_scenarios
+from kschedfw.testing.conformance.__main__ import main as decide
+from kschedfw.testing.conformance.scenario import GroupScenario, read_scenarios
+from tests.conformance.check import main as check
+from tests.conformance.compare import group_differences, number_of_decisions
+from tests.conformance.modes import Mode, decide_groups_in
 
 DATA = Path(__file__).parent / "data" / "groups"
 
@@ -47,9 +48,9 @@ def differing(category: str, mode: Mode, first: int | None = None) -> tuple[list
     registry = Registry()
     found: list[str] = []
     compared = 0
-    for scenario in islice(read_all_scenarios(DATA / f"{category}.jsonl.gz"), first):
+    for scenario in islice(read_scenarios(DATA / f"{category}.jsonl.gz"), first):
         assert isinstance(scenario, GroupScenario)
-        found += map(str, group_differences(scenario, decide_groups(scenario, registry, mode)))
+        found += map(str, group_differences(scenario, decide_groups_in(mode, scenario, registry)))
         compared += number_of_decisions(scenario)
     return found, compared
 
@@ -145,7 +146,7 @@ def test_a_value_that_differs_is_told_with_its_place(
     path = tmp_path / "wrong.jsonl"
     path.write_text(json.dumps(scenario))
 
-    assert main(["check", str(path)]) == 1
+    assert check([str(path)]) == 1
 
     told = "quirks-member-order round-0.cycle-0 binds.default/a: expected 'elsewhere', got 'n2'"
     assert told in capsys.readouterr().out
@@ -159,7 +160,7 @@ def test_decide_prints_the_rounds_of_a_scenario_with_groups(
     path = tmp_path / "one.jsonl"
     path.write_text(line)
 
-    assert main(["decide", str(path)]) == 0
+    assert decide(["decide", str(path)]) == 0
 
     (decided,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert decided["name"] == "quirks-member-order"

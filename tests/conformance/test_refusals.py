@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedfw.api.field_errors import FieldError, UnknownField
-from kschedfw.testing.conformance.compare import same_reason
+from tests.conformance.compare import same_reason
 
 PROFILE = "initializing profiles: creating profile for scheduler name default-scheduler: "
 MISSING = FieldError.invalid(

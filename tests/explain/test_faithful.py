@@ -18,13 +18,15 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Result, Verdict, explain_pod
 from kschedfw.explain.sections import overview, plugin_section
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
-from kschedfw.testing.conformance.decide import _profile_of
-from kschedfw.testing.conformance.scenario import LISTS, Mode, Scenario, read_scenarios
+from kschedfw.testing.conformance.decide import profile_of
+from kschedfw.testing.conformance.scenario import LISTS, Scenario
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.conformance.modes import pod_scenarios
 from tests.properties import examples
 
 pytestmark = pytest.mark.slow
@@ -199,7 +201,7 @@ class TestWhatItSays:
 def _scenarios(category: str, most: int) -> list[Scenario]:
     suitable = (
         scenario
-        for scenario in read_scenarios(SCENARIOS / f"{category}.jsonl.gz")
+        for scenario in pod_scenarios(SCENARIOS / f"{category}.jsonl.gz")
         if scenario.error is None and scenario.expected and scenario.pending
     )
     return [scenario for scenario, _ in zip(suitable, range(most), strict=False)]
@@ -222,10 +224,10 @@ def test_it_says_what_was_recorded_from_kube_scheduler(category: str) -> None:
         explanation = explain_pod(
             InMemoryCluster(objects),
             pod,
-            profiles=[_profile_of(scenario, registry)],
+            profiles=[profile_of(scenario, registry)],
             registry=registry,
             percentage_of_nodes_to_score=100,
-            evaluation=Mode.MEMO.evaluation,
+            evaluation=Evaluation.MEMO,
         )
         assert scenario.expected is not None
         agrees_with(explanation, scenario.expected[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from random import Random
 
@@ -12,7 +12,7 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.config import ConfigurationError, parse_configuration
+from kschedfw.config import parse_configuration
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.nodes.arrays import IntArray
@@ -22,6 +22,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.answers.totals import NodeScores
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status
@@ -33,57 +34,28 @@ from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.testing.conformance import devices
-from kschedfw.testing.conformance.changes import PassingChanges
-from kschedfw.testing.conformance.scenario import LISTS, Json, Mode, Scenario, ScenarioError
+from kschedfw.testing.conformance.scenario import LISTS, Json, Scenario, ScenarioError
 
 _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
-def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> list[Json]:
+def decide(scenario: Scenario, registry: Registry) -> list[Json]:
     """Return the decision on each pending pod, in order.
-
-    A sequential scenario continues from the recorded choice, or from its own if none is recorded.
 
     Raises:
         KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
     """
-    run = _PodRun(scenario, registry, mode)
-    changes = _changes(scenario, run) if mode is Mode.CHANGES else None
-    decisions = []
-    for index, pod in enumerate(_pods(scenario.pending)):
-        if changes is not None:
-            run.go_through(changes, pod)
-        decision = run.decide(pod)
-        if scenario.sequential:
-            recorded = scenario.expected[index] if scenario.expected else decision
-            run.assume(pod, recorded["chosen"], decision, bind=scenario.bind)
-        decisions.append(decision)
-    return decisions
+    return PodRun(scenario, registry).decisions()
 
 
-def _pods(manifests: Iterable[Json]) -> Iterator[Pod]:
+def pods_of(manifests: Iterable[Json]) -> Iterator[Pod]:
     for manifest in manifests:
         pod = object_from_manifest(manifest, "Pod")
         assert isinstance(pod, Pod)
         yield pod
 
 
-def _changes(scenario: Scenario, run: _PodRun) -> PassingChanges | None:
-    """Return the changes for a scenario; None if it has no node to change."""
-    pods = [*_pods(scenario.objects.get("pods") or ()), *_pods(scenario.pending)]
-    return PassingChanges(run.cache, run.nodes, pods, Random(scenario.name)) if run.nodes else None
-
-
-def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None:
-    """Return the error of the scenario's configuration; None if it is accepted."""
-    try:
-        _profile_of(scenario, registry)
-    except ConfigurationError as error:
-        return error
-    return None
-
-
-def _profile_of(scenario: Scenario, registry: Registry) -> Profile:
+def profile_of(scenario: Scenario, registry: Registry) -> Profile:
     """Return the profile of a scenario's KubeSchedulerConfiguration.
 
     Preemption always tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were recorded.
@@ -111,10 +83,13 @@ def _read_profile(written: Json, where: str, registry: Registry) -> Profile:
     return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
 
 
-class _PodRun:
+class PodRun:
     """The state of one scenario: cluster, cache, and a framework over all nodes on one thread."""
 
-    def __init__(self, scenario: Scenario, registry: Registry, mode: Mode) -> None:
+    def __init__(
+        self, scenario: Scenario, registry: Registry, evaluation: Evaluation = Evaluation.MEMO
+    ) -> None:
+        self._scenario = scenario
         cluster = InMemoryCluster()
         self.cache = Cache()
         self.nodes: list[Node] = []
@@ -132,11 +107,11 @@ class _PodRun:
         self.snapshot = Snapshot()
         self.framework = Framework(
             registry,
-            _profile_of(scenario, registry),
+            profile_of(scenario, registry),
             cluster=cluster,
             snapshot=self.snapshot,
             parallelizer=Parallelizer(1),
-            evaluation=mode.evaluation,
+            evaluation=evaluation,
         )
         self.scheduler = GenericScheduler(
             self.cache,
@@ -145,25 +120,23 @@ class _PodRun:
             percentage_of_nodes_to_score=100,
         )
 
-    def go_through(self, changes: PassingChanges, pod: Pod) -> None:
-        """Make changes, call the plugins for the pod, and undo the changes, before the decision."""
-        for count in (1, 4):
-            changes.make(count)
-            self._ask(pod)
-            changes.take_back()
-            self._ask(pod)
+    def decisions(self, before_each: Callable[[Pod], None] | None = None) -> list[Json]:
+        """Return the decision on each pending pod, in order. `before_each` is called before the pod's decision.
 
-    def _ask(self, pod: Pod) -> None:
-        self.cache.update_snapshot(self.snapshot)
-        state = CycleState()
-        try:
-            feasible, _ = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
-        except SchedulingError:
-            return
-        if len(feasible):
-            self.scheduler.prioritize_nodes(self.framework, state, pod, feasible)
+        A sequential scenario continues from the recorded choice, or from its own if none is recorded.
+        """
+        scenario, decisions = self._scenario, []
+        for index, pod in enumerate(pods_of(scenario.pending)):
+            if before_each is not None:
+                before_each(pod)
+            decision = self._decide(pod)
+            if scenario.sequential:
+                recorded = scenario.expected[index] if scenario.expected else decision
+                self._assume(pod, recorded["chosen"], decision, bind=scenario.bind)
+            decisions.append(decision)
+        return decisions
 
-    def decide(self, pod: Pod) -> Json:
+    def _decide(self, pod: Pod) -> Json:
         self.cache.update_snapshot(self.snapshot)
         state = self.state = CycleState()
         pre_filter, rejected, left_over = self._pre_filter(pod)
@@ -231,7 +204,7 @@ class _PodRun:
             "postFilter": None,
         }
 
-    def assume(self, pod: Pod, node_name: object, decision: Json, *, bind: bool) -> None:
+    def _assume(self, pod: Pod, node_name: object, decision: Json, *, bind: bool) -> None:
         if isinstance(node_name, str):
             bound = pod.bound_to(node_name)
             self.cache.assume_pod(bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
@@ -31,6 +31,7 @@ from kschedfw.framework.preemption.evaluator import PREEMPTION_PLAN, PreemptionP
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.runtime.answers.filtering import FilterOutcome
 from kschedfw.framework.runtime.answers.totals import Totals
+from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
@@ -44,9 +45,8 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
-from kschedfw.testing.conformance.changes import SchedulersChanges
 from kschedfw.testing.conformance.group_cluster import AnsweringCluster
-from kschedfw.testing.conformance.scenario import GroupScenario, Json, Mode
+from kschedfw.testing.conformance.scenario import GroupScenario, Json
 
 GATES: Final = (
     GENERIC_WORKLOAD,
@@ -67,26 +67,22 @@ _PRE_ENQUEUE: Final = ("DefaultPreemption", "DynamicResources", "GangScheduling"
 """In kube-scheduler these come in random order; for the recordings, by name."""
 
 
-def decide_groups(scenario: GroupScenario, registry: Registry, mode: Mode = Mode.MEMO) -> list[Json]:
-    """The rounds of a scenario: the cycles of each, and the queue at its end.
+def decide_groups(scenario: GroupScenario, registry: Registry) -> list[Json]:
+    """Return the rounds of a scenario: the cycles of each, and the queue at its end.
 
     Raises:
         KschedfwError: an object is invalid, or a plugin fails.
     """
-    run = _GroupRun(scenario, registry, mode)
-    rounds = []
-    for event in scenario.events:
-        if "schedule" in event:
-            rounds.append(run.round())
-        else:
-            run.happen(event)
-    return rounds
+    return GroupRun(scenario, registry).rounds()
 
 
-class _GroupRun:
+class GroupRun:
     """One scenario: a scheduler on a cluster that answers after each cycle."""
 
-    def __init__(self, scenario: GroupScenario, registry: Registry, mode: Mode) -> None:
+    def __init__(
+        self, scenario: GroupScenario, registry: Registry, evaluation: Evaluation = Evaluation.MEMO
+    ) -> None:
+        self._events = scenario.events
         self._view = InMemoryCluster()
         for name, kind in KINDS.items():
             manifests = scenario.objects.get(kind.plural) or ()
@@ -96,7 +92,7 @@ class _GroupRun:
         self._cluster = AnsweringCluster(self._view, lambda: self._clock.advance(_STEP))
         gates = GATES[:-1] if scenario.category == _WITHOUT_GROUP_PREEMPTION else GATES
         feature_gates = FeatureGates.of(*gates)
-        self._scheduler = Scheduler(
+        self.scheduler = Scheduler(
             self._cluster,
             [_profile(feature_gates)],
             registry=registry,
@@ -105,20 +101,26 @@ class _GroupRun:
             parallelizer=Parallelizer(1),
             percentage_of_nodes_to_score=100,
             selector=FirstByNameSelector(),
-            evaluation=mode.evaluation,
+            evaluation=evaluation,
             feature_gates=feature_gates,
         )
-        self._changes: SchedulersChanges | None = None
-        if mode is Mode.CHANGES:
-            manifests = [pod for each in scenario.events if isinstance(pod := each.get("pod"), dict)]
-            created = [object_from_manifest(each, "Pod") for each in manifests]
-            self._changes = SchedulersChanges(self._scheduler, created, Random(scenario.name))
-        self._decisions = _Decisions(self._scheduler.algorithm)
-        self._scheduler.algorithm = self._decisions
-        assert self._scheduler.group_cycle is not None
-        self._scheduler.group_cycle.observer = self._decisions
+        self.algorithm = self.scheduler.algorithm
+        self._decisions = _Decisions(self.algorithm)
+        self.scheduler.algorithm = self._decisions
+        assert self.scheduler.group_cycle is not None
+        self.scheduler.group_cycle.observer = self._decisions
 
-    def happen(self, event: Json) -> None:
+    def rounds(self, before_cycle: Callable[[Pod], None] | None = None) -> list[Json]:
+        """Return the rounds of the scenario. `before_cycle` is called with each popped pod."""
+        rounds = []
+        for event in self._events:
+            if "schedule" in event:
+                rounds.append(self._round(before_cycle))
+            else:
+                self._happen(event)
+        return rounds
+
+    def _happen(self, event: Json) -> None:
         match event:
             case {"pod": dict(manifest)}:
                 self._view.add(object_from_manifest(manifest, "Pod"))
@@ -130,12 +132,12 @@ class _GroupRun:
                 self._view.delete(pod)
         self._clock.advance(_STEP)
 
-    def round(self) -> Json:
+    def _round(self, before_cycle: Callable[[Pod], None] | None) -> Json:
         cycles: list[Json] = []
-        queue, has_acted = self._scheduler.queue, True
+        queue, has_acted = self.scheduler.queue, True
         while len(cycles) < _MOST_CYCLES:
             if queue.counts()[Place.ACTIVE]:
-                cycles.append(self._cycle())
+                cycles.append(self._cycle(before_cycle))
                 has_acted |= bool(cycles[-1]["binds"] or cycles[-1]["evicted"])
             elif has_acted and queue.counts()[Place.BACKOFF]:
                 has_acted = False
@@ -145,19 +147,19 @@ class _GroupRun:
                 break
         return {"cycles": cycles, "complete": len(cycles) < _MOST_CYCLES, "queue": self._queue()}
 
-    def _cycle(self) -> Json:
-        queue = self._scheduler.queue
+    def _cycle(self, before_cycle: Callable[[Pod], None] | None) -> Json:
+        queue = self.scheduler.queue
         popped = queue.next_pod()
         assert popped is not None
         self._decisions.begin(popped)
-        if self._changes is not None:
-            self._changes.go_through(popped)
+        if before_cycle is not None:
+            before_cycle(popped)
         if self._decisions.is_group:
-            self._scheduler.schedule_one()
+            self.scheduler.schedule_one()
         else:
-            attempt = self._scheduler.begin_attempt()
+            attempt = self.scheduler.begin_attempt()
             if attempt is not None:
-                self._scheduler.make_attempt(attempt)
+                self.scheduler.make_attempt(attempt)
                 if PREEMPTION_PLAN in attempt.state:
                     self._decisions.plan = attempt.state.read(PREEMPTION_PLAN)
         self._clock.advance(_STEP)
@@ -171,7 +173,7 @@ class _GroupRun:
         }
 
     def _queue(self) -> Json:
-        queue = self._scheduler.queue
+        queue = self.scheduler.queue
         names = {place: sorted(pod.key for pod in queue.pods_in(place)) for place in Place}
         gated = {
             pod.key: info.gating_plugin

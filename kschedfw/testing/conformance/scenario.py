@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.kinds import KINDS
-from kschedfw.framework.runtime.calls import Evaluation
 
 Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""
@@ -79,19 +77,7 @@ class GroupScenario:
         )
 
 
-def read_scenarios(path: Path) -> Iterator[Scenario]:
-    """Yield the scenarios of a file that has none with groups.
-
-    Raises:
-        ScenarioError: as `read_all_scenarios`, and where a scenario has groups.
-    """
-    for scenario in read_all_scenarios(path):
-        if isinstance(scenario, GroupScenario):
-            raise ScenarioError(f"{path}: {scenario.name} has groups: expected a scenario without events")
-        yield scenario
-
-
-def read_all_scenarios(path: Path) -> Iterator[Scenario | GroupScenario]:
+def read_scenarios(path: Path) -> Iterator[Scenario | GroupScenario]:
     """Yield the scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
 
     Raises:
@@ -120,20 +106,3 @@ def _parse(line: str, where: str) -> Scenario | GroupScenario:
         raise ScenarioError(
             f"{where}: not a scenario: it needs name, objects and pending or events ({error!r})"
         ) from error
-
-
-class Mode(Enum):
-    """The ways of calling plugins, and the changes between decisions."""
-
-    SCALAR = "scalar"
-    """Call the plugins node by node."""
-    BATCH = "batch"
-    """Call the plugins' batch forms."""
-    MEMO = "memo"
-    """Call the plugins with the memo, as schedulers do."""
-    CHANGES = "changes"
-    """Call the plugins with the memo; before each decision, change the cluster and undo the changes."""
-
-    @property
-    def evaluation(self) -> Evaluation:
-        return Evaluation.MEMO if self is Mode.CHANGES else Evaluation(self.value)

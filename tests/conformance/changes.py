@@ -18,6 +18,8 @@ from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.scheduling_cycle import Algorithm
+from kschedfw.testing.conformance.decide import PodRun
 
 _MOST_MEMBERS: Final = 3
 """The largest number of members of a group that are asked about, besides the one that is popped."""
@@ -106,13 +108,41 @@ class PassingChanges:
         return undo
 
 
+class RunsChanges:
+    """Changes of a run's cache before its decisions, with the plugins being asked about the pod in between."""
+
+    def __init__(self, run: PodRun, pods: Sequence[Pod], random: Random) -> None:
+        self._run = run
+        self._changes = PassingChanges(run.cache, run.nodes, pods, random)
+
+    def go_through(self, pod: Pod) -> None:
+        """Make changes, call the plugins for the pod, and undo the changes."""
+        for count in (1, 4):
+            self._changes.make(count)
+            self._ask(pod)
+            self._changes.take_back()
+            self._ask(pod)
+
+    def _ask(self, pod: Pod) -> None:
+        run, state = self._run, CycleState()
+        run.cache.update_snapshot(run.snapshot)
+        try:
+            feasible, _ = run.scheduler.find_nodes_that_fit_pod(run.framework, state, pod)
+        except SchedulingError:
+            return
+        if len(feasible):
+            run.scheduler.prioritize_nodes(run.framework, state, pod, feasible)
+
+
 class SchedulersChanges:
     """Changes of a scheduler's cache before its cycles, with the pods of the cycle being asked about in between."""
 
-    def __init__(self, scheduler: Scheduler, created: Iterable[object], random: Random) -> None:
+    def __init__(
+        self, scheduler: Scheduler, algorithm: Algorithm, created: Iterable[object], random: Random
+    ) -> None:
         """`created` are objects besides those of the cluster, the pods among which are copied, too."""
-        assert isinstance(scheduler.algorithm, GenericScheduler)
-        self._scheduler, self._algorithm = scheduler, scheduler.algorithm
+        assert isinstance(algorithm, GenericScheduler)
+        self._scheduler, self._algorithm = scheduler, algorithm
         nodes = sorted(scheduler.cluster.list(Node), key=lambda node: node.key)
         # Without their groups: it isn't the cache that takes members out of a group.
         pods = [

@@ -1,0 +1,61 @@
+"""The ways of calling plugins in which the decisions on a scenario must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from random import Random
+
+from kschedfw.api.manifests import object_from_manifest
+from kschedfw.framework.runtime.calls import Evaluation
+from kschedfw.framework.runtime.registry import Registry
+from kschedfw.testing.conformance.decide import PodRun, pods_of
+from kschedfw.testing.conformance.groups import GroupRun
+from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
+from tests.conformance.changes import RunsChanges, SchedulersChanges
+
+
+def pod_scenarios(path: Path) -> Iterator[Scenario]:
+    """Yield the scenarios of a file that has none with groups."""
+    for scenario in read_scenarios(path):
+        assert isinstance(scenario, Scenario), f"{scenario.name} has groups"
+        yield scenario
+
+
+class Mode(Enum):
+    """The ways of calling plugins, and the changes between decisions."""
+
+    SCALAR = "scalar"
+    """Call the plugins node by node."""
+    BATCH = "batch"
+    """Call the plugins' batch forms."""
+    MEMO = "memo"
+    """Call the plugins with the memo, as schedulers do."""
+    CHANGES = "changes"
+    """Call the plugins with the memo; before each decision, change the cluster and undo the changes."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation.MEMO if self is Mode.CHANGES else Evaluation(self.value)
+
+
+def decide_in(mode: Mode, scenario: Scenario, registry: Registry) -> list[Json]:
+    """Return the decision on each pending pod, as `decide`."""
+    run = PodRun(scenario, registry, mode.evaluation)
+    if mode is not Mode.CHANGES or not run.nodes:
+        return run.decisions()
+    pods = [*pods_of(scenario.objects.get("pods") or ()), *pods_of(scenario.pending)]
+    return run.decisions(RunsChanges(run, pods, Random(scenario.name)).go_through)
+
+
+def decide_groups_in(mode: Mode, scenario: GroupScenario, registry: Registry) -> list[Json]:
+    """Return the rounds of a scenario with groups, as `decide_groups`."""
+    run = GroupRun(scenario, registry, mode.evaluation)
+    if mode is not Mode.CHANGES:
+        return run.rounds()
+    manifests = [pod for each in scenario.events if isinstance(pod := each.get("pod"), dict)]
+    created = [object_from_manifest(each, "Pod") for each in manifests]
+    return run.rounds(
+        SchedulersChanges(run.scheduler, run.algorithm, created, Random(scenario.name)).go_through
+    )
