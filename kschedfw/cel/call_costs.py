@@ -12,16 +12,6 @@ from kschedfw.cel.strings import compiled_pattern
 from kschedfw.cel.syntax import Call
 from kschedfw.cel.values import Map, Optional, Value, size_of
 
-__all__ = [
-    "LIST_COST",
-    "MAP_COST",
-    "PER_CHARACTER",
-    "PER_PATTERN_CHARACTER",
-    "CallCost",
-    "MeasuredCost",
-    "call_cost",
-]
-
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 PER_CHARACTER: Final = 0.1

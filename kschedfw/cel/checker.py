@@ -36,8 +36,6 @@ from kschedfw.cel.types import (
 )
 from kschedfw.cel.values import EvaluationError, type_name
 
-__all__ = ["DEVICE_FIELDS", "check"]
-
 _DEVICE: Final = Type("kubernetes.DRADevice")
 DEVICE_FIELDS: Final = {
     "driver": STRING,

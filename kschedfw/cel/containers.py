@@ -1,10 +1,11 @@
 """Lists, sets and optionals."""
 
+from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import Final
 
-from kschedfw.cel.functions import overload
+from kschedfw.cel.functions import overload, overloads
 from kschedfw.cel.values import (
     MAX_LENGTH,
     NONE,
@@ -20,8 +21,6 @@ from kschedfw.cel.values import (
     equal,
     no_such_overload,
 )
-
-__all__ = ["contains", "inserted"]
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
@@ -148,12 +147,6 @@ def _range(count: int) -> list[int]:
     return list(range(count))
 
 
-@overload("<list(T)>.reverse() -> list(T)")
-def _reverse(elements: list[Value]) -> list[Value]:
-    return elements[::-1]
-
-
-@overload("<list(T)>.distinct() -> list(T)")
 def _distinct(elements: list[Value]) -> list[Value]:
     unique: list[Value] = []
     for element in elements:
@@ -162,40 +155,31 @@ def _distinct(elements: list[Value]) -> list[Value]:
     return unique
 
 
-@overload("<list(T)>.first() -> optional(T)")
-def _first(elements: list[Value]) -> Optional:
-    return Optional(elements[0]) if elements else NONE
-
-
-@overload("<list(T)>.last() -> optional(T)")
-def _last(elements: list[Value]) -> Optional:
-    return Optional(elements[-1]) if elements else NONE
+_OF_LIST: Final[dict[str, Callable[[list[Value]], Value]]] = {
+    "<list(T)>.reverse() -> list(T)": lambda elements: elements[::-1],
+    "<list(T)>.distinct() -> list(T)": _distinct,
+    "<list(T)>.first() -> optional(T)": lambda elements: Optional(elements[0]) if elements else NONE,
+    "<list(T)>.last() -> optional(T)": lambda elements: Optional(elements[-1]) if elements else NONE,
+}
+overloads(_OF_LIST)
 
 
 # --- Sets
 
 
-@overload("sets.contains(list(T), list(T)) -> bool")
 def _sets_contains(elements: list[Value], subset: list[Value]) -> bool:
     return all(contains(elements, element) for element in subset)
 
 
-@overload("sets.equivalent(list(T), list(T)) -> bool")
-def _sets_equivalent(a: list[Value], b: list[Value]) -> bool:
-    return _sets_contains(a, b) and _sets_contains(b, a)
-
-
-@overload("sets.intersects(list(T), list(T)) -> bool")
-def _sets_intersects(a: list[Value], b: list[Value]) -> bool:
-    return any(contains(b, element) for element in a)
+_OF_SETS: Final[dict[str, Callable[[list[Value], list[Value]], bool]]] = {
+    "sets.contains(list(T), list(T)) -> bool": _sets_contains,
+    "sets.equivalent(list(T), list(T)) -> bool": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
+    "sets.intersects(list(T), list(T)) -> bool": lambda a, b: any(contains(b, element) for element in a),
+}
+overloads(_OF_SETS)
 
 
 # --- Optionals
-
-
-@overload("optional.of(V) -> optional(V)")
-def _optional_of(value: Value) -> Optional:
-    return Optional(value)
 
 
 @overload("optional.ofNonZeroValue(V) -> optional(V)")
@@ -212,29 +196,17 @@ def _optional_of_non_zero(value: Value) -> Optional:
     return NONE if zero else Optional(value)
 
 
-@overload("optional.none() -> optional(V)")
-def _optional_none() -> Optional:
-    return NONE
-
-
-@overload("<optional(V)>.value() -> V")
-def _value(optional: Optional) -> Value:
-    return optional.value()
-
-
-@overload("<optional(V)>.hasValue() -> bool")
-def _has_value(optional: Optional) -> bool:
-    return optional.present
-
-
-@overload("<optional(V)>.or(optional(V)) -> optional(V)")
-def _or(optional: Optional, other: Optional) -> Optional:
-    return optional if optional.present else other
-
-
-@overload("<optional(V)>.orValue(V) -> V")
-def _or_value(optional: Optional, other: Value) -> Value:
-    return optional.content if optional.present else other
+_OF_OPTIONAL: Final[dict[str, Callable[..., Value]]] = {
+    "optional.of(V) -> optional(V)": Optional,
+    "optional.none() -> optional(V)": lambda: NONE,
+    "<optional(V)>.value() -> V": Optional.value,
+    "<optional(V)>.hasValue() -> bool": lambda optional: optional.present,
+    "<optional(V)>.or(optional(V)) -> optional(V)": lambda optional, other: (
+        optional if optional.present else other
+    ),
+    "<optional(V)>.orValue(V) -> V": lambda optional, other: optional.content if optional.present else other,
+}
+overloads(_OF_OPTIONAL)
 
 
 @overload("optional.unwrap(list(optional(V))) -> list(V)", "<list(optional(V))>.unwrapOpt() -> list(V)")

@@ -33,8 +33,6 @@ from kschedfw.cel.syntax import (
 )
 from kschedfw.cel.types import Overload, Type
 
-__all__ = ["estimated_cost"]
-
 
 def estimated_cost(tree: SyntaxNode) -> int:
     """Return the greatest cost of one evaluation of a checked expression, up to 2⁶⁴ − 1."""

@@ -74,8 +74,6 @@ from kschedfw.cel.values import (
     type_name,
 )
 
-__all__ = ["Program", "plan"]
-
 _COST_PER_STEP: Final = 10
 """The cost of what is evaluated in a step: the limit of one evaluation is half of the default of `filterTimeout`."""
 

@@ -12,8 +12,6 @@ from kschedfw.cel.functions import overload
 from kschedfw.cel.network import is_url
 from kschedfw.cel.values import NONE, Optional
 
-__all__ = ["Format"]
-
 
 @attrs.frozen
 class Format:

@@ -1,6 +1,6 @@
 """The table of functions: each module of functions adds its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from kschedfw.cel.types import Overload, read_signature
@@ -15,8 +15,6 @@ from kschedfw.cel.values import (
     Value,
     type_name,
 )
-
-__all__ = ["FUNCTIONS", "dispatcher", "overload"]
 
 FUNCTIONS: Final[dict[str, list[Overload]]] = {}
 """The overloads of functions, methods and operators by name."""
@@ -50,6 +48,25 @@ def overload(*signatures: str) -> Callable[[_F], _F]:
         return implementation
 
     return declare
+
+
+def overloads(implementations: Mapping[str, Callable[..., Any]]) -> None:
+    """Declare functions by their signatures."""
+    for signature, implementation in implementations.items():
+        overload(signature)(implementation)
+
+
+def accepts(read: Callable[..., object]) -> Callable[..., bool]:
+    """Return a function that tells whether `read` takes its arguments without an error."""
+
+    def accepted(*arguments: Value) -> bool:
+        try:
+            read(*arguments)
+        except EvaluationError:
+            return False
+        return True
+
+    return accepted
 
 
 def check_of(name: str) -> Callable[[Value], bool] | None:

@@ -2,16 +2,15 @@
 
 import math
 import re
+from collections.abc import Callable
 from functools import total_ordering
 from typing import ClassVar, Final
 
 import attrs
 
 from kschedfw.api import Quantity, QuantityError
-from kschedfw.cel.functions import overload
-from kschedfw.cel.values import EvaluationError
-
-__all__ = ["Amount", "Version"]
+from kschedfw.cel.functions import accepts, overload, overloads
+from kschedfw.cel.values import EvaluationError, Value
 
 # --- Semantic versions
 
@@ -137,13 +136,7 @@ def _semver(text: str, normalize: bool = False) -> Version:
         raise EvaluationError(str(error)) from None
 
 
-@overload("isSemver(string) -> bool", "isSemver(string, bool) -> bool")
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        _semver(text, normalize)
-    except EvaluationError:
-        return False
-    return True
+overload("isSemver(string) -> bool", "isSemver(string, bool) -> bool")(accepts(_semver))
 
 
 def _signed(number: int) -> int:
@@ -151,19 +144,12 @@ def _signed(number: int) -> int:
     return number if number < 2**63 else number - 2**64
 
 
-@overload("<semver>.major() -> int")
-def _major(version: Version) -> int:
-    return _signed(version.major)
-
-
-@overload("<semver>.minor() -> int")
-def _minor(version: Version) -> int:
-    return _signed(version.minor)
-
-
-@overload("<semver>.patch() -> int")
-def _patch(version: Version) -> int:
-    return _signed(version.patch)
+_OF_VERSION: Final[dict[str, Callable[[Version], int]]] = {
+    "<semver>.major() -> int": lambda version: _signed(version.major),
+    "<semver>.minor() -> int": lambda version: _signed(version.minor),
+    "<semver>.patch() -> int": lambda version: _signed(version.patch),
+}
+overloads(_OF_VERSION)
 
 
 # --- Quantities
@@ -217,26 +203,6 @@ def _reason(error: QuantityError) -> str:
     return str(error).rpartition(": ")[2]
 
 
-@overload("isQuantity(string) -> bool")
-def _is_quantity(text: str) -> bool:
-    try:
-        Quantity.parse(text)
-    except QuantityError:
-        return False
-    return True
-
-
-@overload("sign(quantity) -> int")
-def _sign(amount: Amount) -> int:
-    return amount.quantity.sign
-
-
-@overload("<quantity>.asApproximateFloat() -> double")
-def _as_float(amount: Amount) -> float:
-    return float(amount.quantity)
-
-
-@overload("<quantity>.asInteger() -> int")
 def _as_integer(amount: Amount) -> int:
     value = amount.integer()
     if value is None:
@@ -244,9 +210,14 @@ def _as_integer(amount: Amount) -> int:
     return value
 
 
-@overload("<quantity>.isInteger() -> bool")
-def _is_integer(amount: Amount) -> bool:
-    return amount.integer() is not None
+_OF_QUANTITY: Final[dict[str, Callable[[Amount], Value]]] = {
+    "sign(quantity) -> int": lambda amount: amount.quantity.sign,
+    "<quantity>.asApproximateFloat() -> double": lambda amount: float(amount.quantity),
+    "<quantity>.asInteger() -> int": _as_integer,
+    "<quantity>.isInteger() -> bool": lambda amount: amount.integer() is not None,
+}
+overloads(_OF_QUANTITY)
+overload("isQuantity(string) -> bool")(accepts(_quantity))
 
 
 @overload("<quantity>.add(quantity) -> quantity", "<quantity>.add(int) -> quantity")
@@ -262,17 +233,11 @@ def _sub(amount: Amount, other: Amount | int) -> Amount:
 
 # --- What quantities and versions have in common
 
-
-@overload("<quantity>.isGreaterThan(quantity) -> bool", "<semver>.isGreaterThan(semver) -> bool")
-def _is_greater_than(a: Amount, b: Amount) -> bool:
-    return b < a
-
-
-@overload("<quantity>.isLessThan(quantity) -> bool", "<semver>.isLessThan(semver) -> bool")
-def _is_less_than(a: Amount, b: Amount) -> bool:
-    return a < b
-
-
-@overload("<quantity>.compareTo(quantity) -> int", "<semver>.compareTo(semver) -> int")
-def _compare_to(a: Amount, b: Amount) -> int:
-    return (b < a) - (a < b)
+for _kind in ("quantity", "semver"):
+    overloads(
+        {
+            f"<{_kind}>.isGreaterThan({_kind}) -> bool": lambda a, b: b < a,
+            f"<{_kind}>.isLessThan({_kind}) -> bool": lambda a, b: a < b,
+            f"<{_kind}>.compareTo({_kind}) -> int": lambda a, b: (b < a) - (a < b),
+        }
+    )

@@ -9,8 +9,6 @@ import attrs
 from kschedfw.cel.syntax import Issue
 from kschedfw.cel.values import UInt, Value
 
-__all__ = ["LexError", "Token", "literal", "tokens"]
-
 
 @attrs.frozen
 class Token:

@@ -18,8 +18,6 @@ from kschedfw.cel.syntax import (
     SyntaxNode,
 )
 
-__all__ = ["MACROS", "MacroError"]
-
 
 class MacroError(Exception):
     """The error of a macro with arguments that it can't take."""

@@ -2,15 +2,14 @@
 
 import ipaddress
 import re
+from collections.abc import Callable
 from typing import ClassVar, Final
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
 import attrs
 
-from kschedfw.cel.functions import overload
-from kschedfw.cel.values import EvaluationError, Map
-
-__all__ = ["CIDR", "IP", "URL", "is_url"]
+from kschedfw.cel.functions import accepts, overload, overloads
+from kschedfw.cel.values import EvaluationError, Map, Value
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -65,44 +64,14 @@ def _ip(text: str) -> IP:
     return IP(_address(text))
 
 
-@overload("isIP(string) -> bool")
-def _is_ip(text: str) -> bool:
-    try:
-        _address(text)
-    except EvaluationError:
-        return False
-    return True
-
-
 @overload("ip.isCanonical(string) -> bool")
 def _is_canonical(text: str) -> bool:
     return str(_address(text)) == text
 
 
-@overload("string(ip) -> string")
-def _ip_text(ip: IP) -> str:
-    return str(ip.address)
-
-
-@overload("<ip>.family() -> int")
-def _family(ip: IP) -> int:
-    return ip.address.version
-
-
-@overload("<ip>.isUnspecified() -> bool")
-def _is_unspecified(ip: IP) -> bool:
-    return ip.address.is_unspecified
-
-
-@overload("<ip>.isLoopback() -> bool")
-def _is_loopback(ip: IP) -> bool:
-    return ip.address.is_loopback
-
-
 _LOCAL_MULTICAST: Final = (ipaddress.ip_network("224.0.0.0/24"), 0xFF02)
 
 
-@overload("<ip>.isLinkLocalMulticast() -> bool")
 def _is_link_local_multicast(ip: IP) -> bool:
     network, first = _LOCAL_MULTICAST
     if ip.address.version == 4:
@@ -110,12 +79,6 @@ def _is_link_local_multicast(ip: IP) -> bool:
     return int(ip.address) >> 112 & 0xFF0F == first
 
 
-@overload("<ip>.isLinkLocalUnicast() -> bool")
-def _is_link_local_unicast(ip: IP) -> bool:
-    return ip.address.is_link_local
-
-
-@overload("<ip>.isGlobalUnicast() -> bool")
 def _is_global_unicast(ip: IP) -> bool:
     address = ip.address
     broadcast = address.version == 4 and int(address) == 2**32 - 1
@@ -126,6 +89,19 @@ def _is_global_unicast(ip: IP) -> bool:
         or address.is_multicast
         or address.is_link_local
     )
+
+
+_OF_IP: Final[dict[str, Callable[[IP], Value]]] = {
+    "string(ip) -> string": lambda ip: str(ip.address),
+    "<ip>.family() -> int": lambda ip: ip.address.version,
+    "<ip>.isUnspecified() -> bool": lambda ip: ip.address.is_unspecified,
+    "<ip>.isLoopback() -> bool": lambda ip: ip.address.is_loopback,
+    "<ip>.isLinkLocalMulticast() -> bool": _is_link_local_multicast,
+    "<ip>.isLinkLocalUnicast() -> bool": lambda ip: ip.address.is_link_local,
+    "<ip>.isGlobalUnicast() -> bool": _is_global_unicast,
+}
+overloads(_OF_IP)
+overload("isIP(string) -> bool")(accepts(_address))
 
 
 _BITS: Final = re.compile(r"0|[1-9][0-9]{0,2}")
@@ -156,20 +132,6 @@ def _cidr(text: str) -> CIDR:
     return CIDR(address, int(bits))
 
 
-@overload("isCIDR(string) -> bool")
-def _is_cidr(text: str) -> bool:
-    try:
-        _cidr(text)
-    except EvaluationError:
-        return False
-    return True
-
-
-@overload("string(cidr) -> string")
-def _cidr_text(cidr: CIDR) -> str:
-    return f"{cidr.address}/{cidr.bits}"
-
-
 @overload("<cidr>.containsIP(string) -> bool", "<cidr>.containsIP(ip) -> bool")
 def _contains_ip(cidr: CIDR, ip: str | IP) -> bool:
     address = ip.address if isinstance(ip, IP) else _address(ip)
@@ -186,19 +148,14 @@ def _contains_cidr(cidr: CIDR, other: str | CIDR) -> bool:
     )
 
 
-@overload("<cidr>.ip() -> ip")
-def _cidr_ip(cidr: CIDR) -> IP:
-    return IP(cidr.address)
-
-
-@overload("<cidr>.prefixLength() -> int")
-def _prefix_length(cidr: CIDR) -> int:
-    return cidr.bits
-
-
-@overload("<cidr>.masked() -> cidr")
-def _masked(cidr: CIDR) -> CIDR:
-    return CIDR(cidr.network.network_address, cidr.bits)
+_OF_CIDR: Final[dict[str, Callable[[CIDR], Value]]] = {
+    "string(cidr) -> string": lambda cidr: f"{cidr.address}/{cidr.bits}",
+    "<cidr>.ip() -> ip": lambda cidr: IP(cidr.address),
+    "<cidr>.prefixLength() -> int": lambda cidr: cidr.bits,
+    "<cidr>.masked() -> cidr": lambda cidr: CIDR(cidr.network.network_address, cidr.bits),
+}
+overloads(_OF_CIDR)
+overload("isCIDR(string) -> bool")(accepts(_cidr))
 
 
 # --- URLs
@@ -275,27 +232,10 @@ def _check_host(text: str, host: str) -> None:
         raise _no_url(text, "invalid character in host name")
 
 
-@overload("isURL(string) -> bool")
-def is_url(text: str) -> bool:
-    """Return whether a text is an absolute URL or an absolute path."""
-    try:
-        _url(text)
-    except EvaluationError:
-        return False
-    return True
+is_url: Final = overload("isURL(string) -> bool")(accepts(_url))
+"""Tell whether a text is an absolute URL or an absolute path."""
 
 
-@overload("<url>.getScheme() -> string")
-def _scheme(url: URL) -> str:
-    return url.scheme
-
-
-@overload("<url>.getHost() -> string")
-def _host(url: URL) -> str:
-    return url.host
-
-
-@overload("<url>.getHostname() -> string")
 def _hostname(url: URL) -> str:
     name = url.host
     if name.startswith("["):
@@ -303,18 +243,15 @@ def _hostname(url: URL) -> str:
     return name.rpartition(":")[0] if ":" in name else name
 
 
-@overload("<url>.getPort() -> string")
 def _port(url: URL) -> str:
     _, colon, port = url.host.rpartition("]")[2].rpartition(":")
     return port if colon else ""
 
 
-@overload("<url>.getEscapedPath() -> string")
 def _escaped_path(url: URL) -> str:
     return quote(unquote_to_bytes(url.path), safe="/:@&=+$,;~!*'()-._") if "%" not in url.path else url.path
 
 
-@overload("<url>.getQuery() -> map(string, list(string))")
 def _query(url: URL) -> Map:
     values: dict[str, list[str]] = {}
     for part in url.query.split("&"):
@@ -323,3 +260,14 @@ def _query(url: URL) -> Map:
         key, _, value = part.partition("=")
         values.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return Map.of_strings(values)
+
+
+_OF_URL: Final[dict[str, Callable[[URL], Value]]] = {
+    "<url>.getScheme() -> string": lambda url: url.scheme,
+    "<url>.getHost() -> string": lambda url: url.host,
+    "<url>.getHostname() -> string": _hostname,
+    "<url>.getPort() -> string": _port,
+    "<url>.getEscapedPath() -> string": _escaped_path,
+    "<url>.getQuery() -> map(string, list(string))": _query,
+}
+overloads(_OF_URL)

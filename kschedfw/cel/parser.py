@@ -17,8 +17,6 @@ from kschedfw.cel.syntax import (
     compilation_failed,
 )
 
-__all__ = ["MAX_NESTING", "parse"]
-
 MAX_NESTING: Final = 64
 """How deep expressions may be nested, and how long a chain of one kind of operator may be, `&&` and `||` excepted.
 

@@ -22,8 +22,6 @@ from kschedfw.cel.parser import parse
 from kschedfw.cel.types import ANY, BOOL
 from kschedfw.cel.values import CompileError, Map, SelectorError, Value, type_name
 
-__all__ = ["COST_LIMIT", "AttributeValue", "DeviceInput", "Selector", "compile_selector"]
-
 AttributeValue = bool | int | str | Version
 """The value of a device's attribute."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from kschedfw.cel.functions import FUNCTIONS, overload
+from kschedfw.cel.functions import FUNCTIONS, overload, overloads
 from kschedfw.cel.types import read_signature
 from kschedfw.cel.values import (
     Duration,
@@ -25,8 +25,6 @@ from kschedfw.cel.values import (
     type_name,
     uint64,
 )
-
-__all__ = ["double_text", "string_of"]
 
 _NANOS: Final = 10**9
 
@@ -94,19 +92,12 @@ def _size(value: Value) -> int:
     return len(value)
 
 
-@overload("<string>.contains(string) -> bool")
-def _contains(text: str, part: str) -> bool:
-    return part in text
-
-
-@overload("<string>.startsWith(string) -> bool")
-def _starts_with(text: str, prefix: str) -> bool:
-    return text.startswith(prefix)
-
-
-@overload("<string>.endsWith(string) -> bool")
-def _ends_with(text: str, suffix: str) -> bool:
-    return text.endswith(suffix)
+_OF_STRING: Final[dict[str, Callable[[str, str], bool]]] = {
+    "<string>.contains(string) -> bool": lambda text, part: part in text,
+    "<string>.startsWith(string) -> bool": str.startswith,
+    "<string>.endsWith(string) -> bool": str.endswith,
+}
+overloads(_OF_STRING)
 
 
 # --- Conversions
@@ -116,14 +107,11 @@ def _failed(source: str, target: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{source}' to '{target}'")
 
 
-@overload("type(A) -> type(A)")
-def _type_of(value: Value) -> TypeValue:
-    return TypeValue(type_name(value))
-
-
-@overload("dyn(A) -> dyn")
-def _dyn(value: Value) -> Value:
-    return value
+_OF_ANY: Final[dict[str, Callable[[Value], Value]]] = {
+    "type(A) -> type(A)": lambda value: TypeValue(type_name(value)),
+    "dyn(A) -> dyn": lambda value: value,
+}
+overloads(_OF_ANY)
 
 
 @overload("bool(bool) -> bool", "bool(string) -> bool")
@@ -336,7 +324,7 @@ def _in_zone(value: Timestamp, zone: str) -> datetime.datetime:
         raise EvaluationError(f"unknown time zone {zone}") from None
 
 
-_PARTS: Final[dict[str, Callable[[datetime.datetime], int]]] = {
+_PARTS_OF_TIME: Final[dict[str, Callable[[datetime.datetime], int]]] = {
     "getFullYear": lambda t: t.year,
     "getMonth": lambda t: t.month - 1,
     "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
@@ -355,7 +343,7 @@ def _declare_part(name: str, part: Callable[[datetime.datetime], int]) -> None:
         return part(_in_zone(value, zone))
 
 
-for _name, _part in _PARTS.items():
+for _name, _part in _PARTS_OF_TIME.items():
     _declare_part(_name, _part)
 
 
@@ -370,21 +358,10 @@ def _truncated(value: Duration, unit: int) -> int:
     return count if value.nanoseconds >= 0 else -count
 
 
-@overload("<duration>.getHours() -> int")
-def _hours(value: Duration) -> int:
-    return _truncated(value, 3600 * _NANOS)
-
-
-@overload("<duration>.getMinutes() -> int")
-def _minutes(value: Duration) -> int:
-    return _truncated(value, 60 * _NANOS)
-
-
-@overload("<duration>.getSeconds() -> int")
-def _seconds(value: Duration) -> int:
-    return _truncated(value, _NANOS)
-
-
-@overload("<duration>.getMilliseconds() -> int")
-def _duration_milliseconds(value: Duration) -> int:
-    return _truncated(value, 10**6)
+_PARTS_OF_DURATION: Final[dict[str, Callable[[Duration], int]]] = {
+    "<duration>.getHours() -> int": lambda value: _truncated(value, 3600 * _NANOS),
+    "<duration>.getMinutes() -> int": lambda value: _truncated(value, 60 * _NANOS),
+    "<duration>.getSeconds() -> int": lambda value: _truncated(value, _NANOS),
+    "<duration>.getMilliseconds() -> int": lambda value: _truncated(value, 10**6),
+}
+overloads(_PARTS_OF_DURATION)

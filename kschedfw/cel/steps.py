@@ -25,33 +25,6 @@ from kschedfw.cel.values import (
     type_name,
 )
 
-__all__ = [
-    "Constant",
-    "DEVICE_SLOT",
-    "Failed",
-    "Frame",
-    "Lazy",
-    "Step",
-    "accumulator_value",
-    "alternative_step",
-    "append",
-    "binary_call",
-    "charged",
-    "conditional_step",
-    "constant_membership",
-    "copied",
-    "device_path",
-    "indexed_step",
-    "known_call",
-    "logical_step",
-    "membership",
-    "nary_call",
-    "negation",
-    "not_strictly_false_step",
-    "presence_step",
-    "unary_call",
-]
-
 
 class Frame:
     """One evaluation: the values of variables, the cost so far, and the budget for work that costs don't cover."""

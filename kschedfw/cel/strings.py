@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-from kschedfw.cel.functions import overload
+from kschedfw.cel.functions import overload, overloads
 from kschedfw.cel.standard import string_of
 from kschedfw.cel.values import (
     MAX_TEXT,
@@ -37,9 +37,6 @@ class Pattern(Protocol):
     def search(self, text: str, /) -> re.Match[str] | None: ...
 
     def finditer(self, text: str, /) -> Iterator[re.Match[str]]: ...
-
-
-__all__ = ["compiled_pattern", "format_clauses"]
 
 
 def _check_length(length: int) -> None:
@@ -76,16 +73,6 @@ def _last_index_of(text: str, part: str, last: int | None = None) -> int:
     if last < 0:
         raise _out_of_range(last)
     return text.rfind(part, 0, last + len(part)) if last < len(text) else -1
-
-
-@overload("<string>.lowerAscii() -> string")
-def _lower(text: str) -> str:
-    return text.translate(_LOWER)
-
-
-@overload("<string>.upperAscii() -> string")
-def _upper(text: str) -> str:
-    return text.translate(_UPPER)
 
 
 _LOWER: Final = {c: c + 32 for c in range(ord("A"), ord("Z") + 1)}
@@ -130,11 +117,6 @@ _SPACE: Final = (
 )
 
 
-@overload("<string>.trim() -> string")
-def _trim(text: str) -> str:
-    return text.strip(_SPACE)
-
-
 @overload("<list(string)>.join() -> string", "<list(string)>.join(string) -> string")
 def _join(parts: list[Value], separator: str = "") -> str:
     for part in parts:
@@ -159,10 +141,13 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-@overload("strings.quote(string) -> string")
-def _quote(text: str) -> str:
-    return f'"{text.translate(_QUOTED)}"'
-
+_OF_STRING: Final[dict[str, Callable[[str], str]]] = {
+    "<string>.lowerAscii() -> string": lambda text: text.translate(_LOWER),
+    "<string>.upperAscii() -> string": lambda text: text.translate(_UPPER),
+    "<string>.trim() -> string": lambda text: text.strip(_SPACE),
+    "strings.quote(string) -> string": lambda text: f'"{text.translate(_QUOTED)}"',
+}
+overloads(_OF_STRING)
 
 # --- format
 

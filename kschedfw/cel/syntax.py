@@ -11,20 +11,6 @@ from kschedfw.cel.values import CompileError, Value
 if TYPE_CHECKING:
     from kschedfw.cel.types import Overload, Type
 
-__all__ = [
-    "ACCUMULATOR",
-    "Call",
-    "Comprehension",
-    "Ident",
-    "Issue",
-    "ListLiteral",
-    "Literal",
-    "MapLiteral",
-    "SyntaxNode",
-    "Select",
-    "Visitor",
-    "compilation_failed",
-]
 
 T = TypeVar("T")
 

@@ -12,20 +12,6 @@ import attrs
 
 from kschedfw.cel.values import Value
 
-__all__ = [
-    "ANY",
-    "BOOL",
-    "DYN",
-    "ERROR",
-    "INT",
-    "NULL",
-    "STRING",
-    "TypeBindings",
-    "Overload",
-    "Type",
-    "read_signature",
-]
-
 
 @attrs.frozen
 class Type:

@@ -21,35 +21,6 @@ import attrs
 
 from kschedfw.api import KschedfwError
 
-__all__ = [
-    "MAX_LENGTH",
-    "MAX_TEXT",
-    "MISSING",
-    "NONE",
-    "CompileError",
-    "Duration",
-    "EvaluationError",
-    "Map",
-    "Optional",
-    "SelectorError",
-    "Timestamp",
-    "TypeValue",
-    "UInt",
-    "Value",
-    "add",
-    "compare",
-    "divide",
-    "equal",
-    "modulo",
-    "multiply",
-    "negate",
-    "no_such_key",
-    "no_such_overload",
-    "size_of",
-    "subtract",
-    "type_name",
-]
-
 Value = Any
 """A CEL value: one of the table above, or an object of one of Kubernetes' types (see `kubernetes`)."""
 

@@ -1,1 +1,1 @@
-"""Replays of kube-scheduler's recorded decisions: `python -m kschedfw.testing.conformance check FILE...`."""
+"""Replays of kube-scheduler's recorded decisions: `python -m kschedfw.testing.conformance decide FILE`."""
