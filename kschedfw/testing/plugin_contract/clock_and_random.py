@@ -13,48 +13,46 @@ from unittest import mock
 
 import numpy as np
 
-from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import NewStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, violated
 
 
 class ChanceChecks(Subject):
     """Checks that time and chance come only from the handle."""
 
-    def test_two_instances_with_the_same_seed_and_clock_agree(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            drawn = _global_chance()
-            slept: list[float] = []
-            with _replaced(_package_of(self), {time.sleep: _recording(slept)}):
-                one = new_stage().books()
-            if slept:
-                violated(
-                    f"a hook of {self._name} sleeps for {slept[0]:g} s, and nothing is scheduled meanwhile",
-                    "let the pod wait instead: `Status.wait` in permit, or `retry_at` of a refusal; what comes from "
-                    "elsewhere is fetched by a thread of the plugin's, and hooks read what there is",
-                )
-            if _global_chance() != drawn:
-                violated(
-                    f"{self._name} draws from the global random generator",
-                    "draw from `self.handle.random`, which the scheduler seeds: otherwise no decision can be repeated",
-                )
-            other = new_stage().books()
-            if (different := difference(one, other)) != "":
-                violated(
-                    f"two instances of {self._name} with the same seed and clock disagree on {different}: "
-                    f"{one.get(different)!r} and {other.get(different)!r}",
-                    "take chance from `self.handle.random` and time from `self.handle.clock`; keep nothing that "
-                    "changes in the class or the module, for each profile has an instance of its own",
-                )
-            with wall_clock_ahead(_package_of(self)):
-                later = new_stage().books()
-            if (different := difference(one, later)) != "":
-                violated(
-                    f"{self._name} reads the wall clock: {different} is {one.get(different)!r}, and years later "
-                    f"{later.get(different)!r}, although the scheduler's clock stands still",
-                    "ask `self.handle.clock.now()`, which tests and simulations move by hand",
-                )
-
-        on_stages(self, check)
+    @on_stages()
+    def test_two_instances_with_the_same_seed_and_clock_agree(self, new_stage: NewStage) -> None:
+        drawn = _global_chance()
+        slept: list[float] = []
+        with _replaced(_package_of(self), {time.sleep: _recording(slept)}):
+            one = new_stage().books()
+        if slept:
+            violated(
+                f"a hook of {self._name} sleeps for {slept[0]:g} s, and nothing is scheduled meanwhile",
+                "let the pod wait instead: `Status.wait` in permit, or `retry_at` of a refusal; what comes from "
+                "elsewhere is fetched by a thread of the plugin's, and hooks read what there is",
+            )
+        if _global_chance() != drawn:
+            violated(
+                f"{self._name} draws from the global random generator",
+                "draw from `self.handle.random`, which the scheduler seeds: otherwise no decision can be repeated",
+            )
+        other = new_stage().books()
+        if (different := difference(one, other)) != "":
+            violated(
+                f"two instances of {self._name} with the same seed and clock disagree on {different}: "
+                f"{one.get(different)!r} and {other.get(different)!r}",
+                "take chance from `self.handle.random` and time from `self.handle.clock`; keep nothing that "
+                "changes in the class or the module, for each profile has an instance of its own",
+            )
+        with wall_clock_ahead(_package_of(self)):
+            later = new_stage().books()
+        if (different := difference(one, later)) != "":
+            violated(
+                f"{self._name} reads the wall clock: {different} is {one.get(different)!r}, and years later "
+                f"{later.get(different)!r}, although the scheduler's clock stands still",
+                "ask `self.handle.clock.now()`, which tests and simulations move by hand",
+            )
 
 
 def _recording(slept: list[float]) -> Callable[[float], None]:

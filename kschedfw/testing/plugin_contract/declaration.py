@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 import attrs
@@ -17,7 +17,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, difference, on_stages, run_on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.waking import ask_hints
 
@@ -52,43 +52,37 @@ class DeclarationChecks(Subject):
             for key, value in _edges(cls):
                 self._is_made_or_refused({**written, key: value})
 
-    @concerns("pre_enqueue")
-    def test_pre_enqueue_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            before = stage.surroundings()
-            first, again = ([stage.hooks.status("pre_enqueue", pod) for pod in stage.pods] for _ in range(2))
-            if first != again or (changed := difference(before, stage.surroundings())):
-                wrong = "answers otherwise when asked again" if first != again else f"changes {changed}"
+    @on_stages("pre_enqueue")
+    def test_pre_enqueue_answers_the_same_twice_and_changes_nothing(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        before = stage.surroundings()
+        first, again = ([stage.hooks.status("pre_enqueue", pod) for pod in stage.pods] for _ in range(2))
+        if first != again or (changed := difference(before, stage.surroundings())):
+            wrong = "answers otherwise when asked again" if first != again else f"changes {changed}"
+            violated(
+                f"{self._name}.pre_enqueue {wrong}",
+                "it is asked whenever a pod might become active, as often as that happens: it only looks",
+            )
+
+    @on_stages("queue_sort")
+    def test_queue_sort_is_a_strict_weak_order(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        queued = [
+            QueuedPodInfo(PodInfo.of(pod), timestamp=float(number % 2), sequence=number)
+            for number, pod in enumerate((*stage.pods, *stage.pods))
+        ]
+        before = {
+            (one, other): bool(stage.hooks.answer("queue_sort", queued[one], queued[other]))
+            for one, other in itertools.product(range(len(queued)), repeat=2)
+        }
+        for one, other, third in itertools.product(range(len(queued)), repeat=3):
+            both = before[one, other] and before[other, one]
+            if both or (before[one, third] and not (before[one, other] or before[other, third])):
+                pods = ", ".join(queued[each].pod.name for each in (one, other, third))
                 violated(
-                    f"{self._name}.pre_enqueue {wrong}",
-                    "it is asked whenever a pod might become active, as often as that happens: it only looks",
+                    f"{self._name}.queue_sort is no strict weak order, see the pods {pods}",
+                    "compare one key of each, `key(first) < key(second)`: with <= a pod would come before itself",
                 )
-
-        on_stages(self, check)
-
-    @concerns("queue_sort")
-    def test_queue_sort_is_a_strict_weak_order(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            queued = [
-                QueuedPodInfo(PodInfo.of(pod), timestamp=float(number % 2), sequence=number)
-                for number, pod in enumerate((*stage.pods, *stage.pods))
-            ]
-            before = {
-                (one, other): bool(stage.hooks.answer("queue_sort", queued[one], queued[other]))
-                for one, other in itertools.product(range(len(queued)), repeat=2)
-            }
-            for one, other, third in itertools.product(range(len(queued)), repeat=3):
-                both = before[one, other] and before[other, one]
-                if both or (before[one, third] and not (before[one, other] or before[other, third])):
-                    pods = ", ".join(queued[each].pod.name for each in (one, other, third))
-                    violated(
-                        f"{self._name}.queue_sort is no strict weak order, see the pods {pods}",
-                        "compare one key of each, `key(first) < key(second)`: with <= a pod would come before itself",
-                    )
-
-        on_stages(self, check)
 
     @concerns("events_to_register")
     def test_events_are_cluster_events_and_their_hints_answer(self) -> None:
@@ -108,7 +102,7 @@ class DeclarationChecks(Subject):
             if not event.can_happen:
                 named, _, instead = event.why_never.partition("; ")
                 violated(f"{self._name}.events_to_register names {named}", instead)
-        on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
+        run_on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
 
     def _default(self) -> object:
         """Return the default arguments; None if some arguments are required."""

@@ -13,50 +13,41 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Status
-from kschedfw.testing.plugin_contract.stage import PluginStage, difference, on_stages
+from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, difference, on_stages, run_on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 
 
 class LookingChecks(Subject):
     """Checks of `filter`, `score` and the hooks before and after them."""
 
-    @concerns("filter")
-    def test_filter_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for pod in stage.pods:
-                state = stage.begin(pod)
-                if state is not None and stage.name not in state.skip_filter_plugins:
-                    _only_looks(stage, "filter", state, pod, stage.nodes, stage.hooks.status)
+    @on_stages("filter")
+    def test_filter_answers_the_same_twice_and_changes_nothing(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            state = stage.begin(pod)
+            if state is not None and stage.name not in state.skip_filter_plugins:
+                _only_looks(stage, "filter", state, pod, stage.nodes, stage.hooks.status)
 
-        on_stages(self, check)
+    @on_stages("score")
+    def test_score_answers_the_same_twice_and_changes_nothing(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            state = stage.begin(pod)
+            if state is None:
+                continue
+            nodes = stage.feasible(state, pod)
+            if stage.begin_scoring(state, pod, nodes):
+                _only_looks(stage, "score", state, pod, nodes, stage.hooks.answer)
 
-    @concerns("score")
-    def test_score_answers_the_same_twice_and_changes_nothing(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for pod in stage.pods:
-                state = stage.begin(pod)
-                if state is None:
-                    continue
-                nodes = stage.feasible(state, pod)
-                if stage.begin_scoring(state, pod, nodes):
-                    _only_looks(stage, "score", state, pod, nodes, stage.hooks.answer)
-
-        on_stages(self, check)
-
-    @concerns("score")
-    def test_scores_are_whole_numbers_from_0_to_100(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for pod in stage.pods:
-                state = stage.begin(pod)
-                feasible = [] if state is None else stage.feasible(state, pod)
-                for nodes in (feasible, feasible[:1], feasible[1:]):
-                    if state is not None:
-                        _scores_fit(stage, state.clone(), pod, nodes)
-
-        on_stages(self, check)
+    @on_stages("score")
+    def test_scores_are_whole_numbers_from_0_to_100(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            state = stage.begin(pod)
+            feasible = [] if state is None else stage.feasible(state, pod)
+            for nodes in (feasible, feasible[:1], feasible[1:]):
+                if state is not None:
+                    _scores_fit(stage, state.clone(), pod, nodes)
 
 
 def _only_looks(
@@ -123,30 +114,27 @@ _ADD, _REMOVE = "pre_filter_add_pod", "pre_filter_remove_pod"
 class FollowingChecks(Subject):
     """Checks that the state written by pre_filter can be cloned, and follows added and removed pods."""
 
-    @concerns(_ADD, _REMOVE)
-    def test_following_pods_is_undone_and_never_reaches_the_original_state(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for hook, other in ((_ADD, _REMOVE), (_REMOVE, _ADD)):
-                if not stage.hooks.has(hook):
-                    violated(
-                        f"{self._name} has {other} but not {hook}",
-                        "preemption's dry runs take pods off a node and put some of them back: have both, each undoing "
-                        "the other",
-                    )
-            for pod in stage.pods:
-                state = stage.begin(pod)
-                if state is None or stage.name in state.skip_filter_plugins:
-                    continue
-                for info in stage.nodes:
-                    if info.pods:
-                        _there_and_back(stage, state, pod, info, info.pods[0], (_REMOVE, _ADD))
-                    visitor = next((each for each in stage.pods if each is not pod), None)
-                    if visitor is not None:
-                        guest = PodInfo.of(visitor.bound_to(info.name))
-                        _there_and_back(stage, state, pod, info, guest, (_ADD, _REMOVE))
-
-        on_stages(self, check)
+    @on_stages(_ADD, _REMOVE)
+    def test_following_pods_is_undone_and_never_reaches_the_original_state(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for hook, other in ((_ADD, _REMOVE), (_REMOVE, _ADD)):
+            if not stage.hooks.has(hook):
+                violated(
+                    f"{self._name} has {other} but not {hook}",
+                    "preemption's dry runs take pods off a node and put some of them back: have both, each undoing "
+                    "the other",
+                )
+        for pod in stage.pods:
+            state = stage.begin(pod)
+            if state is None or stage.name in state.skip_filter_plugins:
+                continue
+            for info in stage.nodes:
+                if info.pods:
+                    _there_and_back(stage, state, pod, info, info.pods[0], (_REMOVE, _ADD))
+                visitor = next((each for each in stage.pods if each is not pod), None)
+                if visitor is not None:
+                    guest = PodInfo.of(visitor.bound_to(info.name))
+                    _there_and_back(stage, state, pod, info, guest, (_ADD, _REMOVE))
 
 
 def _there_and_back(
@@ -251,11 +239,11 @@ class OpinionChecks(Subject):
         """Whether `holds` is true in some generated world; stops at the first one."""
         seen = False
 
-        def check(new_stage: Callable[[], PluginStage]) -> None:
+        def check(new_stage: NewStage) -> None:
             nonlocal seen
             seen = seen or holds(new_stage())
 
-        on_stages(self, check)
+        run_on_stages(self, check)
         return seen
 
     def _tell(self, what: str) -> None:

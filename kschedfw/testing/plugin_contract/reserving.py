@@ -3,139 +3,120 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
-from kschedfw.testing.plugin_contract.stage import PlacedPod, PluginStage, difference, on_stages
-from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
+from kschedfw.testing.plugin_contract.stage import NewStage, PlacedPod, PluginStage, difference, on_stages
+from kschedfw.testing.plugin_contract.subject import Subject, violated
 
 
 class ReservingChecks(Subject):
     """Checks of the plugin's reservations, as far as its answers for further pods show them."""
 
-    @concerns("reserve", "unreserve")
-    def test_unreserve_copes_with_a_reserve_that_never_was(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for pod in stage.pods:
-                node = stage.nodes[0].name
-                stage.unreserve(PlacedPod(pod.bound_to(node), node, CycleState()))
-            _same_books(
-                new_stage(),
-                stage,
-                f"after {self._name}.unreserve without a reserve",
-                "unreserve is also called when the reserve of an earlier plugin has failed: give back only what was "
-                "taken, for example by the pod's uid",
-            )
+    @on_stages("reserve", "unreserve")
+    def test_unreserve_copes_with_a_reserve_that_never_was(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            node = stage.nodes[0].name
+            stage.unreserve(PlacedPod(pod.bound_to(node), node, CycleState()))
+        _same_books(
+            new_stage(),
+            stage,
+            f"after {self._name}.unreserve without a reserve",
+            "unreserve is also called when the reserve of an earlier plugin has failed: give back only what was "
+            "taken, for example by the pod's uid",
+        )
 
-        on_stages(self, check)
+    @on_stages("reserve")
+    def test_unreserve_gives_back_what_reserve_took(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            placed = stage.reserve(pod)
+            if placed is not None:
+                stage.unreserve(placed)
+        _same_books(
+            new_stage(),
+            stage,
+            f"after {self._name}.reserve and unreserve",
+            "what reserve takes, unreserve has to give back, all of it: otherwise each failed attempt loses some",
+        )
 
-    @concerns("reserve")
-    def test_unreserve_gives_back_what_reserve_took(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
+    @on_stages("unreserve")
+    def test_a_second_unreserve_gives_nothing_back(self, new_stage: NewStage) -> None:
+        once, twice = new_stage(), new_stage()
+        for stage, times in ((once, 1), (twice, 2)):
+            reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
+            for placed in reserved[:1] * times:
+                stage.unreserve(placed)
+        _same_books(
+            once,
+            twice,
+            f"after a second {self._name}.unreserve of the same pod, while others are reserved,",
+            "it must be idempotent: remember whose reservation is whose, by the pod's uid, instead of counting",
+        )
+
+    @on_stages("permit")
+    def test_a_wait_at_permit_is_finite_and_ends(self, new_stage: NewStage) -> None:
+        for end in (_allow, _reject, _time_out):
             stage = new_stage()
-            for pod in stage.pods:
-                placed = stage.reserve(pod)
-                if placed is not None:
+            reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
+            answers = [(placed, stage.permit(placed)) for placed in reserved]
+            for placed, status in answers:
+                if status.is_wait:
+                    _is_finite(stage, status)
+                    end(stage, placed)
+            for placed, status in reversed(answers):
+                if not status.is_success:
+                    stage.unreserve(placed)
+            for placed, status in answers:
+                if status.is_success:
                     stage.unreserve(placed)
             _same_books(
                 new_stage(),
                 stage,
-                f"after {self._name}.reserve and unreserve",
-                "what reserve takes, unreserve has to give back, all of it: otherwise each failed attempt loses some",
+                f"after waits for {self._name}.permit that ended ({end.__name__.strip('_')}) and unreserve",
+                "what permit and reserve note of a pod, unreserve has to forget, however the wait has ended",
             )
 
-        on_stages(self, check)
+    @on_stages("reserve", "permit")
+    def test_a_restored_plugin_answers_as_when_it_was_saved(self, new_stage: NewStage) -> None:
+        expected, given = new_stage(), new_stage()
+        for stage in (expected, given):
+            stage.hold(stage.pods[0])
+        waits, states = given.framework.waiting_pods.save(), given.framework.save_states()
+        held = [placed for pod in given.pods[1:] if (placed := given.hold(pod)) is not None]
+        for pod in given.pods:
+            _try_in_vain(given, pod)
+        for placed in reversed(held):
+            given.unreserve(placed)
+        for _ in range(2):  # twice, since a token may be restored several times
+            given.framework.waiting_pods.restore(waits)
+            given.framework.restore_states(states)
+        _same_books(
+            expected,
+            given,
+            f"after {self._name} was saved, other pods were tried and unreserved, and its state was restored,",
+            "what isn't undone by unreserve belongs into the token of `save_state`, as a copy, and `restore_state` "
+            "brings it back",
+        )
 
-    @concerns("unreserve")
-    def test_a_second_unreserve_gives_nothing_back(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            once, twice = new_stage(), new_stage()
-            for stage, times in ((once, 1), (twice, 2)):
-                reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
-                for placed in reserved[:1] * times:
-                    stage.unreserve(placed)
-            _same_books(
-                once,
-                twice,
-                f"after a second {self._name}.unreserve of the same pod, while others are reserved,",
-                "it must be idempotent: remember whose reservation is whose, by the pod's uid, instead of counting",
-            )
-
-        on_stages(self, check)
-
-    @concerns("permit")
-    def test_a_wait_at_permit_is_finite_and_ends(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            for end in (_allow, _reject, _time_out):
-                stage = new_stage()
-                reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
-                answers = [(placed, stage.permit(placed)) for placed in reserved]
-                for placed, status in answers:
-                    if status.is_wait:
-                        _is_finite(stage, status)
-                        end(stage, placed)
-                for placed, status in reversed(answers):
-                    if not status.is_success:
-                        stage.unreserve(placed)
-                for placed, status in answers:
-                    if status.is_success:
-                        stage.unreserve(placed)
-                _same_books(
-                    new_stage(),
-                    stage,
-                    f"after waits for {self._name}.permit that ended ({end.__name__.strip('_')}) and unreserve",
-                    "what permit and reserve note of a pod, unreserve has to forget, however the wait has ended",
-                )
-
-        on_stages(self, check)
-
-    @concerns("reserve", "permit")
-    def test_a_restored_plugin_answers_as_when_it_was_saved(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            expected, given = new_stage(), new_stage()
-            for stage in (expected, given):
-                stage.hold(stage.pods[0])
-            waits, states = given.framework.waiting_pods.save(), given.framework.save_states()
-            held = [placed for pod in given.pods[1:] if (placed := given.hold(pod)) is not None]
-            for pod in given.pods:
-                _try_in_vain(given, pod)
-            for placed in reversed(held):
-                given.unreserve(placed)
-            for _ in range(2):  # twice, since a token may be restored several times
-                given.framework.waiting_pods.restore(waits)
-                given.framework.restore_states(states)
-            _same_books(
-                expected,
-                given,
-                f"after {self._name} was saved, other pods were tried and unreserved, and its state was restored,",
-                "what isn't undone by unreserve belongs into the token of `save_state`, as a copy, and `restore_state` "
-                "brings it back",
-            )
-
-        on_stages(self, check)
-
-    @concerns("unreserve")
-    def test_failed_attempts_can_be_forgotten(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            stage = new_stage()
-            for pod in stage.pods:
-                if (placed := stage.hold(pod)) is not None:
-                    stage.unreserve(placed)
-            stage.framework.forget_attempts()
-            _same_books(
-                new_stage(),
-                stage,
-                f"after places were taken and given up, and {self._name}.forget_attempts,",
-                "it answers as after a start: what is known of attempts that came to nothing, such as a time until "
-                "which a pod is left alone, is to be forgotten",
-            )
-
-        on_stages(self, check)
+    @on_stages("unreserve")
+    def test_failed_attempts_can_be_forgotten(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        for pod in stage.pods:
+            if (placed := stage.hold(pod)) is not None:
+                stage.unreserve(placed)
+        stage.framework.forget_attempts()
+        _same_books(
+            new_stage(),
+            stage,
+            f"after places were taken and given up, and {self._name}.forget_attempts,",
+            "it answers as after a start: what is known of attempts that came to nothing, such as a time until "
+            "which a pod is left alone, is to be forgotten",
+        )
 
 
 def _try_in_vain(stage: PluginStage, pod: Pod) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -19,7 +20,7 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.asking import Asker
-from kschedfw.testing.plugin_contract.subject import Subject
+from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.world import World
 
 NOW: Final = 1_700_000_000.0
@@ -197,7 +198,29 @@ def _looks(info: NodeInfo) -> object:
     )
 
 
-def on_stages(subject: Subject, check: Callable[[Callable[[], PluginStage]], None]) -> None:
+NewStage: TypeAlias = Callable[[], PluginStage]
+"""A function that makes stages of one generated world."""
+
+SubjectT = TypeVar("SubjectT", bound=Subject)
+
+
+def on_stages(*hooks: str) -> Callable[[Callable[[SubjectT, NewStage], None]], Callable[[SubjectT], None]]:
+    """Make a test of a check that is run with stages of each generated world.
+
+    With `hooks` the test is limited to plugins with at least one of them.
+    """
+
+    def as_test(check: Callable[[SubjectT, NewStage], None]) -> Callable[[SubjectT], None]:
+        def test(subject: SubjectT) -> None:
+            run_on_stages(subject, partial(check, subject))
+
+        test.__name__, test.__qualname__ = check.__name__, check.__qualname__
+        return concerns(*hooks)(test) if hooks else test
+
+    return as_test
+
+
+def run_on_stages(subject: Subject, check: Callable[[NewStage], None]) -> None:
     """Run the check with a function that makes stages of the same generated world."""
 
     def in_this(world: World) -> None:

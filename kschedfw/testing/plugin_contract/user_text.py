@@ -11,7 +11,7 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.testing.plugin_contract.stage import PluginStage, on_stages
+from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import ContractViolation, Subject, violated
 from kschedfw.testing.plugin_contract.waking import ask_hints
 
@@ -25,23 +25,21 @@ _ANNOTATIONS: Final = (*_LABELS, "-1", "-Infinity", "1 Gi", "{", "[]", "null", "
 class UserTextChecks(Subject):
     """Checks with arbitrary texts in the labels and annotations that the plugin reads, found by recording look-ups."""
 
-    def test_nothing_that_users_write_makes_a_hook_raise(self) -> None:
-        def check(new_stage: Callable[[], PluginStage]) -> None:
-            objects = _objects(new_stage())
-            keys: set[str] = set()
-            _ask_everything(self, [_with(each, lambda texts: Watched(texts, keys)) for each in objects])
-            if not keys:
-                return
-            texts = itertools.cycle(_ANNOTATIONS)
-            try:
-                for _ in range(2):
-                    _ask_everything(self, [_saying(next(texts), keys, each) for each in objects])
-            except ContractViolation:
-                for text in _ANNOTATIONS:
-                    self._with_one_text(text, keys, objects)
-                raise
-
-        on_stages(self, check)
+    @on_stages()
+    def test_nothing_that_users_write_makes_a_hook_raise(self, new_stage: NewStage) -> None:
+        objects = _objects(new_stage())
+        keys: set[str] = set()
+        _ask_everything(self, [_with(each, lambda texts: Watched(texts, keys)) for each in objects])
+        if not keys:
+            return
+        texts = itertools.cycle(_ANNOTATIONS)
+        try:
+            for _ in range(2):
+                _ask_everything(self, [_saying(next(texts), keys, each) for each in objects])
+        except ContractViolation:
+            for text in _ANNOTATIONS:
+                self._with_one_text(text, keys, objects)
+            raise
 
     def _with_one_text(self, text: str, keys: Collection[str], objects: Sequence[Node | Pod]) -> None:
         try:
