@@ -203,7 +203,7 @@ class AsyncPlacement:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the pod waits for a permit plugin; `commit` would wait for it, too."""
+        """True if the pod waits for a permit plugin; `commit` would wait for it, too."""
         return self._placement.is_waiting
 
     async def commit(self) -> None:

@@ -115,7 +115,7 @@ class UnsatisfiableAction(StrEnum):
 
 
 class NodeInclusionPolicy(StrEnum):
-    """Whether a spread constraint ignores nodes that the pod's affinity or taints rule out (core/v1)."""
+    """Tells whether a spread constraint ignores nodes that the pod's affinity or taints rule out (core/v1)."""
 
     HONOR = "Honor"
     IGNORE = "Ignore"

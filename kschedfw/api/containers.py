@@ -88,7 +88,7 @@ class Container:
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether this init container keeps running beside the main containers."""
+        """True if this init container keeps running beside the main containers."""
         return self.restart_policy is RestartPolicy.ALWAYS
 
 

@@ -187,7 +187,7 @@ def _at_margin(part: str) -> Sequence[str]:
 
 
 def looks_like_template(text: str) -> bool:
-    """Whether there is template syntax in the text, outside of comments."""
+    """Tell whether there is template syntax in the text, outside of comments."""
     start = text.find("{{")
     while start >= 0:
         line_start = text.rfind("\n", 0, start) + 1
@@ -283,7 +283,7 @@ def read_only_document(
 
 
 def _is_preamble(part: str) -> bool:
-    """Whether there are only directives such as `%YAML 1.1`, and comments."""
+    """Tell whether there are only directives such as `%YAML 1.1`, and comments."""
     return all(not line.strip() or line[0] in "%#" for line in part.splitlines())
 
 

@@ -102,7 +102,7 @@ def expand(
 
 
 def _has_its_pods(obj: Named, owners: Owners) -> bool:
-    """Whether the workload was stored by an API server, and pods of it are among the objects."""
+    """Tell whether the workload was stored by an API server, and pods of it are among the objects."""
     if obj.metadata.creation_timestamp is None:
         return False
     return bool(owners.pods_of(obj) or (isinstance(obj, Deployment) and owners.pods_by_template_hash(obj)))

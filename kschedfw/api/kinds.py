@@ -141,7 +141,7 @@ class Kind:
         return f"{self.group}/{self.name}" if self.group else self.name
 
     def reads(self, api_version: str) -> bool:
-        """Whether the class can be read from manifests of this version."""
+        """Tell whether the class can be read from manifests of this version."""
         return group_of(api_version) in self.groups and (not self.versions or api_version in self.versions)
 
 

@@ -413,7 +413,7 @@ def _is_list(manifest: Any) -> bool:
 
 
 def _is_snapshot(manifest: Any) -> bool:
-    """Whether the manifest is an export of kube-scheduler-simulator."""
+    """Tell whether the manifest is an export of kube-scheduler-simulator."""
     if not isinstance(manifest, Mapping) or "kind" in manifest:
         return False
     return manifest.keys() >= {"pods", "nodes"} and manifest.keys() <= {*_SNAPSHOT, _SNAPSHOT_CONFIGURATION}

@@ -120,7 +120,7 @@ def _kind_of(name: str, version: str) -> Kind | None:
 
 
 def is_custom(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest of no supported kind is an object of a custom kind.
+    """Tell whether a manifest of no supported kind is an object of a custom kind.
 
     A manifest without a name is none: configuration files have kind and apiVersion, too.
     """

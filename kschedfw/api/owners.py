@@ -36,7 +36,7 @@ class Owners:
         self._loaded = frozenset(self.names)
 
     def is_loaded(self, namespace: str, name: str) -> bool:
-        """Whether a pod of that name was loaded."""
+        """Tell whether a pod of that name was loaded."""
         return (namespace, name) in self._loaded
 
     def take(self, namespace: str, name: str) -> bool:

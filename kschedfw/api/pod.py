@@ -44,7 +44,7 @@ class PodPhase(StrEnum):
 
 
 class PreemptionPolicy(StrEnum):
-    """Whether a pod may preempt others (core/v1 PreemptionPolicy)."""
+    """Tells whether a pod may preempt others (core/v1 PreemptionPolicy)."""
 
     PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
     NEVER = "Never"
@@ -164,7 +164,7 @@ class PodStatus:
 
     @property
     def tells_of_resources(self) -> bool:
-        """Whether the status affects the pod's requests, as while a resize is under way."""
+        """True if the status affects the pod's requests, as while a resize is under way."""
         return bool(
             self.container_statuses
             or self.init_container_statuses
@@ -273,12 +273,12 @@ class Pod(Named):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether all containers have ended for good, so that the pod takes nothing on its node."""
+        """True if all containers have ended for good, so that the pod takes nothing on its node."""
         return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property
     def is_unready(self) -> bool:
-        """Whether its condition Ready isn't true.
+        """True if its condition Ready isn't true.
 
         Without the condition, as in many manifests, a pod counts as ready.
         """
@@ -286,7 +286,7 @@ class Pod(Named):
 
     @property
     def is_terminating(self) -> bool:
-        """Whether the pod is being deleted."""
+        """True if the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     def bound_to(

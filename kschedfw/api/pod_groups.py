@@ -19,7 +19,7 @@ POD_GROUP_SCHEDULED = "PodGroupScheduled"
 
 
 class DisruptionMode(StrEnum):
-    """Whether members of the group may be evicted one by one (scheduling.k8s.io DisruptionMode)."""
+    """Tells whether members of the group may be evicted one by one (scheduling.k8s.io DisruptionMode)."""
 
     POD = "Pod"
     POD_GROUP = "PodGroup"

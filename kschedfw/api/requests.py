@@ -139,7 +139,7 @@ def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
 
 
 def _names_everything(pod: Pod) -> bool:
-    """Whether every container requests CPU and memory, so that scores assume nothing and the sums are the same."""
+    """Tell whether every container requests CPU and memory, so that scores assume nothing and the sums are the same."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         requests = container.resources.requests
         if CPU not in requests or MEMORY not in requests:

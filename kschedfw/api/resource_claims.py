@@ -227,7 +227,7 @@ class ResourceClaim(Named):
     status: ResourceClaimStatus = attrs.field(factory=ResourceClaimStatus)
 
     def is_owned_by(self, pod: Named) -> bool:
-        """Whether the claim was made for this pod."""
+        """Tell whether the claim was made for this pod."""
         owner = self.metadata.controller
         return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
 

@@ -28,13 +28,13 @@ def is_attachable_volumes(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Whether Kubernetes itself defines the resource: no domain, or one of its own."""
+    """Tell whether Kubernetes itself defines the resource: no domain, or one of its own."""
     return "/" not in name or _NATIVE_DOMAIN in name
 
 
 @functools.cache
 def is_extended(name: str) -> bool:
-    """Whether the resource has a domain that isn't Kubernetes' own, such as `nvidia.com/gpu`."""
+    """Tell whether the resource has a domain that isn't Kubernetes' own, such as `nvidia.com/gpu`."""
     if is_native(name) or name.startswith("requests."):
         return False
     # It has to remain a valid name when a quota counts it.
@@ -43,17 +43,17 @@ def is_extended(name: str) -> bool:
 
 @functools.cache
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts the resource beside CPU, memory, ephemeral storage and pods."""
+    """Tell whether the scheduler counts the resource beside CPU, memory, ephemeral storage and pods."""
     return is_extended(name) or is_huge_pages(name) or _NATIVE_DOMAIN in name or is_attachable_volumes(name)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether the resource may be requested for the pod as a whole."""
+    """Tell whether the resource may be requested for the pod as a whole."""
     return name in (CPU, MEMORY) or is_huge_pages(name)
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether limits of the resource may exceed requests."""
+    """Tell whether limits of the resource may exceed requests."""
     return is_native(name) and not is_huge_pages(name)
 
 
@@ -62,5 +62,5 @@ def is_standard_for_containers(name: str) -> bool:
 
 
 def must_be_integer(name: str) -> bool:
-    """Whether the resource has no fractions: pods, and extended resources."""
+    """Tell whether the resource has no fractions: pods, and extended resources."""
     return name == PODS or is_extended(name)

@@ -47,7 +47,7 @@ class QuotaUsage:
         self._used = dict.fromkeys(self._hard, _ZERO)
 
     def counts(self, pod: Pod) -> bool:
-        """Whether the pod is among those that the quota limits."""
+        """Tell whether the pod is among those that the quota limits."""
         return self._counts_pods and all(_is_in_scope(pod, each) for each in self._requirements)
 
     def refusal(self, pod: Pod) -> str:

@@ -98,7 +98,7 @@ class Selector:
 
     @property
     def everything(self) -> bool:
-        """Whether the selector matches every object."""
+        """True if the selector matches every object."""
         return not self.nothing and not self.requirements
 
     @property

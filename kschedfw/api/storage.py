@@ -214,7 +214,7 @@ class VolumeAttachmentSpec:
 
 @attrs.frozen
 class VolumeAttachmentStatus:
-    """Whether the volume is attached (storage.k8s.io/v1 VolumeAttachmentStatus)."""
+    """Tells whether the volume is attached (storage.k8s.io/v1 VolumeAttachmentStatus)."""
 
     attached: bool = False
 

@@ -38,7 +38,7 @@ _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
 def is_valid_with_spec(pod: Pod) -> bool:
-    """Whether a pod is valid if its spec without the node name is."""
+    """Tell whether a pod is valid if its spec without the node name is."""
     wrong = chain(
         metadata_errors(pod.metadata, subdomain_problems), node_name(pod.spec, "spec"), gated_pod(pod)
     )

@@ -55,12 +55,12 @@ def storage_capacity(volume: PersistentVolume) -> Quantity:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim names its volume, and its binding is complete."""
+    """Tell whether the claim names its volume, and its binding is complete."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume's claimRef is the claim; without a uid in it, any claim of that name."""
+    """Tell whether the volume's claimRef is the claim; without a uid in it, any claim of that name."""
     reference = volume.spec.claim_ref
     if reference is None or reference.name != claim.name or reference.namespace != claim.namespace:
         return False

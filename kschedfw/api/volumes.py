@@ -191,7 +191,7 @@ class Volume:
 
     @cached_property
     def is_storage(self) -> bool:
-        """Whether the volume is a claim, or storage outside of the node."""
+        """True if the volume is a claim, or storage outside of the node."""
         return any(getattr(self, source) is not None for source in _STORAGE)
 
 
@@ -210,6 +210,6 @@ def claim_name(pod: Named, volume: Volume) -> str | None:
 
 
 def is_claim_of(pod: Named, claim: Named) -> bool:
-    """Whether a claim was made for the pod; another claim may have that name."""
+    """Tell whether a claim was made for the pod; another claim may have that name."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace

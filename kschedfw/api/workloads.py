@@ -107,7 +107,7 @@ class DaemonSet(Named):
 
 
 class CompletionMode(StrEnum):
-    """Whether a job's pods have an index each (batch/v1 CompletionMode)."""
+    """Tells whether a job's pods have an index each (batch/v1 CompletionMode)."""
 
     NON_INDEXED = "NonIndexed"
     INDEXED = "Indexed"

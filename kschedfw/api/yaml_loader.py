@@ -390,5 +390,5 @@ def _to_merge(value: object, event: Any) -> list[dict[str, object]]:
 
 
 def says_what_it_is(value: object) -> bool:
-    """Whether a value is an object with kind and apiVersion."""
+    """Tell whether a value is an object with kind and apiVersion."""
     return isinstance(value, dict) and bool(value.get("kind")) and bool(value.get("apiVersion"))

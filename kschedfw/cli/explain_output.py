@@ -114,7 +114,7 @@ def group_name(argument: str) -> str | None:
 
 
 def is_grouped(configuration: SchedulerConfiguration, pod: Pod) -> bool:
-    """Whether the pod is scheduled together with others."""
+    """Tell whether the pod is scheduled together with others."""
     return bool(group_key(pod)) and configuration.gates.enabled(GENERIC_WORKLOAD)
 
 

@@ -92,7 +92,7 @@ class Live:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a cluster was named."""
+        """True if a cluster was named."""
         return self.source is not None
 
     @property

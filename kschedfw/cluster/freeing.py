@@ -44,12 +44,12 @@ def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
 
 
 def may_be_freed(pod: Pod) -> bool:
-    """Whether the pod is on a node, and neither ended nor being deleted."""
+    """Tell whether the pod is on a node, and neither ended nor being deleted."""
     return bool(pod.node_name) and not pod.is_terminal and not pod.is_terminating
 
 
 def belongs_to_its_node(pod: Pod) -> bool:
-    """Whether the pod is a DaemonSet's or a mirror pod, and so can be on no other node."""
+    """Tell whether the pod is a DaemonSet's or a mirror pod, and so can be on no other node."""
     owner = pod.metadata.controller
     is_owned = owner is not None and owner.kind in ("DaemonSet", "Node")
     return is_owned or MIRROR_ANNOTATION in pod.annotations

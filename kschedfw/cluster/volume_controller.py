@@ -359,5 +359,5 @@ def _affinity(topology: Mapping[str, str]) -> VolumeNodeAffinity | None:
 
 
 def is_provisioned(volume: PersistentVolume) -> bool:
-    """Whether the volume was provisioned for a claim, so that it is deleted with the claim."""
+    """Tell whether the volume was provisioned for a claim, so that it is deleted with the claim."""
     return PROVISIONED_BY in volume.annotations

@@ -34,7 +34,7 @@ class PluginCatalog:
         return None
 
     def exists(self, name: str) -> bool:
-        """Whether there is a plugin of this name, usable or not."""
+        """Tell whether there is a plugin of this name, usable or not."""
         return name in self._offered
 
     def hint(self, name: str) -> str:

@@ -132,7 +132,7 @@ def _parse(text: str, source: str) -> tuple[object, bool]:
 
 
 def _is_empty(part: str) -> bool:
-    """Whether the text has only comments and directives."""
+    """Tell whether the text has only comments and directives."""
     return all(not line.strip() or line.lstrip()[0] in "%#" for line in part.splitlines())
 
 

@@ -54,7 +54,7 @@ def plain(value: object, *, conceal: bool = True) -> object:
 
 
 def _is_left_out(value: object, field: attrs.Attribute[object]) -> bool:
-    """Whether the field is none of kube-scheduler's and has its default."""
+    """Tell whether the field is none of kube-scheduler's and has its default."""
     return bool(field.metadata.get("beyond_kube_scheduler")) and getattr(value, field.name) == field.default
 
 

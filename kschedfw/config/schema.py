@@ -136,7 +136,7 @@ class Settings:
     hook_timeout: Duration = attrs.field(default=0.0, metadata=_BEYOND)
     """Seconds after which `kschedfw run` reports a hook that hasn't returned; 0: never."""
     fail_on_hook_timeout: bool = attrs.field(default=False, metadata=_BEYOND)
-    """Whether the attempt fails, too."""
+    """True: the attempt fails, too."""
 
 
 @attrs.frozen(kw_only=True)

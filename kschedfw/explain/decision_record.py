@@ -112,7 +112,7 @@ class DecisionRecord:
     totals: IntArray | None = None
     plan: PreemptionPlan | None = None
     is_decision_only: bool = False
-    """Whether only the decision is asked for, and the pod isn't scheduled."""
+    """True if only the decision is asked for, and the pod isn't scheduled."""
     beyond: Beyond | None = None
     scores_beyond: ScoreStep | None = None
 

@@ -127,7 +127,7 @@ def _requests(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, Column
 
 
 def _is_unready(node: Node) -> bool:
-    """Whether the node's Ready condition isn't true, or a taint marks it as unready.
+    """Tell whether the node's Ready condition isn't true, or a taint marks it as unready.
 
     A node of a manifest has neither, and counts as ready: kube-scheduler only reads the taints.
     """

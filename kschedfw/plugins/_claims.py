@@ -47,7 +47,7 @@ def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeC
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether the pod names the claim in its volumes. Claims of generic ephemeral volumes aren't named there."""
+    """Tell whether the pod names the claim in its volumes. Claims of generic ephemeral volumes aren't named there."""
     return pod.namespace == claim.namespace and any(
         volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
         for volume in pod.storage

@@ -53,7 +53,7 @@ class DeviceBacked:
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def counts_for(self, plan: Plan) -> bool:
-        """Whether scores of the plan depend on devices: one of its resources is device-backed."""
+        """Tell whether scores of the plan depend on devices: one of its resources is device-backed."""
         return any(resource.name in self._resources for resource, _ in plan)
 
     def on_node(self, resource: ScoredResource, info: NodeInfo) -> tuple[int, int]:

@@ -11,5 +11,5 @@ def queue_if(helps: bool) -> QueueingHint:
 
 
 def takes_a_place(pod: Pod) -> bool:
-    """Whether the pod takes room from pods of equal or lower priority: it is on a node, or nominated to one."""
+    """Tell whether the pod takes room from pods of equal or lower priority: it is on a node, or nominated to one."""
     return bool(pod.node_name or pod.status.nominated_node_name)

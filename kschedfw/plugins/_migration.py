@@ -77,7 +77,7 @@ class InTreePlugin:
         return self.handle(getattr(volume.spec, self.field))
 
     def is_migrated(self, csi_node: CSINode | None) -> bool:
-        """Whether the in-tree plugin is migrated on the node: its CSI driver handles the volumes."""
+        """Tell whether the in-tree plugin is migrated on the node: its CSI driver handles the volumes."""
         if csi_node is None or not self.counts:
             return False
         return self.name in csi_node.annotations.get(MIGRATED_PLUGINS, "").split(",")

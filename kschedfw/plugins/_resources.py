@@ -109,7 +109,7 @@ class ScoredResource:
 
     @property
     def on_every_node(self) -> bool:
-        """Whether the resource also counts for pods that don't request it."""
+        """True if the resource also counts for pods that don't request it."""
         return self.name in (CPU, MEMORY, EPHEMERAL_STORAGE)
 
     def request_of(self, requests: PodRequests) -> int:

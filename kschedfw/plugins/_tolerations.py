@@ -16,14 +16,14 @@ _GATED = (TolerationOperator.GT, TolerationOperator.LT)
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Whether any of the tolerations matches the taint."""
+    """Tell whether any of the tolerations matches the taint."""
     return bool(tolerations) and any(
         toleration.operator not in _GATED and toleration.tolerates(taint) for toleration in tolerations
     )
 
 
 def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
+    """Tell whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
     return any(
         taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
         for taint in taints

@@ -182,7 +182,7 @@ def _conflict(disks: Iterable[Disk], others: Iterable[Disk]) -> bool:
 
 
 def _exclude(disk: Disk, other: Disk) -> bool:
-    """Whether two pods can't mount both volumes on one node: the same disk, and one of them writes."""
+    """Tell whether two pods can't mount both volumes on one node: the same disk, and one of them writes."""
     match disk, other:
         case GCEPersistentDiskSource(), GCEPersistentDiskSource():
             same = disk.pd_name == other.pd_name

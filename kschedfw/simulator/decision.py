@@ -51,7 +51,7 @@ class Decision:
 
     @property
     def preempted(self) -> bool:
-        """Whether the pod was preempted."""
+        """True if the pod was preempted."""
         return self.outcome is Outcome.PREEMPTED
 
     @property

@@ -42,7 +42,7 @@ class Failures:
 
     @staticmethod
     def are_collected() -> bool:
-        """Whether a `with Failures()` block is active."""
+        """Tell whether a `with Failures()` block is active."""
         return any(isinstance(each, _Handler) for each in logging.getLogger(_LOGGER).handlers)
 
     def __enter__(self) -> Self:

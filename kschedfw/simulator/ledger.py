@@ -140,7 +140,7 @@ class Ledger:
             self.preemptions += nominated != old.status.nominated_node_name
 
     def _has_place(self, pod: Pod) -> bool:
-        """Whether the pod's latest attempt found a node, so that a nomination is only that of its binding."""
+        """Tell whether the pod's latest attempt found a node, so that a nomination is only that of its binding."""
         entry = self.entries.get(pod.uid)
         return entry is not None and entry.result is not None
 
@@ -244,7 +244,7 @@ class RecordingGroups:
 
 
 def _holds(pod: Pod) -> bool:
-    """Whether the pod takes resources of a node."""
+    """Tell whether the pod takes resources of a node."""
     return bool(pod.node_name) and not pod.is_terminal
 
 

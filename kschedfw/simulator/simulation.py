@@ -332,7 +332,7 @@ class Simulation:
                 self._explaining.take(gated(framework, pod, framework.run_pre_enqueue_plugins(pod)))
 
     def _is_exhausted(self) -> bool:
-        """Whether each pod that can be tried has been, `FRUITLESS_ATTEMPTS` times without a change of the cluster."""
+        """Tell whether each pod that can be tried had `FRUITLESS_ATTEMPTS` without a change of the cluster."""
         if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
         queue = self.scheduler.queue

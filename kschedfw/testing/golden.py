@@ -226,7 +226,7 @@ def _check_failures(broken: Mapping[str, str]) -> None:
 
 
 def _is_written(path: Path, update: bool | None) -> bool:
-    """Whether the file is to be written now; if so, make its directory.
+    """Tell whether the file is to be written now; if so, make its directory.
 
     Raises:
         AssertionError: the file is to be compared with, and doesn't exist.

@@ -63,7 +63,7 @@ class Gap:
     reason: str
 
     def covers(self, rejectors: set[str], events: Sequence[ClusterEvent]) -> bool:
-        """Whether one of these plugins refused the pod, and ignores one of these events."""
+        """Tell whether one of these plugins refused the pod, and ignores one of these events."""
         covering = ClusterEvent(self.resource, self.actions)
         return self.plugin in rejectors and any(map(covering.matches, events))
 
@@ -134,7 +134,7 @@ class Trial:
         self._scheduler = self._scheduler_of(self._cluster)
         self._count = 0
         self._is_late = False
-        """Whether a known gap has passed over an event since the waiting pod's latest attempt. The plugins that refused
+        """True if a known gap has passed over an event since the waiting pod's latest attempt. The plugins that refused
         it then may not be those that would refuse it now, so that later events may not wake it either.
         """
 

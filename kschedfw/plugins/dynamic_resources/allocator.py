@@ -265,7 +265,7 @@ class DeviceSearch:
         return self._pruning.likeness(device), self._consumed(device), taken
 
     def _is_in_use(self, number: int, option: Option, published: PublishedDevice) -> bool:
-        """Whether a device is taken as a whole. For admin access, only devices of the same claim count."""
+        """Tell whether a device is taken as a whole. For admin access, only devices of the same claim count."""
         taken = self._taken.get(published.id, ())
         if option.admin_access:
             return number in taken

@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def is_late(self) -> bool:
-        """Whether the search took too long, so that nothing is known."""
+        """True if the search took too long, so that nothing is known."""
         return self.code == _TIMED_OUT
 
     @property

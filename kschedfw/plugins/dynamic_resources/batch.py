@@ -83,7 +83,7 @@ def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntAr
 
 
 def _can_group(devices: PodDevices) -> bool:
-    """Whether columns suffice for the pod's extended resources; they don't tell which nodes know a resource."""
+    """Tell whether columns suffice for the pod's extended resources; they don't tell which nodes know a resource."""
     return devices.special is None or all(name in devices.classes for name in devices.extended_resources)
 
 

@@ -309,7 +309,7 @@ class ClaimBinder:
 
 
 def _is_same(given: AllocationResult, allocation: AllocationResult) -> bool:
-    """Whether the claim has exactly this allocation by now, except for the timestamp, which only written ones have."""
+    """Tell whether two allocations are equal, but for the timestamp, which only written ones have."""
     return attrs.evolve(given, allocation_timestamp=None) == attrs.evolve(
         allocation, allocation_timestamp=None
     )

@@ -30,7 +30,7 @@ def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> Froze
 
 
 def is_left(capacities: Mapping[str, DeviceCapacity], taken: Amounts, used: Amounts) -> bool:
-    """Whether the device has these amounts left beside the used ones."""
+    """Tell whether the device has these amounts left beside the used ones."""
     return all(
         (taken[name] + used[name] if name in used else taken[name]) <= capacity.value
         for name, capacity in capacities.items()

@@ -104,7 +104,7 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
 
 
 def reserved_for_others(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the claim is reserved for another consumer than the pod."""
+    """Tell whether the claim is reserved for another consumer than the pod."""
     return any(each.uid != pod.uid for each in claim.status.reserved_for)
 
 

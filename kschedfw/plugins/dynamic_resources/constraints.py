@@ -12,11 +12,11 @@ class Constraint(Protocol):
     """A constraint, which is told of each device that is taken, and of each that is given back, in reverse order."""
 
     def concerns(self, request: str, full: str) -> bool:
-        """Whether the constraint applies to a request; an alternative is named `name/alternative`."""
+        """Tell whether the constraint applies to a request; an alternative is named `name/alternative`."""
         ...
 
     def allows(self, device: PublishedDevice) -> bool:
-        """Whether the device may be added to the devices taken so far."""
+        """Tell whether the device may be added to the devices taken so far."""
         ...
 
     def add(self, request: str, device: PublishedDevice) -> None: ...

@@ -132,7 +132,7 @@ class PodDevices:
 
     @cached_property
     def has_alternatives(self) -> bool:
-        """Whether a claim has alternatives, so that nodes may differ in score."""
+        """True if a claim has alternatives, so that nodes may differ in score."""
         return any(each.first_available for claim in self.claims for each in claim.spec.devices.requests)
 
     @cached_property
@@ -163,12 +163,12 @@ class PodDevices:
         return [claim for claim in self.claims if not self._is_usable(claim, node)]
 
     def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
-        """Whether an allocated claim can be used on the node; True for a claim without allocation."""
+        """Tell whether an allocated claim can be used on the node; True for a claim without allocation."""
         terms = terms_of(claim)
         return (terms is None or any_matches(terms, node)) and self.may_be_ready(claim)
 
     def may_be_ready(self, claim: ResourceClaim) -> bool:
-        """Whether the claim's devices are or may become ready in time; True for a claim without devices."""
+        """Tell whether the claim's devices are or may become ready in time; True for a claim without devices."""
         readiness = binding_readiness(claim)
         if isinstance(readiness, DeviceCondition):
             return False

@@ -133,5 +133,5 @@ def _request(held: _HeldAmount, device_class: str) -> DeviceRequest:
 
 
 def may_come_from_devices(name: str) -> bool:
-    """Whether the resource's name is one that device plugins or device classes may provide."""
+    """Tell whether the resource's name is one that device plugins or device classes may provide."""
     return is_extended(name) or name.startswith(IMPLICIT_RESOURCE_PREFIX)

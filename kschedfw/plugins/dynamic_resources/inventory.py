@@ -75,7 +75,7 @@ class PublishedDevice:
         return found
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether the device can be used on the node, if its slice has nodes per device."""
+        """Tell whether the device can be used on the node, if its slice has nodes per device."""
         device = self.device
         return not self.slice.spec.per_device_node_selection or reaches(
             node, device.node_name, device.node_selector, device.all_nodes
@@ -102,7 +102,7 @@ class PublishedSlice:
         return self.slice.spec.shared_counters
 
     def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
-        """Whether all selectors are true for a device; evaluation stops at the first that is false.
+        """Tell whether all selectors are true for a device; evaluation stops at the first that is false.
 
         Raises:
             SelectorFailure: a selector before that can't be evaluated.
@@ -128,7 +128,7 @@ class PublishedSlice:
         return [device for device in self.devices if device.is_reached_by(node)]
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether the node can use the whole slice, or any of its devices."""
+        """Tell whether the node can use the whole slice, or any of its devices."""
         spec = self.slice.spec
         if spec.per_device_node_selection:
             return bool(self.devices_for(node))
@@ -171,7 +171,7 @@ def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -
 
 
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
-    """Whether a node name, node selector or "all nodes" includes the node."""
+    """Tell whether a node name, node selector or "all nodes" includes the node."""
     if node_name:
         return node_name == node.name
     return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
@@ -227,13 +227,13 @@ class NodePool:
 
     @property
     def waits_for_binding(self) -> bool:
-        """Whether any of the pool's devices has to be prepared before the pod is bound."""
+        """True if any of the pool's devices has to be prepared before the pod is bound."""
         devices = (device.device for each in self.slices for device in each.devices)
         return self.can_be_used and any(each.binding_conditions for each in devices)
 
 
 def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSlice]) -> bool:
-    """Whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
+    """Tell whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
     sets = [each for slice_ in seen for each in slice_.counter_sets]
     there = {(each.name, counter) for each in sets for counter in each.counters} | {
         (each.name, "") for each in sets
@@ -304,7 +304,7 @@ class ReachablePools:
 
     @cached_property
     def is_invalid(self) -> bool:
-        """Whether any of the pools is invalid."""
+        """True if any of the pools is invalid."""
         return any(each.is_invalid for each in self.pools)
 
 

@@ -80,7 +80,7 @@ class Pruning:
 
     @cached_property
     def knows_likeness(self) -> bool:
-        """Whether devices of equal likeness fail alike at a place of the search.
+        """True if devices of equal likeness fail alike at a place of the search.
 
         This needs a search that restores everything when it goes back. kube-scheduler's doesn't restore the
         values of `distinctAttribute`, nor counters. Nor may the search end with an error at one device and not
@@ -136,7 +136,7 @@ class Pruning:
 
     @cached_property
     def proves_too_few(self) -> bool:
-        """Whether requests ask for more devices than all of them together can have."""
+        """True if requests ask for more devices than all of them together can have."""
         if any(
             each.failing or (each.option.wants_all and each.is_constrained) for each in self._choices.values()
         ):
@@ -174,7 +174,7 @@ class Pruning:
                     yield published
 
     def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
-        """Whether the device has the capacities that the option asks for, beside the allocated amounts."""
+        """Tell whether the device has the capacities that the option asks for, beside the allocated amounts."""
         device = published.device
         amounts = consumed(device.capacity, option.capacity)
         used = self._usage.of(published.id[:2]).consumed(published.id[2])
@@ -184,7 +184,7 @@ class Pruning:
 
 
 def _may_overlap(request: WantedRequest, devices: frozenset[PublishedDevice]) -> bool:
-    """Whether another request may get the same devices."""
+    """Tell whether another request may get the same devices."""
     return any(each.admin_access for each in request.options) or any(
         each.device.allow_multiple_allocations for each in devices
     )

@@ -72,7 +72,7 @@ class MatchCounts:
         return count > 0
 
     def any_around(self, node_labels: Mapping[str, str]) -> bool:
-        """Whether any of the node's domains has a match."""
+        """Tell whether any of the node's domains has a match."""
         return any(key in node_labels and self.any_at(key, node_labels[key]) for key in self.keys)
 
     @property
@@ -99,7 +99,7 @@ class MatchCounts:
         return occupied
 
     def __bool__(self) -> bool:
-        """Whether there is a match in any domain."""
+        """Tell whether there is a match in any domain."""
         counted = sum([each.count for sums in self._sums.values() for each in sums])
         return counted + sum(self._changes.values()) > 0
 
@@ -212,7 +212,7 @@ class RequiredState:
 
     @property
     def _may_be_first(self) -> bool:
-        """Whether the pod may be the first of its group: no pod matches its affinity terms yet, but it does itself."""
+        """True if the pod may be the first of its group: no pod matches its affinity terms yet, but it does itself."""
         company = self.terms.company
         # Otherwise no pod of a group with affinity to itself could ever be placed.
         return company is not None and not self.wanted and company.matches(self.pod)

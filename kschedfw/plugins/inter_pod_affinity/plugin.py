@@ -290,7 +290,7 @@ class AffinityHints:
         )
 
     def _helps(self, pod: Pod, before: Pod | None, after: Pod | None) -> bool:
-        """Whether another pod on a node that came, changed or went may let the pod in."""
+        """Tell whether another pod on a node that came, changed or went may let the pod in."""
         terms = self.reader.of(pod)
         if before is None:
             return after is not None and _is_company(terms, after)
@@ -326,13 +326,13 @@ class AffinityHints:
         return queue_if(entered or left)
 
     def _minds(self, existing: Pod, pod: Pod) -> bool:
-        """Whether a required anti-affinity term of the existing pod selects the other pod."""
+        """Tell whether a required anti-affinity term of the existing pod selects the other pod."""
         labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in affinity_terms(existing).required_anti_affinity)
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:
-    """Whether the pod matches all of the terms, and there are any.
+    """Tell whether the pod matches all of the terms, and there are any.
 
     kube-scheduler asks this of anti-affinity, too, where one term suffices to refuse a pod; and it doesn't look up
     the labels of namespaces.
@@ -341,7 +341,7 @@ def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:
 
 
 def _may_be_first_after(gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
-    """Whether the removed pod may have been the last that the pod's affinity terms select.
+    """Tell whether the removed pod may have been the last that the pod's affinity terms select.
 
     If so, the pod may go anywhere.
     """

@@ -82,7 +82,7 @@ class OwnTerms:
     preferred: tuple[OwnTerm, ...] = ()
     error: str | None = None
     required: bool = attrs.field(init=False, eq=False)
-    """Whether any term is required."""
+    """True if any term is required."""
     company_keys: tuple[str, ...] = attrs.field(init=False, eq=False)
     """The topology keys of the affinity terms, each once."""
 
@@ -111,7 +111,7 @@ class OwnTerms:
 
     @property
     def look_at_namespaces(self) -> bool:
-        """Whether a term has a namespace selector, so that the labels of all namespaces are needed."""
+        """True if a term has a namespace selector, so that the labels of all namespaces are needed."""
         terms = [each.term for each in (*self.anti_affinity, *self.preferred)]
         if self.company is not None:
             terms += self.company.terms

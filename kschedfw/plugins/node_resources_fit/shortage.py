@@ -76,12 +76,12 @@ class Shortage:
 
     @property
     def unresolvable(self) -> bool:
-        """Whether even the empty node would be too small. Preemption can always reduce the number of pods."""
+        """True if even the empty node would be too small. Preemption can always reduce the number of pods."""
         return self.resource != PODS and self.requested > self.capacity
 
 
 def fits(demand: Resource, info: NodeInfo) -> bool:
-    """Whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
+    """Tell whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
         return False

@@ -29,7 +29,7 @@ _NOT_BOUND: Final = "not bound: "
 
 
 def can_count(pod: Pod) -> bool:
-    """Whether the pod may have volumes that count: a claim, or an inline volume that a CSI driver may handle."""
+    """Tell whether the pod may have volumes that count: a claim, or an inline volume that a CSI driver may handle."""
     return any(
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -39,7 +39,7 @@ def can_count(pod: Pod) -> bool:
 
 
 def may_fail(volume: Volume) -> bool:
-    """Whether `attachments` could fail for this volume of a running pod."""
+    """Tell whether `attachments` could fail for this volume of a running pod."""
     claim, ebs = volume.persistent_volume_claim, volume.aws_elastic_block_store
     return (
         volume.ephemeral is not None

@@ -44,7 +44,7 @@ class SiblingQuery:
         return self.matches_regardless(pod)
 
     def matches_regardless(self, pod: Pod) -> bool:
-        """Whether labels and namespace match, even for terminating pods and empty selectors."""
+        """Tell whether labels and namespace match, even for terminating pods and empty selectors."""
         meta = pod.metadata
         return meta.namespace == self.namespace and self.selector.matches(meta.labels)
 
@@ -105,7 +105,7 @@ def default_constraints(
 
 
 def has_topologies(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
-    """Whether a node with these labels is in some domain of every constraint."""
+    """Tell whether a node with these labels is in some domain of every constraint."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
 

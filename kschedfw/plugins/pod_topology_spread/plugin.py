@@ -279,7 +279,7 @@ class SpreadHints:
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
-    """Whether the pod is the rejected one itself, or on a node so that it may be counted."""
+    """Tell whether the pod is the rejected one itself, or on a node so that it may be counted."""
     return other.uid == pod.uid or (takes_a_place(other) and other.namespace == pod.namespace)
 
 

@@ -209,7 +209,7 @@ def _lacking(volume: PersistentVolume, there: PersistentVolume | None, claim: Pe
 
 
 def _is_older(there: Named, written: Named | None) -> bool:
-    """Whether the cluster's copy is older than the written object, since reads may lag."""
+    """Tell whether the cluster's copy is older than the written object, since reads may lag."""
     if written is None:
         return False
     old, new = there.metadata.resource_version, written.metadata.resource_version

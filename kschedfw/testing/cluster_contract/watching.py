@@ -56,7 +56,7 @@ class Watcher:
             self.known[pod.name] = pod
 
     def sees(self, cluster: Cluster) -> bool:
-        """Whether the recorded pods are those that the cluster lists."""
+        """Tell whether the recorded pods are those that the cluster lists."""
         return sorted(self.known.values(), key=_name) == sorted(cluster.list(Pod, self._namespace), key=_name)
 
 

@@ -236,7 +236,7 @@ class OpinionChecks(Subject):
             )
 
     def _is_seen(self, holds: Callable[[PluginStage], bool]) -> bool:
-        """Whether `holds` is true in some generated world; stops at the first one."""
+        """Tell whether `holds` is true in some generated world; stops at the first one."""
         seen = False
 
         def check(new_stage: NewStage) -> None:
