@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kschedfw.explain.explanation import Result
 from kschedfw.explain.groups import GroupStage, GroupStep, MemberStep, PlacementStep
-from kschedfw.explain.section import EXAMPLES, Section
+from kschedfw.explain.section import Section, listed
 
 _WHY: Final = {
     GroupStage.GATE: "the members are kept out of the queue",
@@ -135,7 +135,7 @@ def members_section(placement: PlacementStep, title: str, top: int, *, taken: bo
     for each in placement.refused:
         alike.setdefault(each.message, []).append(each)
     rows = [
-        (str(len(found)), "none", message, _listed([each.pod for each in found]))
+        (str(len(found)), "none", message, listed([each.pod for each in found]))
         for message, found in alike.items()
     ]
     by_permit: dict[str, list[MemberStep]] = {}
@@ -144,8 +144,8 @@ def members_section(placement: PlacementStep, title: str, top: int, *, taken: bo
             by_permit.setdefault("" if taken else _permit(each), []).append(each)
     for permit, members in by_permit.items():
         on = Counter(each.node for each in members)
-        nodes = _listed([f"{node} ({count})" if count > 1 else node for node, count in on.most_common()])
-        rows.append((str(len(members)), nodes, permit, _listed([each.pod for each in members])))
+        nodes = listed([f"{node} ({count})" if count > 1 else node for node, count in on.most_common()])
+        rows.append((str(len(members)), nodes, permit, listed([each.pod for each in members])))
     lines = (f"{len(rows) - top} more kinds of refusals",) if len(rows) > top else ()
     return Section(title, ("members", "node", "reason", "e.g."), tuple(rows[:top]), lines)
 
@@ -161,7 +161,7 @@ def _preemption(step: GroupStep) -> Section:
     assert preemption is not None
     if not preemption.is_success:
         return Section("Preemption", lines=(preemption.message,))
-    rows = tuple((_listed(pods), str(len(pods))) for pods in preemption.victims)
+    rows = tuple((listed(pods), str(len(pods))) for pods in preemption.victims)
     lines = [f"{preemption.considered} pods or groups of a lower priority were considered"]
     if preemption.budget_violations:
         lines.append(f"PodDisruptionBudgets violated: {preemption.budget_violations}")
@@ -171,8 +171,3 @@ def _preemption(step: GroupStep) -> Section:
 def placement_name(name: str) -> str:
     """The name of a placement for people."""
     return name or _ANYWHERE
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - EXAMPLES
-    return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 EXAMPLES = 3
 """How many nodes or victims are named; more are counted."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - EXAMPLES
+    return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ import numpy as np
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
 from kschedfw.explain.group_sections import of_group
 from kschedfw.explain.refusals import Refusals
-from kschedfw.explain.section import EXAMPLES, Section
+from kschedfw.explain.section import EXAMPLES, Section, listed
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
 from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
@@ -205,7 +205,7 @@ def _initials(names: Sequence[str]) -> Mapping[str, str]:
 def _draw(explanation: Explanation) -> Iterator[str]:
     tied = explanation.tied
     if len(tied) > 1:
-        yield f"{len(tied)} nodes have the highest total; {explanation.node} was drawn from {_listed(tied)}"
+        yield f"{len(tied)} nodes have the highest total; {explanation.node} was drawn from {listed(tied)}"
 
 
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
@@ -274,7 +274,7 @@ def _preemption(step: PreemptionStep, top: int) -> Section:
     if len(step.candidates) > len(shown):
         lines.append(f"{len(step.candidates) - len(shown)} more candidates")
     if len(step.tied) > 1:
-        names = _listed([candidate.node for candidate in step.tied])
+        names = listed([candidate.node for candidate in step.tied])
         lines.append(f"{len(step.tied)} candidates do equally little harm, the first is taken: {names}")
     if step.refusals is not None:
         for status, nodes in step.refusals.by_status().items():
@@ -291,7 +291,7 @@ def _candidate(candidate: PreemptionCandidate, *, is_chosen: bool) -> tuple[str,
     highest = str(max(victim.priority for victim in victims)) if victims else ""
     return (
         f"{candidate.node}{' (chosen)' if is_chosen else ''}",
-        _listed([victim.pod for victim in victims]),
+        listed([victim.pod for victim in victims]),
         highest,
         str(candidate.budget_violations),
     )
@@ -315,11 +315,6 @@ def _said(status: Status) -> str:
 
 def _examples(explanation: Explanation, rows: IntArray) -> str:
     return ", ".join(explanation.nodes[row] for row in rows[:EXAMPLES].tolist())
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - EXAMPLES
-    return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def evidence_sections(explanation: Explanation, top: int, plugin: str | None = None) -> Iterator[Section]:

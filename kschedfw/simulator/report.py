@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypedDict
 
 import attrs
 
@@ -116,7 +115,7 @@ class Replay:
     def to_json(self) -> dict[str, object]:
         return {
             "makespanSeconds": self.makespan,
-            "waitingSeconds": _spread_json(self.waiting),
+            "waitingSeconds": attrs.asdict(self.waiting),
             "departed": self.departed,
             "peak": {
                 peak.resource: {
@@ -127,14 +126,6 @@ class Replay:
                 for peak in self.peaks
             },
         }
-
-
-class SpreadJson(TypedDict):
-    min: float
-    mean: float
-    p95: float
-    max: float
-    stddev: float
 
 
 @attrs.frozen
@@ -228,25 +219,15 @@ class Report:
                     "requested": usage.requested,
                     "allocatable": usage.allocatable,
                     "share": usage.share,
-                    "perNode": _spread_json(usage.per_node),
+                    "perNode": attrs.asdict(usage.per_node),
                 }
                 for usage in self.utilisation
             },
-            "podsPerNode": _spread_json(self.pods_per_node),
+            "podsPerNode": attrs.asdict(self.pods_per_node),
             "pluginMetrics": [each.to_json() for each in self.plugin_metrics],
             "notes": list(self.notes),
             "decisions": [decision.to_json() for decision in self.decisions],
         }
-
-
-def _spread_json(spread: Spread) -> SpreadJson:
-    return {
-        "min": spread.min,
-        "mean": spread.mean,
-        "p95": spread.p95,
-        "max": spread.max,
-        "stddev": spread.stddev,
-    }
 
 
 def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
