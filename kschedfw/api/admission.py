@@ -91,7 +91,7 @@ class _Refused(Exception):
     """The refusal of a pod by a plugin, or by validation; the text says why."""
 
     kind = 'pods "{}" is forbidden: '
-    """How the message of the API server begins, with a gap for the name."""
+    """The beginning of the API server's message, with a gap for the pod's name."""
 
 
 class _Invalid(_Refused):

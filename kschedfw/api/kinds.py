@@ -107,9 +107,9 @@ class Kind:
     namespaced: bool = attrs.field(default=True, kw_only=True)
     older_groups: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     versions: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """The only versions of which objects look as they do here; all versions, if none is named."""
+    """The only versions with the fields of the class; empty if all versions have them."""
     differences: str = attrs.field(default="", kw_only=True)
-    """How to write in this version what other versions have elsewhere."""
+    """A sentence for errors: where this version has the fields that other versions have elsewhere."""
     watched: bool = attrs.field(default=True, kw_only=True)
     name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
     with_defaults: Callable[[Any], Named] = attrs.field(default=_no_defaults, kw_only=True)

@@ -18,13 +18,13 @@ from kschedfw.cel.syntax import (
 )
 
 MAX_NESTING: Final = 64
-"""How deep expressions may be nested, and how long a chain of one kind of operator may be, `&&` and `||` excepted.
+"""The deepest nesting of an expression, and the longest chain of one operator other than `&&` and `||`.
 
 cel-go's limit is 250; here every level takes several of Python's 1,000 stack frames.
 """
 
 _MAX_DEPTH: Final = 160
-"""How deep the tree may be once macros are expanded, each of which stands for several levels."""
+"""The greatest depth of the tree after macros are expanded, each of which stands for several levels."""
 
 _RESERVED: Final = frozenset(
     {"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}

@@ -94,7 +94,7 @@ class Optional:
 
 NONE: Final = Optional(None, present=False)
 MISSING: Final = object()
-"""What is no value."""
+"""Stands for a key that a map doesn't have."""
 
 
 def _normalized(key: Value) -> Value:

@@ -93,7 +93,7 @@ def _keep_words(console: Console, table: Table, width: int) -> None:
 
 
 def _rows_of(table: Table) -> Iterator[RenderableType]:
-    """Of each row a line per cell with the column's header, those after the first one indented."""
+    """Yield a line per cell of each row, with the column's header; all lines of a row but the first are indented."""
     if table.title is not None:
         yield Text(str(table.title), "bold")
     for cells in zip(*(column.cells for column in table.columns), strict=True):

@@ -37,8 +37,7 @@ class RevertibleCluster(InMemoryCluster):
     def __init__(self, objects: Iterable[Named] = ()) -> None:
         self._log: list[Change] = []
         self._places: dict[type[Named], dict[str, int]] = {}
-        """By kind and key, numbers that grow in the order of the list; kept for kinds of which something was deleted.
-        """
+        """The objects' places in the list, as ascending numbers, by kind and key; of kinds with deleted objects."""
         self._next_place = 0
         self._out_of_order: set[type[Named]] = set()
         super().__init__(objects)

@@ -206,7 +206,7 @@ class Explanation:
         return (self._of_row(row) for row, _ in self._closest_rows())
 
     def closest_by_refusers(self, most: int) -> Iterator[NodeExplanation]:
-        """As `closest`, but of the nodes that the same plugins refuse only the first `most`."""
+        """The nodes of `closest`, but only the first `most` of those that the same plugins refuse."""
         seen: Counter[frozenset[str]] = Counter()
         for row, plugins in self._closest_rows():
             seen[plugins] += 1

@@ -38,7 +38,7 @@ def group_headline(step: GroupStep) -> str:
 
 
 def of_group(step: GroupStep) -> str:
-    """How a member's group fares, in one line, for the member's explanation."""
+    """Return the result for a member's group in one line, for the member's explanation."""
     return f"member of {group_headline(step)}; nodes are those of {_counted(step)}"
 
 
@@ -117,7 +117,7 @@ def _placements(step: GroupStep, top: int) -> Section:
 
 
 def in_the_way(placement: PlacementStep) -> str:
-    """Why the first member without a node has none on the placement, else what permit said."""
+    """Return why the first member without a node has none on the placement; if all have one, permit's message."""
     for each in placement.refused:
         if each.decision is None or each.decision.filter is None:
             return each.message

@@ -23,7 +23,7 @@ _PRESSURES: Final = {
     "PIDPressure": (f"{_PREFIX}pid-pressure", "PID pressure"),
     "NetworkUnavailable": (f"{_PREFIX}network-unavailable", "no network"),
 }
-"""By condition that is bad when true: the taint that the node controller adds, and its name on the page."""
+"""The taint that the node controller adds, and the name on the page, by the condition that is bad if true."""
 _OF_CONDITIONS: Final = _UNREADY | {_CORDON} | {taint for taint, _ in _PRESSURES.values()}
 
 ABSENT = -2

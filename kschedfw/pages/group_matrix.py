@@ -22,7 +22,7 @@ _MOST_KINDS = 20
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why members have no node; pre_filter's for all plugins, and a failure, names no plugin."""
+    """A reason why members have no node. The plugin is empty if several refused them together, or one failed."""
 
     plugin: str
     message: str

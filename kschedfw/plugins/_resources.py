@@ -29,8 +29,8 @@ _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 _FEWEST_COMPILED = 256
 """The least number of nodes for which loading the compiled loops pays."""
 _ROWS_BEFORE_LOADING = 20_000_000
-"""How many nodes are scored before Numba is loaded for the compiled loops: NumPy takes half a second for so many, as
-loading does. Commands that ask what if of a thousand nodes are done before."""
+"""The number of nodes that are scored before Numba is loaded for the compiled loops. NumPy takes half a second for so
+many, as loading does. A what-if question about a thousand nodes scores fewer."""
 
 
 @attrs.frozen

@@ -120,9 +120,9 @@ class Arrivals:
         return plan
 
     def remaining(self, pod: Pod) -> float | None:
-        """How long a pod that is bound from the start stays after it, by its annotation `kschedfw/duration-seconds`.
+        """Return the seconds that a pod bound from the start stays, by its annotation `kschedfw/duration-seconds`.
 
-        None for good. Raises ArrivalsError where the annotation isn't a number of seconds.
+        None: it stays to the end. Raises ArrivalsError if the annotation isn't a number of seconds.
         """
         return _seconds(pod, DURATION) if self.own_times else None
 

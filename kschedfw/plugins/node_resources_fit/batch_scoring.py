@@ -24,9 +24,9 @@ from kschedfw.plugins.node_resources_fit.args import (
 from kschedfw.plugins.node_resources_fit.scoring import shape_table
 
 ColumnUsage = tuple[IntArray, IntArray, int]
-"""For a resource: the amount requested on each node with the pod, the allocatable amount, and the weight.
+"""A resource's requested amount on each node with the pod, its allocatable amount, and its weight.
 
-Where the allocatable amount is 0, the resource doesn't count.
+A resource with an allocatable amount of 0 doesn't count on the node.
 """
 
 _Floats = npt.NDArray[np.float64]
