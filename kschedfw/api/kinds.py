@@ -88,14 +88,12 @@ class Kind:
 
     Attributes:
         name: the value of `kind` in manifests.
-        api_version: the version in which manifests are written, as in their `apiVersion`: `apps/v1`, or `v1` for a
-            kind
+        api_version: the version in which manifests are written, as in their `apiVersion`: `apps/v1`, or `v1` for a kind
             of the core group.
         cls: the class of its objects.
         namespaced: whether its objects live in namespaces.
         older_groups: the kind's earlier API groups.
         versions: the versions whose manifests the class can be read from; empty for all versions of its groups.
-        watched: whether a scheduler watches its objects. The others matter only while manifests are loaded.
         name_problems: finds the problems of a name, in Kubernetes' words.
         with_defaults: fills in what the API server fills in, except for metadata.
         errors: finds what the API server refuses in an object that has its defaults, except for metadata.
@@ -110,7 +108,6 @@ class Kind:
     """The only versions with the fields of the class; empty if all versions have them."""
     differences: str = attrs.field(default="", kw_only=True)
     """A sentence for errors: where this version has the fields that other versions have elsewhere."""
-    watched: bool = attrs.field(default=True, kw_only=True)
     name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
     with_defaults: Callable[[Any], Named] = attrs.field(default=_no_defaults, kw_only=True)
     errors: Callable[[Any], Errors] = attrs.field(default=_no_errors, kw_only=True)
@@ -174,12 +171,7 @@ _KINDS: Final = (
         with_defaults=default_namespace,
     ),
     Kind(
-        "PriorityClass",
-        "scheduling.k8s.io/v1",
-        PriorityClass,
-        namespaced=False,
-        watched=False,  # not watched: admission has written the priorities into the pods
-        errors=priority_class_errors,
+        "PriorityClass", "scheduling.k8s.io/v1", PriorityClass, namespaced=False, errors=priority_class_errors
     ),
     # Admission applies the next three to pods while manifests are loaded.
     Kind(
@@ -189,10 +181,9 @@ _KINDS: Final = (
         namespaced=False,
         versions=("node.k8s.io/v1", "node.k8s.io/v1beta1"),
         differences="write it so, with what is under spec.runtimeHandler as handler",
-        watched=False,
     ),
-    Kind("LimitRange", _CORE, LimitRange, watched=False, with_defaults=default_limit_range),
-    Kind("ResourceQuota", _CORE, ResourceQuota, watched=False),
+    Kind("LimitRange", _CORE, LimitRange, with_defaults=default_limit_range),
+    Kind("ResourceQuota", _CORE, ResourceQuota),
     Kind("StorageClass", _STORAGE, StorageClass, namespaced=False),
     Kind("CSIDriver", _STORAGE, CSIDriver, namespaced=False),
     Kind("CSIStorageCapacity", _STORAGE, CSIStorageCapacity, errors=storage_capacity_errors),
@@ -225,7 +216,6 @@ _KINDS: Final = (
         ResourceClaimTemplate,
         versions=_DEVICE_VERSIONS,
         differences=_OF_TEMPLATES,
-        watched=False,  # not watched: a controller makes claims from the templates
         with_defaults=default_claim_template,
         errors=resource_claim_template_errors,
     ),
@@ -249,9 +239,9 @@ _KINDS: Final = (
     Kind("ReplicaSet", _APPS, ReplicaSet, older_groups=_EXTENSIONS, errors=workload_errors),
     Kind("StatefulSet", _APPS, StatefulSet, name_problems=label_problems, errors=workload_errors),
     # Loading replaces the next three by what their controllers make.
-    Kind("Deployment", _APPS, Deployment, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
-    Kind("DaemonSet", _APPS, DaemonSet, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
-    Kind("Job", "batch/v1", Job, watched=False, errors=job_errors),
+    Kind("Deployment", _APPS, Deployment, older_groups=_EXTENSIONS, errors=workload_errors),
+    Kind("DaemonSet", _APPS, DaemonSet, older_groups=_EXTENSIONS, errors=workload_errors),
+    Kind("Job", "batch/v1", Job, errors=job_errors),
     Kind(
         "PodGroup",
         _GROUPS,
