@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from kschedfw.api.affinity import (
-    Affinity,
-    Toleration,
-    TopologySpreadConstraint,
-)
-from kschedfw.api.containers import (
-    Container,
-    ContainerStatus,
-    ResourceRequirements,
-    RestartPolicy,
-)
+from kschedfw.api.affinity import Affinity, Toleration, TopologySpreadConstraint
+from kschedfw.api.containers import Container, ContainerStatus, ResourceRequirements, RestartPolicy
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta

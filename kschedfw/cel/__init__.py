@@ -12,13 +12,7 @@ google-re2, since they are RE2's.
 
 from kschedfw.cel.budget import STEPS_PER_SECOND, Budget, OutOfStepsError
 from kschedfw.cel.kubernetes import Version
-from kschedfw.cel.selector import (
-    COST_LIMIT,
-    AttributeValue,
-    DeviceInput,
-    Selector,
-    compile_selector,
-)
+from kschedfw.cel.selector import COST_LIMIT, AttributeValue, DeviceInput, Selector, compile_selector
 from kschedfw.cel.values import SelectorError
 
 __all__ = [

@@ -6,11 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
-from kschedfw.cel.call_costs import (
-    LIST_COST,
-    PER_CHARACTER,
-    PER_PATTERN_CHARACTER,
-)
+from kschedfw.cel.call_costs import LIST_COST, PER_CHARACTER, PER_PATTERN_CHARACTER
 from kschedfw.cel.sizes import MOST, Entries, Size, added, multiplied, scaled
 from kschedfw.cel.syntax import Call, Literal, SyntaxNode
 from kschedfw.cel.types import Overload, Type

@@ -22,18 +22,7 @@ from kschedfw.cel.syntax import (
     Visitor,
     compilation_failed,
 )
-from kschedfw.cel.types import (
-    ANY,
-    BOOL,
-    DYN,
-    ERROR,
-    INT,
-    STRING,
-    Overload,
-    Type,
-    TypeBindings,
-    most_general,
-)
+from kschedfw.cel.types import ANY, BOOL, DYN, ERROR, INT, STRING, Overload, Type, TypeBindings, most_general
 from kschedfw.cel.values import EvaluationError, type_name
 
 _DEVICE: Final = Type("kubernetes.DRADevice")

@@ -15,13 +15,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kschedfw.api.workloads import (
-    Namespace,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from kschedfw.api.workloads import Namespace, PriorityClass, ReplicaSet, ReplicationController, StatefulSet
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import Cluster
 

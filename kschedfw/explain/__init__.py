@@ -13,13 +13,7 @@ from kschedfw.explain.explanation import (
     Verdict,
 )
 from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
-from kschedfw.explain.groups import (
-    GroupPreemptionStep,
-    GroupStage,
-    GroupStep,
-    MemberStep,
-    PlacementStep,
-)
+from kschedfw.explain.groups import GroupPreemptionStep, GroupStage, GroupStep, MemberStep, PlacementStep
 from kschedfw.explain.recording import Explaining, ExplainingScheduler, explain_pod
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (

@@ -1,11 +1,6 @@
 """The replay of a cluster: its pending pods are scheduled in virtual time, and the results reported."""
 
-from kschedfw.simulator.arrivals import (
-    LONGEST,
-    SHORTEST,
-    Arrivals,
-    ArrivalsError,
-)
+from kschedfw.simulator.arrivals import LONGEST, SHORTEST, Arrivals, ArrivalsError
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.openb import (

@@ -26,12 +26,7 @@ from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.handle import record_event
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
-from kschedfw.plugins.dynamic_resources.decision import (
-    NodeDevices,
-    PodDevices,
-    binding_readiness,
-    is_overdue,
-)
+from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness, is_overdue
 from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
 from kschedfw.plugins.dynamic_resources.results import allocation_result
 

@@ -17,14 +17,7 @@ import attrs
 
 from kschedfw import Node
 from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
-from kschedfw.cel import (
-    AttributeValue,
-    Budget,
-    DeviceInput,
-    SelectorError,
-    Version,
-    compile_selector,
-)
+from kschedfw.cel import AttributeValue, Budget, DeviceInput, SelectorError, Version, compile_selector
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 
 PoolId: TypeAlias = tuple[str, str]

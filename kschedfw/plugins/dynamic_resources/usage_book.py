@@ -11,12 +11,7 @@ from typing import Final
 from kschedfw.api import AllocationResult, ResourceClaim
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
-from kschedfw.plugins.dynamic_resources.usage import (
-    NOTHING_USED,
-    PoolUsage,
-    Usage,
-    counting_results,
-)
+from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, Usage, counting_results
 
 _FEWEST_CHANGES: Final = 4096
 """The least number of changes that are remembered."""

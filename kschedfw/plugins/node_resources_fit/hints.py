@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kschedfw import (
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    Node,
-    NodeInfo,
-    Pod,
-    QueueingHint,
-    Resource,
-)
+from kschedfw import ActionType, ClusterEvent, EventResource, Node, NodeInfo, Pod, QueueingHint, Resource
 from kschedfw.api import DeviceClass
 from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
 from kschedfw.plugins._device_backed import DeviceBacked
