@@ -60,10 +60,10 @@ class GangScheduling(Plugin):
             return Status.from_error(f"failed to get podGroup {key}: {missing}")
         if group.min_count is None:
             return None
-        trial = state.read(MEMBER_STATES) if MEMBER_STATES in state else None
+        trial = state.find(MEMBER_STATES)
         scheduled = self.handle.groups.number_scheduled(key) if trial is None else trial.number_scheduled
         if scheduled < group.min_count:
-            call = state.read(CALL_IN) if CALL_IN in state else CallIn()
+            call = state.find(CALL_IN) or CallIn()
             if not call.is_done:
                 self.handle.activate((trial or self.handle.groups.get(key) or NO_MEMBERS).unscheduled)
                 call.is_done = True

@@ -29,7 +29,6 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     Verdicts,
     api,
@@ -192,10 +191,8 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return [ClusterEvent(EventResource.NODE, changes, self._after_node_change)]
 
     def _prepared_terms(self, state: CycleState, pod: Pod) -> WeightedTerms:
-        try:
-            return state.read(_PREFERRED)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            return self._preferred_terms(pod)
+        terms = state.find(_PREFERRED)  # None where this plugin isn't enabled at pre_score
+        return self._preferred_terms(pod) if terms is None else terms
 
     def _preferred_terms(self, pod: Pod) -> WeightedTerms:
         return self._added_preferred + _compiled(_preferred(pod))
@@ -213,10 +210,8 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 
 def _prepared(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
-    try:
-        return state.read(_REQUIRED)
-    except StateKeyError:  # this plugin isn't enabled at pre_filter
-        return RequiredNodeAffinity.of(pod)
+    required = state.find(_REQUIRED)  # None where this plugin isn't enabled at pre_filter
+    return RequiredNodeAffinity.of(pod) if required is None else required
 
 
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:

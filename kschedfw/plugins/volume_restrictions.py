@@ -22,7 +22,6 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -154,10 +153,8 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
 
 def _are_in_use(state: CycleState) -> bool:
-    try:
-        return state.read(_EXCLUSIVE).uses > 0
-    except StateKeyError:  # this plugin isn't enabled at pre_filter, and looks at disks alone
-        return False
+    exclusive = state.find(_EXCLUSIVE)  # None where this plugin isn't enabled at pre_filter
+    return exclusive is not None and exclusive.uses > 0
 
 
 def _disks(pod: Pod) -> Iterator[Disk]:

@@ -22,7 +22,6 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -148,10 +147,8 @@ class VolumeZone(StoragePlugin[Topologies]):
         ]
 
     def _prepared(self, state: CycleState, pod: Pod) -> Topologies | Status:
-        try:
-            return state.read(_TOPOLOGIES)
-        except StateKeyError:  # this plugin isn't enabled at pre_filter
-            return self.find(pod)
+        topologies = state.find(_TOPOLOGIES)  # None where this plugin isn't enabled at pre_filter
+        return self.find(pod) if topologies is None else topologies
 
     def signature(self, found: Topologies) -> Hashable:
         return found

@@ -99,9 +99,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # The devices that are left for a pod with claims depend on all other claims. Pods without claims
-        # score 0.
-
+        # The devices that are left for a pod with claims depend on all other claims. Pods without claims score 0.
         if pod.spec.resource_claims:
             return None
         return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
@@ -139,7 +137,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     def _devices(self, state: CycleState, pod: Pod) -> PodDevices | None:
-        trial = state.read(MEMBER_STATES) if MEMBER_STATES in state else None
+        trial = state.find(MEMBER_STATES)
         claims = (
             [self._manager.claims.as_shared(each, trial) for each in self._manager.claims.of(pod)]
             if pod.spec.resource_claims
@@ -251,7 +249,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         devices = state.find(DEVICES)
         if devices is not None:
             info = self.handle.snapshot.get(node_name)
-            trial = state.read(MEMBER_STATES) if MEMBER_STATES in state else None
+            trial = state.find(MEMBER_STATES)
             reservation = self.binder.reserve(devices, info.node, devices.on(info), trial)
             state.write(RESERVATION, reservation)
 

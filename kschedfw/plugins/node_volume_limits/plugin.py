@@ -25,7 +25,6 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -193,10 +192,8 @@ class NodeVolumeLimits(Plugin):
 
 
 def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:
-    try:
-        return state.read(_ATTACHMENTS)
-    except StateKeyError:  # the plugin isn't enabled at pre_filter
-        return storage.attachments()
+    attachments = state.find(_ATTACHMENTS)  # None where the plugin isn't enabled at pre_filter
+    return storage.attachments() if attachments is None else attachments
 
 
 def _most_attachments(node_info: NodeInfo) -> int | None:

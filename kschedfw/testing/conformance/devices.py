@@ -32,7 +32,7 @@ def plugin_of(framework: Framework) -> DynamicResources | None:
 
 def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
     """Return the devices on every feasible node, in short form; empty for a pod without claims."""
-    devices = _devices(state)
+    devices = state.find(DEVICES)
     if devices is None:
         return {}
     return {"nodeAllocations": {info.name: _in_short(devices, info) for info in feasible}}
@@ -40,7 +40,7 @@ def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
 
 def on_chosen(state: CycleState, info: NodeInfo) -> Json:
     """Return the allocations on one node, in full."""
-    devices = _devices(state)
+    devices = state.find(DEVICES)
     if devices is None:
         return {}
     here = devices.on(info)
@@ -100,10 +100,6 @@ def write_claims(framework: Framework, state: CycleState, pod: Pod) -> None:
     for claim in reservation.claims:
         with contextlib.suppress(ClaimBindingError):
             plugin.binder.write(attrs.evolve(reservation, claims=(claim,)), pod)
-
-
-def _devices(state: CycleState) -> PodDevices | None:
-    return state.read(DEVICES) if DEVICES in state else None
 
 
 def _in_short(devices: PodDevices, info: NodeInfo) -> Json:
