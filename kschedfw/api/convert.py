@@ -256,8 +256,7 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter.register_structure_hook_factory(
         functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)
     )
-    # A hook for a class applies to its subclasses, too, so without their own hook enumerations would get that of
-    # str.
+    # A hook for a class applies to its subclasses, too: without a hook of their own enumerations would get str's.
     converter.register_structure_hook(StrEnum, read_enumeration)
     converter.register_structure_hook(Quantity, read_quantity)
     converter.register_structure_hook(str, read_string)

@@ -6,6 +6,7 @@ capacity), KEP-5007 (binding conditions), KEP-5004 (extended resources).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -83,6 +84,13 @@ class DeviceAttribute:
     bool_value: bool | None = attrs.field(default=None, metadata={"json": "bool"})
     string_value: str | None = attrs.field(default=None, metadata={"json": "string"})
     version_value: str | None = attrs.field(default=None, metadata={"json": "version"})
+
+    @property
+    def values(self) -> Mapping[str, bool | int | str]:
+        """The values that are given, by their names in JSON; a valid attribute has one."""
+        named = (self.bool_value, self.int_value, self.string_value, self.version_value)
+        pairs = zip(("bool", "int", "string", "version"), named, strict=True)
+        return {name: value for name, value in pairs if value is not None}
 
 
 @attrs.frozen

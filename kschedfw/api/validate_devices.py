@@ -121,16 +121,7 @@ def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
 
 
 def _attribute(attribute: DeviceAttribute, path: str) -> Errors:
-    given = [
-        name
-        for name, value in (
-            ("bool", attribute.bool_value),
-            ("int", attribute.int_value),
-            ("string", attribute.string_value),
-            ("version", attribute.version_value),
-        )
-        if value is not None
-    ]
+    given = list(attribute.values)
     if not given:
         yield FieldError.required(path, "exactly one value must be specified")
     elif len(given) > 1:

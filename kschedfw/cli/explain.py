@@ -256,8 +256,7 @@ def _attempts(
             parallelism=1,
             feature_gates=configuration.gates,
             explaining=Explaining(take, is_wanted, beyond=True),
-            # explain from what the cluster says of the pod, without volumes that a provisioner could still
-            # make
+            # explain from what the cluster says of the pod, without volumes that a provisioner could still make
             provision_observed=False,
         ).run(until=is_placed)
     if report.interrupted and not is_placed():

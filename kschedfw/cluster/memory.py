@@ -105,9 +105,7 @@ class InMemoryCluster(ObjectStore):
             listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)
-                # Without a namespace, copy the list as it is: a loop over all claims after each change would
-                # take long.
-
+                # Without a namespace, the list is copied as it is: a loop over all claims would take long.
                 listed = tuple(
                     objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )

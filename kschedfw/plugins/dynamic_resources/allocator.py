@@ -141,9 +141,7 @@ class DeviceSearch:
             for slice_ in pool.slices:
                 for position, device in enumerate(slice_.devices):
                     self._budget.spend(1)
-                    # As in v1.36, "all" means the devices with enough capacity now; used-up devices are left
-                    # out.
-
+                    # As in v1.36, "all" means the devices with enough capacity now, without those used up.
                     if self._is_selected(wanted, option, slice_, position) and self._has_capacity(
                         option, device
                     ):
@@ -327,9 +325,7 @@ class DeviceSearch:
                 if counters is not None:
                     counters.give_back(device)
             elif amounts:
-                # The device keeps its counters, as in v1.36; without capacities it counts as shared ever
-                # after.
-
+                # The device keeps its counters, as in v1.36; without capacities it counts as shared ever after.
                 self._shared[published.id].pop()
 
         return give_back

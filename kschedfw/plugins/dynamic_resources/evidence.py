@@ -166,12 +166,4 @@ def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[P
 
 
 def _value_text(attribute: DeviceAttribute | None) -> str:
-    if attribute is None:
-        return "without it"
-    values = (
-        attribute.int_value,
-        attribute.bool_value,
-        attribute.string_value,
-        attribute.version_value,
-    )
-    return next((str(each) for each in values if each is not None), "")
+    return "without it" if attribute is None else next(map(str, attribute.values.values()), "")

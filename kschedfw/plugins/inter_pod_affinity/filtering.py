@@ -18,9 +18,8 @@ REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-# Shared, since making a refusal per node and pod would cost more than the rest of the plugin. Evictions can't
-# bring pods that an affinity term needs (unresolvable), but can remove pods that an anti-affinity term
-# avoids.
+# Shared, since making a refusal per node and pod would cost more than the rest of the plugin. Evictions can't bring
+# pods that an affinity term needs (unresolvable), but can remove pods that an anti-affinity term avoids.
 _NO_COMPANY = Status.unresolvable(REASON_AFFINITY)
 _BAD_COMPANY = Status.unschedulable(REASON_ANTI_AFFINITY)
 _UNWELCOME = Status.unschedulable(REASON_EXISTING_ANTI_AFFINITY)

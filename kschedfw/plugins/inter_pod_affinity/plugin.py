@@ -317,9 +317,7 @@ class AffinityHints:
         wanted = () if terms.company is None else [term.topology_key for term in terms.company.terms]
         avoided = [term.topology_key for term in terms.anti_affinity]
         if not isinstance(old, Node):
-            # A node without the topology labels satisfies no affinity term, but violates no anti-affinity
-            # either.
-
+            # A node without the topology labels satisfies no affinity term, but violates no anti-affinity either.
             return queue_if(any(key in new.labels for key in wanted) or bool(avoided))
         entered = any(new.labels.get(key) not in (None, old.labels.get(key)) for key in wanted)
         left = any(old.labels.get(key) not in (None, new.labels.get(key)) for key in avoided)

@@ -85,8 +85,7 @@ def fits(demand: Resource, info: NodeInfo) -> bool:
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
         return False
-    # `wrapped`, here and below: kube-scheduler's difference of int64 overflows silently, and decides as it
-    # does.
+    # `wrapped`, here and below: kube-scheduler's difference of int64 overflows silently, and decides as it does.
     if demand.milli_cpu and demand.milli_cpu > wrapped(allocatable.milli_cpu - requested.milli_cpu):
         return False
     if demand.memory and demand.memory > wrapped(allocatable.memory - requested.memory):
