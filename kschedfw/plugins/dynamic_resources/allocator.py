@@ -339,11 +339,9 @@ class DeviceSearch:
         return published.id[2] in used.shares or bool(self._shared.get(published.id))
 
     def _consumed(self, published: PublishedDevice) -> FrozenDict[str, Quantity]:
-        if not published.device.allow_multiple_allocations:
-            return EMPTY
         if after_shares := self._shared.get(published.id):
             return after_shares[-1]
-        return self._usage.of(published.id[:2]).consumed(published.id[2])
+        return self._usage.of(published.id[:2]).consumed(published.device)
 
     def _counters_of(self, published: PublishedDevice) -> PoolCounters:
         id_ = published.id[:2]

@@ -52,13 +52,19 @@ class ResourceClaims:
                 )
             yield claim
 
+    def problem_of(self, pod: Pod) -> str:
+        """Return what is wrong with the pod's claims; empty if each is there and the pod's."""
+        try:
+            for _ in self.of(pod):
+                pass
+        except ResourceClaimProblem as problem:
+            return str(problem)
+        return ""
+
     def extended_of(self, pod: Pod) -> ResourceClaim | None:
         """Return the claim for the pod's extended resources that an earlier attempt created; None if there is none."""
         self.book.follow(self.cache.list())
         return next((each for each in self.book.extended_of(pod.uid) if each.is_owned_by(pod)), None)
-
-    def is_in_flight(self, claim: ResourceClaim) -> bool:
-        return self.book.is_in_flight(claim.uid)
 
     def put_in_flight(
         self, uid: str, allocation: AllocationResult, trial: MemberStates | None = None

@@ -94,11 +94,7 @@ class Viewer:
         if amounts is None:
             wanted = ", ".join(f"{name} {amount}" for name, amount in option.capacity.items())
             yield DeviceReason(f"capacity {wanted}", "not to be had of")
-        elif not is_left(
-            device.capacity,
-            amounts,
-            used.consumed(device.name) if device.allow_multiple_allocations else EMPTY,
-        ):
+        elif not is_left(device.capacity, amounts, used.consumed(device)):
             yield DeviceReason("capacity that is free", "too little left of")
         if device.consumes_counters and not self._counters(pool).suffice_for(device):
             names = ", ".join(each.counter_set for each in device.consumes_counters)

@@ -116,12 +116,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        try:
-            for _ in self._manager.claims.of(pod):
-                pass
-        except ResourceClaimProblem as problem:
-            return Status.unresolvable(str(problem))
-        return None
+        problem = self._manager.claims.problem_of(pod)
+        return Status.unresolvable(problem) if problem else None
 
     @hookimpl
     @per_signature
@@ -152,7 +148,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         to_allocate: list[WantedClaim] = []
         for claim in claims:
             if claim.status.allocation is None:
-                if self._manager.claims.is_in_flight(claim):
+                if self._manager.claims.book.in_flight(claim.uid) is not None:
                     raise ResourceClaimProblem(
                         f"resource claim {claim.key} is in the process of being allocated"
                     )
@@ -293,7 +289,7 @@ def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
         """Queue when the pod's own claims have been made."""
         if not isinstance(new, Pod) or new.uid != pod.uid:
             return QueueingHint.SKIP
-        return queue_if(_has_claims(claims, new))
+        return queue_if(not claims.problem_of(new))
 
     def after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Queue when devices become free, or something happens to one of the pod's own claims."""
@@ -322,12 +318,3 @@ def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
         ClusterEvent(EventResource.RESOURCE_SLICE, add_or_update),
         ClusterEvent(EventResource.NODE, node_changes),
     )
-
-
-def _has_claims(claims: ResourceClaims, pod: Pod) -> bool:
-    try:
-        for _ in claims.of(pod):
-            pass
-    except ResourceClaimProblem:
-        return False
-    return True

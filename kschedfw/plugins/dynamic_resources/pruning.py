@@ -12,7 +12,7 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw.api import EMPTY, DeviceConstraint
+from kschedfw.api import DeviceConstraint
 from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, ReachablePools
@@ -177,10 +177,8 @@ class Pruning:
         """Tell whether the device has the capacities that the option asks for, beside the allocated amounts."""
         device = published.device
         amounts = consumed(device.capacity, option.capacity)
-        used = self._usage.of(published.id[:2]).consumed(published.id[2])
-        return amounts is not None and is_left(
-            device.capacity, amounts, used if device.allow_multiple_allocations else EMPTY
-        )
+        used = self._usage.of(published.id[:2]).consumed(device)
+        return amounts is not None and is_left(device.capacity, amounts, used)
 
 
 def _may_overlap(request: WantedRequest, devices: frozenset[PublishedDevice]) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from kschedfw import FrozenDict, Quantity
-from kschedfw.api import EMPTY, AllocationResult, DeviceRequestAllocationResult
+from kschedfw.api import EMPTY, AllocationResult, Device, DeviceRequestAllocationResult
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 
@@ -26,10 +26,10 @@ class PoolUsage:
     taken: frozenset[str] = frozenset()
     shares: FrozenDict[str, tuple[Amounts, ...]] = EMPTY
 
-    def consumed(self, device: str) -> FrozenDict[str, Quantity]:
-        """Return the sum of all shares of a device."""
+    def consumed(self, device: Device) -> FrozenDict[str, Quantity]:
+        """Return the sum of all shares of a device; nothing for one that can't be shared."""
         total: FrozenDict[str, Quantity] = EMPTY
-        for share in self.shares.get(device, ()):
+        for share in self.shares.get(device.name, ()) if device.allow_multiple_allocations else ():
             total = added(total, share)
         return total
 

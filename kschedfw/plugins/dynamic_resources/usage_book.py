@@ -38,9 +38,6 @@ class UsageBook:
         self._changed: list[PoolId] = []
         self._dropped = 0
 
-    def is_in_flight(self, uid: str) -> bool:
-        return uid in self._in_flight
-
     def in_flight(self, uid: str) -> AllocationResult | None:
         """Return the allocation of a claim that isn't written yet; None if there is none."""
         return self._in_flight.get(uid)
