@@ -36,10 +36,9 @@ from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report,
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.tables import counted
-from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.setup import profiles_of
+from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
@@ -138,10 +137,10 @@ def simulate(
     tell(loaded.problems)
     if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
-    configuration = chosen.load()
+    setup = Setup.of("simulate", chosen.load())
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
-        extenders = make_extenders(configuration.extenders)
+        extenders = make_extenders(setup.extenders)
         stack.callback(close_extenders, extenders)
         explaining = None
         if explanations is not None:
@@ -150,22 +149,22 @@ def simulate(
         timeline = None if page is None else Timeline()
         simulation = Simulation(
             loaded.cluster,
-            profiles=profiles_of(configuration),
-            feature_gates=configuration.gates,
+            profiles=setup.profiles,
+            feature_gates=setup.feature_gates,
             extenders=extenders,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
             start_time=start_time,
             attempt_time=attempt_time or 0.0,
             seed=seed,
             percentage_of_nodes_to_score=(
-                configuration.percentage_of_nodes_to_score if percentage is None else percentage
+                setup.percentage_of_nodes_to_score if percentage is None else percentage
             ),
             selector=select_host.selector(),
-            initial_backoff=configuration.pod_initial_backoff_seconds,
-            max_backoff=configuration.pod_max_backoff_seconds,
+            initial_backoff=setup.initial_backoff,
+            max_backoff=setup.max_backoff,
             parallelism=parallelism,
             clock=time.perf_counter,
-            notes=(*loaded.notes, *_absent(configuration)),
+            notes=(*loaded.notes, *setup.notes),
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,
@@ -191,15 +190,6 @@ def simulate(
         raise typer.Exit(complain(text, ExitCode.FAILED))
     if lacking:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
-
-
-def _absent(configuration: SchedulerConfiguration) -> list[str]:
-    """Return notes on plugins that the configuration names and that aren't in this version."""
-    return [
-        f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
-        for profile in configuration.profiles
-        if (names := profile.absent_by_name)
-    ]
 
 
 def _with_note_on_volumes(loaded: Input) -> Input:
