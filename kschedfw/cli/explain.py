@@ -240,6 +240,7 @@ def _attempts(
                 selector=select_host.selector(),
                 seed=seed,
                 clock=starting_clock(cluster, [pod], start_time),
+                feature_gates=configuration.gates,
             )
             return [explanation], None
         report = Simulation(

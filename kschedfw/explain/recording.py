@@ -18,6 +18,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
@@ -154,6 +155,7 @@ def explain_pod(
     seed: int = 0,
     clock: Clock | None = None,
     evaluation: Evaluation = Evaluation.MEMO,
+    feature_gates: FeatureGates = DEFAULT_GATES,
     beyond: bool = True,
 ) -> Explanation:
     """The decision of a scheduler that has just started, if this pod were its first; the cluster doesn't change.
@@ -174,6 +176,7 @@ def explain_pod(
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
         selector=selector,
         evaluation=evaluation,
+        feature_gates=feature_gates,
     )
     framework = scheduler.frameworks.get(pod.spec.scheduler_name)
     if framework is None:

@@ -81,6 +81,9 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
         """Return the preemption that `post_filter` would carry out, without effects; for explanations."""
+        objection = self._objection_to(pod)
+        if objection:
+            return PreemptionPlan(self._introduced(Status.unschedulable(objection)))
         plan = self._evaluator.plan(state, pod, node_to_status)
         return attrs.evolve(plan, status=self._introduced(plan.status))
 
@@ -97,15 +100,14 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     def post_filter(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        if (key := self._group_of(pod)) and (objection := self._objection_to_member(key)):
+        if objection := self._objection_to(pod):
             self.handle.metrics.preemption_attempt()
             return None, self._introduced(Status.unschedulable(objection))
         result, status = self._evaluator.preempt(state, pod, node_to_status)
         return result, self._introduced(status)
 
     def takes_members_alike(self, pod: Pod) -> bool:
-        key = self._group_of(pod)
-        return bool(key) and bool(self._objection_to_member(key))
+        return bool(self._objection_to(pod))
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
@@ -120,8 +122,11 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         group = self.handle.cluster.get(PodGroup, key)
         return "" if group is None else group.uid
 
-    def _objection_to_member(self, key: str) -> str:
-        """The reason why a group's member doesn't preempt by itself; empty if it does."""
+    def _objection_to(self, pod: Pod) -> str:
+        """Return why the pod, a member of a group, doesn't preempt by itself; empty if it does."""
+        key = self._group_of(pod)
+        if not key:
+            return ""
         group = self.handle.cluster.get(PodGroup, key)
         if group is None:
             return "pod group for pod not found"

@@ -69,6 +69,7 @@ def decide(
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             selector=tie_breaker(seed),
             seed=seed or 0,
+            feature_gates=setup.feature_gates,
         )
 
 

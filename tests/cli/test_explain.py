@@ -304,6 +304,12 @@ class TestExplainGroup:
         assert result.code == 1
         assert "member of podgroup ml/train: unschedulable" in result.out
 
+    def test_gates_also_hold_for_a_member_that_is_taken_first(self, kschedfw: Kschedfw, groups: Path) -> None:
+        groups.write_text(groups.read_text().replace('cpu: "2"', 'cpu: "0"'))
+        why = "not eligible due to placement-based pod group scheduling limitation"
+        assert why in kschedfw("explain", groups, "train-1", "--feature-gates", GATES, "--now", "--json").out
+        assert why not in kschedfw("explain", groups, "train-1", "--now", "--json").out
+
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [

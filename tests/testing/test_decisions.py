@@ -386,6 +386,27 @@ class TestConfigurations:
         explanation = decide(make_pod("pod").build(), Rack, nodes=NODES, configuration=configuration)
         assert "Rack" not in explanation.plugins
 
+    def test_its_feature_gates_hold_for_plugins(self) -> None:
+        class NeedsGroups(Plugin[None]):
+            name: ClassVar[str] = "NeedsGroups"
+
+            @hookimpl
+            def filter(self) -> Status | None:
+                knows = self.handle.feature_gates.enabled("GenericWorkload")
+                return None if knows else Status.unschedulable("groups are off")
+
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "NeedsGroups"}]}}}],
+        }
+        registry = Registry()
+        registry.register(NeedsGroups)
+        for gates, node in (("GenericWorkload=true", "r1-1"), ("", None)):
+            configuration = parse_configuration(document, gates=FeatureGates.parse(gates), registry=registry)
+            pod = make_pod("pod").build()
+            assert decide(pod, NeedsGroups, nodes=NODES, configuration=configuration).node == node
+
     def test_a_pod_for_another_scheduler_is_told_which_there_are(self, configuration: Path) -> None:
         pod = make_pod("pod").scheduler_name("other").build()
         with pytest.raises(NoProfileError, match="there is default-scheduler, racks"):
