@@ -244,7 +244,7 @@ def told_of_fixtures(tmp_path_factory: pytest.TempPathFactory, site: Path) -> st
     """What pytest shows of the files about the fixtures."""
     project = Project(tmp_path_factory.mktemp("fixtures"), site)
     (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
-    return project.run("-rA", **FIXTURES)[1]
+    return project.run("-rA", has_hypothesis=False, **FIXTURES)[1]
 
 
 @pytest.mark.parametrize("file", FIXTURES)
