@@ -110,13 +110,16 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
         if claim.spec.volume_name or _waits_for_consumer(storage_class):
             continue
         if storage_class is not None:
-            who = f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume"
+            who = (
+                f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume; "
+                f"kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
+            )
         elif name:
             meant = did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
             who = f"there is no StorageClass {name} to make it a volume{meant}"
         else:
             who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
-        yield f"claim {key} is pending: {who}; kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
+        yield f"claim {key} is pending: {who}"
 
 
 def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:

@@ -104,8 +104,8 @@ def explain_pending(
     """Schedule the pending pods, and find out what would help those that get no place.
 
     The pods that get one keep it in `what_if`. For each kind of those left, changes are tried; for kinds beyond the
-    first `most`, only why is told. `refused` are pods that weren't created when manifests were expanded. New nodes may
-    be of the `groups`, or like the ones that the cluster has.
+    first `most`, only why is told, except for those that no scheduler tries. `refused` are pods that weren't created
+    when manifests were expanded. New nodes may be of the `groups`, or like the ones that the cluster has.
     """
     wanted = what_if.pending
     waiting = [pod for pod in what_if.pods if not (pod.node_name or pod.is_terminal or pod.is_terminating)]
@@ -142,7 +142,8 @@ def explain_pending(
     siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}
     for number, (reasons, kind) in enumerate(sorted(kinds, key=lambda each: -len(each[1].pods))):
-        if most is None or number < most:
+        # Of those that no scheduler tries, only the change that mends that is tried.
+        if most is None or number < most or _to_be_scheduled(kind.pods[0], what_if) is not None:
             if progress is not None:
                 progress("trying changes", number, len(kinds) if most is None else min(most, len(kinds)))
             kind = _with_remedies(what_if, kind, additions, siblings)

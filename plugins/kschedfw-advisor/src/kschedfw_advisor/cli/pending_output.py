@@ -105,9 +105,7 @@ def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
     if rest := [kind for kind in why.kinds if not (kind.tried or kind.fits)]:
         pods = [pod for kind in rest for pod in kind.pods]
         where = f"{counted(len(pods), 'pod')} of {counted(len(rest), 'kind')}: {pods_text(pods)}"
-        yield Padding(
-            Text(f"{where}; not looked at, as --kinds says how many kinds are", "dim"), (0, 0, 0, 3)
-        )
+        yield Padding(Text(f"{where}; not looked at: a greater --kinds has it", "dim"), (0, 0, 0, 3))
 
 
 def _kind_text(kind: PodKind) -> Text:
