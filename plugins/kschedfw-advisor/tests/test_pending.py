@@ -61,7 +61,10 @@ def test_gates_are_taken_away_to_see_whether_that_helps() -> None:
         make_pod("huge").scheduling_gate("a").requests(cpu=9),
     )
     found = explain_pending(what_if(node("n1").build(), gated.build(), huge.build()))
-    assert helps(found) == {("gated",): ["remove the scheduling gates a, b"], ("huge",): []}
+    assert helps(found) == {
+        ("gated",): ["remove the scheduling gates a, b"],
+        ("huge",): ["remove the scheduling gate a, and request 4 of cpu instead of 9"],
+    }
 
 
 def test_for_kinds_beyond_the_first_only_why_is_told_unless_no_scheduler_tries_them() -> None:

@@ -145,6 +145,32 @@ def test_what_takes_another_machine_comes_last() -> None:
     assert found == ["request 4 of cpu instead of 64", "60 more cpu on node n1"]
 
 
+def test_a_typo_beside_another_obstacle_is_corrected_along_with_it() -> None:
+    found = remedies(
+        node("n1").labels(disk="ssd"), pod=make_pod("p").node_selector(disk="sdd").requests(cpu=5)
+    )
+    correction = "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants"
+    assert found[:2] == [
+        f"{correction}, and request 4 of cpu instead of 5",
+        f"{correction}, and 1 more cpu on node n1",
+    ]
+
+
+def test_where_correcting_a_typo_is_not_enough_for_all_pods_the_rest_is_found_beside_it() -> None:
+    pods = [owned(make_pod(f"p-{n}").requests(cpu=3).node_selector(disk="sdd"), "p") for n in range(3)]
+    cluster = what_if(node("n1").labels(disk="ssd").build(), pods)
+    (shape,) = node_shapes(cluster.nodes)
+    found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True)]).remedies
+    correction = "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants"
+    assert [(str(each), each.placed) for each in found if str(each).startswith(correction)] == [
+        (correction, 1),
+        (f"{correction}, and 2 more nodes like n1", 3),
+        (f"{correction}, and 2 more cpu on node n1", 2),
+        (f"{correction}, and request 1 of cpu instead of 3", 3),
+    ]
+    assert all(str(each).startswith(correction) for each in found[:2])
+
+
 def test_nothing_is_found_where_nothing_helps() -> None:
     pod = make_pod("p").claim("absent").build()
     cluster = what_if(node("n1").build(), pod)

@@ -82,12 +82,12 @@ def candidates(
 def size(changes: Changes) -> tuple[float, ...]:
     """By which candidates are compared.
 
-    Corrections of typos come first, and what takes too much last. Then the number of changes counts, then the greatest
-    effort, then the amounts.
+    What takes too much comes last, and corrections of typos first, also with other changes. Then the number of changes
+    counts, then the greatest effort, then the amounts.
     """
-    effort = max(each.effort for each in changes)
-    extreme = (effort is Effort.TOO_MUCH) - (effort is Effort.TYPO)
-    return extreme, len(changes), effort, sum(each.amount for each in changes)
+    efforts = [each.effort for each in changes]
+    extreme = 1 if Effort.TOO_MUCH in efforts else -(Effort.TYPO in efforts)
+    return extreme, len(changes), max(efforts), sum(each.amount for each in changes)
 
 
 def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:

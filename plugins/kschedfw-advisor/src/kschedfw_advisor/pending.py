@@ -142,11 +142,12 @@ def explain_pending(
     siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}
     for number, (reasons, kind) in enumerate(sorted(kinds, key=lambda each: -len(each[1].pods))):
-        # Of those that no scheduler tries, only the change that mends that is tried.
-        if most is None or number < most or _to_be_scheduled(kind.pods[0], what_if) is not None:
+        if most is None or number < most:
             if progress is not None:
                 progress("trying changes", number, len(kinds) if most is None else min(most, len(kinds)))
             kind = _with_remedies(what_if, kind, additions, siblings)
+        elif (change := _to_be_scheduled(kind.pods[0], what_if)) is not None:
+            kind = _with_edits(what_if, _with_change(what_if, kind, change))
         found.setdefault(reasons, []).append(kind)
     whys = [Why(reasons, tuple(each)) for reasons, each in found.items()]
     evicted = {pod.key for pod in settled.evicted}
@@ -225,21 +226,34 @@ def _with_remedies(
     """The kind with what helps it, and with notes on volumes that keep it off nodes."""
     if kind.fits:
         return kind
-    pod = kind.pods[0]
-    if (change := _to_be_scheduled(pod, what_if)) is not None:
-        remedy = attempt(what_if, (change,), kind.pods)
-        helpful = () if remedy is None or not remedy.placed else (remedy,)
-        kind = attrs.evolve(kind, remedies=helpful, tried=1)
-    else:
-        found = find_remedies(what_if, kind.pods, additions, siblings)
-        notes = (*kind.notes, *volume_obstacles(pod, found.explanation))
+    change = _to_be_scheduled(kind.pods[0], what_if)
+    if change is not None:
+        kind = _with_change(what_if, kind, change)
+    if sum(remedy.placed for remedy in kind.remedies) < len(kind.pods):
+        first = () if change is None else (change,)
+        found = find_remedies(what_if, kind.pods, additions, siblings, first)
         kind = attrs.evolve(
-            kind, remedies=found.remedies, tried=found.tried, untried=found.untried, notes=notes
+            kind,
+            remedies=(*kind.remedies, *found.remedies),
+            tried=kind.tried + found.tried,
+            untried=found.untried,
+            notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
         )
-    cluster = what_if.cluster
-    remedies = (
-        attrs.evolve(each, edits=tuple(edits_of(each.changes, pod, cluster))) for each in kind.remedies
-    )
+    return _with_edits(what_if, kind)
+
+
+def _with_change(what_if: WhatIf, kind: PodKind, change: Change) -> PodKind:
+    """The kind with this change, if it helps."""
+    remedy = attempt(what_if, (change,), kind.pods)
+    return attrs.evolve(kind, remedies=() if remedy is None or not remedy.placed else (remedy,), tried=1)
+
+
+def _with_edits(what_if: WhatIf, kind: PodKind) -> PodKind:
+    """The kind whose remedies say what they do to manifests."""
+    remedies = [
+        attrs.evolve(each, edits=tuple(edits_of(each.changes, kind.pods[0], what_if.cluster)))
+        for each in kind.remedies
+    ]
     return attrs.evolve(kind, remedies=tuple(remedies))
 
 

@@ -19,6 +19,7 @@ from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.settling import pending_again
+from kschedfw_advisor.typos import typos
 from kschedfw_advisor.workloads import are_interchangeable
 
 _ABOUT_THE_NODE_ALONE: Final = frozenset(("NodeAffinity", "NodeResourcesFit", "TaintToleration"))
@@ -73,18 +74,58 @@ class Search:
 
 
 def find_remedies(
-    what_if: WhatIf, pods: Sequence[Pod], additions: Sequence[AddNodes] = (), siblings: Sequence[Pod] = ()
+    what_if: WhatIf,
+    pods: Sequence[Pod],
+    additions: Sequence[AddNodes] = (),
+    siblings: Sequence[Pod] = (),
+    first: Changes = (),
 ) -> Search:
     """What would get the pods a place: for each sort of change the smallest one that helps.
 
     The pods are alike, and have no place now. `additions` are the nodes that there might be more of. `siblings` would
     fit but wait for others, which may be these. Each remedy was tried in a transaction of its own, where nothing is
-    preempted.
+    preempted. It begins with the changes in `first`, which don't get all pods a place by themselves. Where correcting
+    typos doesn't either, remedies are found that begin with that, too.
     """
+    search = _search(what_if, pods, additions, siblings, first)
+    typo = next((each for each in search.remedies if each.effort is Effort.TYPO), None)
+    misspelt = tuple(typos(pods[0], what_if.cluster)) if typo is None else typo.changes
+    if first or not misspelt or (typo is not None and typo.placed == len(pods)):
+        return search
+    more = _search(what_if, pods, additions, siblings, misspelt)
+    return Search(
+        search.explanation,
+        tuple(_without_detours((*search.remedies, *more.remedies))),
+        search.tried + more.tried,
+        search.untried + more.untried,
+    )
+
+
+def _search(
+    what_if: WhatIf,
+    pods: Sequence[Pod],
+    additions: Sequence[AddNodes],
+    siblings: Sequence[Pod],
+    first: Changes,
+) -> Search:
+    wanted = {pod.key for pod in pods}
     with what_if.transaction() as trial:
-        # A member of a group fits by itself, but not after the others.
-        explanation = trial.explain(pods[0], [pod for pod in pods[1:] if group_key(pod)])
-        found = candidates(pods[0], explanation, what_if.cluster, trial.pods_on, additions)
+        for change in first:
+            change.make(trial, what_if.cluster)
+        pod, *others = [_changed(trial, pod, first) for pod in pods]
+        if group_key(pod):
+            # A member of a group fits by itself, but not after the others.
+            explanation = trial.explain(pod, others)
+        else:
+            # Some of the pods may have a place by the first changes.
+            refused = trial.schedule([pod, *others]).refused if first else ()
+            pod = refused[0].pod if refused else pod
+            explanation = trial.explain(pod)
+        found = [
+            (*first, *changes)
+            for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions)
+            if not any(isinstance(each, DeletePod) and each.pod.key in wanted for each in changes)
+        ]
     try_changes = partial(
         attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
     )
@@ -166,7 +207,8 @@ def _makes_pointless(simpler: Remedy, remedy: Remedy) -> bool:
 def _outdoes(simpler: Remedy, changes: Changes) -> bool:
     """Whether the remedy is simpler than the changes."""
     effort = max(change.effort for change in changes)
-    if simpler.effort is Effort.TYPO and effort > Effort.POD_RULE:
+    own = [change for change in simpler.changes if change not in changes]
+    if own and effort > Effort.POD_RULE and all(change.effort is Effort.TYPO for change in own):
         return True
     fewer = len(simpler.changes) < len(changes)
     return fewer and (simpler.effort is not Effort.TOO_MUCH or effort is Effort.TOO_MUCH)
