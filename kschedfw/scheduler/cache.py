@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
@@ -35,6 +36,7 @@ class CacheDump:
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
+    """Those on a node are in their order on it."""
     assumed: frozenset[str]
     """The uids of assumed pods."""
 
@@ -86,8 +88,8 @@ class Cache:
         """The time at which each assumed pod expires, by uid; None if it doesn't."""
         self._infos: dict[str, NodeInfo] = {}
         """The NodeInfos by node name, the most recently changed last, so that a snapshot finds changes at the end."""
-        self._homeless: dict[str, dict[str, PodInfo]] = {}
-        """Pods whose node isn't in the cache, by node name and uid."""
+        self._homeless: dict[str, NodeInfo] = {}
+        """NodeInfos with pods whose node isn't in the cache, by node name. The node in them is of no account."""
         self._tree = NodeTree()
         self._order_version = 0
         self._images_version = 0
@@ -107,17 +109,16 @@ class Cache:
     def update_node(self, node: Node) -> None:
         """Set the node's new state. A missing node is added, since the event of its addition may be lost."""
         with self._lock:
-            info = self._infos.get(node.name)
+            known = self._infos.get(node.name)
             if self._points:
                 self._keep(node.name, moves=self._tree.would_move(node))
+            self._images_version += node.status.images != (known.node.status.images if known else ())
+            info = known or self._homeless.pop(node.name, None)
             if info is None:
                 info = NodeInfo.of(node)
-                self._images_version += bool(node.status.images)
             else:
-                self._images_version += info.node.status.images != node.status.images
                 info.set_node(node)
-            for pod_info in self._homeless.pop(node.name, {}).values():
-                info.add_pod(pod_info)
+            self._infos[node.name] = info
             self._order_version += self._tree.add(node)
             self._touch(info)
 
@@ -137,7 +138,7 @@ class Cache:
             self._tree.remove(node.name)
             # Pods' events come from another watch, so their deletions may arrive later than the node's.
             if info.pods:
-                self._homeless[node.name] = {pod_info.pod.uid: pod_info for pod_info in info.pods}
+                self._homeless[node.name] = info
 
     # Pods
 
@@ -392,9 +393,10 @@ class Cache:
 
     def dump(self) -> CacheDump:
         with self._lock:
+            infos = (*self._infos.values(), *self._homeless.values())
             return CacheDump(
                 nodes=tuple(self._infos[name].node for name in self._tree.names()),
-                pods=tuple(info.pod for info in self._pods.values()),
+                pods=tuple(each.pod for info in infos for each in info.pods),
                 assumed=frozenset(self._assumed),
             )
 
@@ -403,44 +405,40 @@ class Cache:
         if self._points:
             self._keep(node_name)
         new = self._pods[uid] = PodInfo.of(pod)
-        info = self._infos.get(node_name)
-        if info is None:
-            self._homeless.setdefault(node_name, {})[uid] = new
-        else:
-            info.add_pod(new)
-            self._touch(info)
+        info = self._infos.get(node_name) or self._homeless_on(node_name)
+        info.add_pod(new)
+        self._touch(info)
 
     def _replace(self, old: PodInfo, pod: Pod) -> None:
         """Replace the state of a pod that stays on its node."""
         self._keep(pod.node_name)
         new = self._pods[pod.uid] = PodInfo.of(pod)
-        info = self._infos.get(pod.node_name)
-        if info is None:
-            self._homeless[pod.node_name][pod.uid] = new
-        else:
-            info.replace_pod(old, new)
-            self._touch(info)
+        info = self._infos.get(pod.node_name) or self._homeless_on(pod.node_name)
+        info.replace_pod(old, new)
+        self._touch(info)
 
     def _take(self, uid: str) -> Pod:
         pod = self._pods.pop(uid).pod
         self._keep(pod.node_name)
         self._assumed.pop(uid, None)
-        info = self._infos.get(pod.node_name)
-        if info is not None:
-            info.remove_pod(pod)
-            self._touch(info)
-            return pod
-        left = self._homeless[pod.node_name]
-        del left[uid]
-        if not left:
-            del self._homeless[pod.node_name]
+        info = self._infos.get(pod.node_name) or self._homeless_on(pod.node_name)
+        info.remove_pod(pod)
+        self._touch(info)
         return pod
 
+    def _homeless_on(self, node_name: str) -> NodeInfo:
+        """Return what there is of a node that isn't in the cache: its pods, or nothing yet."""
+        if node_name not in self._homeless:
+            self._homeless[node_name] = NodeInfo.of(Node(ObjectMeta(node_name)))
+        return self._homeless[node_name]
+
     def _touch(self, info: NodeInfo) -> None:
-        """Move a changed node to the end, where `update_snapshot` looks for changes."""
+        """Move a changed node to the end, where `update_snapshot` looks for it. Drop an unknown one without pods."""
         name = info.node.metadata.name
-        self._infos.pop(name, None)
-        self._infos[name] = info
+        if self._infos.pop(name, None) is not None:
+            self._infos[name] = info
+        elif not info.pods:
+            del self._homeless[name]
 
 
 def _is_same(info: NodeInfo, before: NodeInfo) -> bool:

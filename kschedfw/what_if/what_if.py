@@ -25,6 +25,7 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.cache import CacheDump
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.scheduler.setup import scheduler_from_configuration
@@ -253,8 +254,7 @@ def _take_over(source: Source) -> RevertibleCluster:
         with lock:
             objects = _objects_of(source.cluster)
             seen = source.cache.dump()
-        assumed = {pod.uid: pod.node_name for pod in seen.pods if pod.uid in seen.assumed}
-        return RevertibleCluster(_with_assumed(objects, assumed))
+        return RevertibleCluster(_as_cached(objects, seen))
     if not isinstance(source, Iterable) and hasattr(source, "watch"):
         return RevertibleCluster(_objects_of(source))
     given: object = source  # callers may pass anything
@@ -272,8 +272,14 @@ def _objects_of(cluster: Cluster) -> list[Named]:
     return [event.object for event in events]
 
 
-def _with_assumed(objects: Iterable[Named], assumed: dict[str, str]) -> Iterable[Named]:
+def _as_cached(objects: Iterable[Named], seen: CacheDump) -> list[Named]:
+    """Return the objects as a scheduler sees them: assumed pods are bound, and pods on a node are in its order."""
+    order = {pod.uid: (place, pod.node_name) for place, pod in enumerate(seen.pods)}
+    others: list[Named] = []
+    placed: list[Pod] = []
     for obj in objects:
-        if isinstance(obj, Pod) and not obj.node_name and obj.uid in assumed:
-            obj = obj.bound_to(assumed[obj.uid])
-        yield obj
+        if isinstance(obj, Pod) and obj.uid in order:
+            placed.append(obj if obj.node_name else obj.bound_to(order[obj.uid][1]))
+        else:
+            others.append(obj)
+    return [*others, *sorted(placed, key=lambda pod: order[pod.uid])]

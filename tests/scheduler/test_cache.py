@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import attrs
 import pytest
@@ -26,6 +27,10 @@ def snapshot_of(cache: Cache) -> Snapshot:
     snapshot = Snapshot()
     cache.update_snapshot(snapshot)
     return snapshot
+
+
+def names(pods: Iterable[Pod]) -> list[str]:
+    return [each.name for each in pods]
 
 
 def pods_by_node(snapshot: Snapshot) -> dict[str, list[str]]:
@@ -311,8 +316,15 @@ class TestSnapshots:
         assert spread() == {"a": [], "b": [1, 1]}
 
 
+PODS = st.sampled_from("pqrstu")
+
+
 class CacheMachine(RuleBasedStateMachine):
-    """Whatever happens in whatever order, the snapshot is the one made from scratch."""
+    """Whatever happens in whatever order, the snapshot is the one made from scratch.
+
+    The pods on a node are in kube-scheduler's order: one with a new state, also a confirmed one, goes to the end, and
+    the last one takes the place of one that goes.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -321,6 +333,16 @@ class CacheMachine(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: set[str] = set()
+        self.order: dict[str, list[str]] = {name: [] for name in "abc"}
+
+    def comes(self, name: str) -> None:
+        self.order[self.pods[name].node_name].append(name)
+
+    def leaves(self, name: str) -> None:
+        order = self.order[self.pods[name].node_name]
+        last = order.pop()
+        if last != name:
+            order[order.index(name)] = last
 
     @rule(
         name=st.sampled_from("abc"), cpu=st.integers(1, 64), images=st.sets(st.sampled_from(["x:1", "y:1"]))
@@ -340,8 +362,10 @@ class CacheMachine(RuleBasedStateMachine):
             with pytest.raises(CacheError):
                 self.cache.remove_node(make_node(name).build())
 
-    @rule(name=st.sampled_from("pqr"), node=st.sampled_from("abc"), cpu=st.integers(1, 4))
+    @rule(name=PODS, node=st.sampled_from("aaabc"), cpu=st.integers(1, 4))
     def add_pod(self, name: str, node: str, cpu: int) -> None:
+        if name in self.pods:
+            self.leaves(name)
         if name in self.pods and name not in self.assumed:
             self.pods[name] = pod(name, self.pods[name].node_name, str(cpu))
             self.cache.update_pod(self.pods[name])
@@ -349,8 +373,9 @@ class CacheMachine(RuleBasedStateMachine):
             self.pods[name] = pod(name, node, str(cpu))
             self.cache.add_pod(self.pods[name])
             self.assumed.discard(name)
+        self.comes(name)
 
-    @rule(name=st.sampled_from("pqr"), node=st.sampled_from("abc"))
+    @rule(name=PODS, node=st.sampled_from("aaabc"))
     def assume_pod(self, name: str, node: str) -> None:
         if name in self.pods:
             with pytest.raises(CacheError):
@@ -359,14 +384,27 @@ class CacheMachine(RuleBasedStateMachine):
             self.pods[name] = pod(name, node)
             self.cache.assume_pod(self.pods[name])
             self.assumed.add(name)
+            self.comes(name)
 
-    @rule(name=st.sampled_from("pqr"))
+    @rule(name=PODS)
     def forget_or_remove_pod(self, name: str) -> None:
+        if name in self.pods:
+            self.leaves(name)
         if name in self.assumed:
             self.assumed.remove(name)
             self.cache.forget_pod(self.pods.pop(name))
         elif name in self.pods:
             self.cache.remove_pod(self.pods.pop(name))
+
+    @rule(name=PODS)
+    def try_without(self, name: str) -> None:
+        """What is tried and undone leaves no trace, not even in the order."""
+        if name in self.pods and self.pods[name].node_name in self.nodes and name not in self.assumed:
+            point = self.cache.restore_point()
+            self.cache.remove_pod(self.pods[name])
+            self.cache.update_snapshot(self.snapshot)
+            self.cache.add_pod(self.pods[name])
+            self.cache.restore(point)
 
     @rule()
     def look(self) -> None:
@@ -374,11 +412,19 @@ class CacheMachine(RuleBasedStateMachine):
         fresh = Snapshot.of(self.nodes.values(), self.pods.values())
         assert pods_by_node(self.snapshot) == pods_by_node(fresh)
         for info in self.snapshot.node_infos:
+            assert names([each.pod for each in info.pods]) == self.order[info.name]
+        for info in self.snapshot.node_infos:
             expected = fresh.get(info.name)
             assert info.node is expected.node
             assert info.allocatable == expected.allocatable
             assert info.requested == expected.requested
             assert info.image_states == expected.image_states
+
+    @invariant()
+    def pods_are_in_their_order_also_while_their_node_is_not_there(self) -> None:
+        pods = self.cache.dump().pods
+        for node, order in self.order.items():
+            assert names([each for each in pods if each.node_name == node]) == order
 
     @invariant()
     def generations_are_unique(self) -> None:

@@ -533,6 +533,18 @@ class TestSources:
                 assert trial.can_schedule(make_pod("third").scheduler_name("mine").build())
         scheduler.close()
 
+    def test_a_running_schedulers_pods_are_in_its_order_by_which_it_is_decided_among_equal_victims(
+        self,
+    ) -> None:
+        cluster = InMemoryCluster([node("n1"), *(pod(name, on="n1") for name in "abcd")])
+        scheduler = Scheduler(cluster, clock=VirtualClock())
+        present = cluster.get(Pod, "default/a")
+        assert present is not None
+        cluster.update(attrs.evolve(present, status=attrs.evolve(present.status, phase=PodPhase.RUNNING)))
+        with WhatIf(scheduler) as what_if:
+            assert [each.name for each in what_if.pods] == ["d", "b", "c", "a"]
+        scheduler.close()
+
     def test_manifests(self) -> None:
         what_if = WhatIf(read_manifests("examples/sample-cluster"))
         assert len(what_if.nodes) == 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 import attrs
@@ -89,6 +89,9 @@ _NOTHING = Resource()
 class NodeInfo:
     """A node and its pods, with sums over them. Its parts are immutable values, which are replaced and never changed.
 
+    Pods are in the order in which they came, but the last one takes the place of one that goes, and a pod with a new
+    state goes to the end. kube-scheduler's are in this order, which decides who is evicted among equals.
+
     NodeInfos of a snapshot are read-only; a hook that needs to change one makes a `clone`.
     """
 
@@ -138,10 +141,35 @@ class NodeInfo:
                 return True
         return False
 
+    def remove_pods(self, infos: Sequence[PodInfo]) -> None:
+        """Remove several pods of this node at once, in a fraction of the time that one after another takes."""
+
+        def staying(pods: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
+            left, there = list(pods), set(pods)
+            for info in infos:
+                if info in there:
+                    position, last = left.index(info), left.pop()
+                    if position < len(left):
+                        left[position] = last
+            return tuple(left)
+
+        self.pods = staying(self.pods)
+        self.pods_with_affinity = staying(self.pods_with_affinity)
+        self.pods_with_required_anti_affinity = staying(self.pods_with_required_anti_affinity)
+        self.pods_with_volumes = staying(self.pods_with_volumes)
+        requests = [info.requests for info in infos]
+        self.requested = functools.reduce(Resource.minus, [each.amounts for each in requests], self.requested)
+        self.non_zero_requested = functools.reduce(
+            Resource.minus, [each.non_zero for each in requests], self.non_zero_requested
+        )
+        for info in infos:
+            if ports := info.pod.host_ports:
+                self.used_ports = self.used_ports.minus(ports)
+        self.generation = next(_generations)
+
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Replace a pod of this node by its new state."""
-        position = self.pods.index(old)
-        self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
+        """Replace a pod of this node by its new state, which goes to the end."""
+        self.pods = (*_without(self.pods, old), new)
         # The generation rises all the same: snapshots find changed nodes by it, and the pod object is
         # another.
         if _count_the_same(old, new):
@@ -235,5 +263,8 @@ def _count_the_same(old: PodInfo, new: PodInfo) -> bool:
 
 
 def _without(pods: tuple[PodInfo, ...], info: PodInfo) -> tuple[PodInfo, ...]:
+    """Return the pods without this one, whose place the last one takes."""
+    if pods[-1] is info:
+        return pods[:-1]
     position = pods.index(info)
-    return (*pods[:position], *pods[position + 1 :])
+    return (*pods[:position], pods[-1], *pods[position + 1 : -1])

@@ -32,24 +32,25 @@ def pod_lists(prefix: str = "p") -> st.SearchStrategy[list[Pod]]:
     )
 
 
-def names(infos: Sequence[PodInfo]) -> list[str]:
-    return [info.pod.name for info in infos]
+def names(infos: Sequence[PodInfo]) -> set[str]:
+    return {info.pod.name for info in infos}
 
 
 def assert_consistent(info: NodeInfo, expected: Sequence[Pod]) -> None:
-    """The node has just these pods, and every sum and list is what they make of it."""
-    assert names(info.pods) == [pod.name for pod in expected]
+    """The node has just these pods, in any order, and every sum and list is what they make of it."""
+    assert len(info.pods) == len(expected)
+    assert names(info.pods) == {pod.name for pod in expected}
     requests = [pod.requests for pod in expected]
     assert info.requested.milli_cpu == sum(each.amounts.milli_cpu for each in requests)
     assert info.requested.memory == sum(each.amounts.memory for each in requests)
     assert info.requested.get(GPU) == sum(each.amounts.scalar_resources.get(GPU, 0) for each in requests)
     assert info.non_zero_requested.milli_cpu == sum(each.non_zero_milli_cpu for each in requests)
     assert info.non_zero_requested.memory == sum(each.non_zero_memory for each in requests)
-    assert names(info.pods_with_affinity) == [pod.name for pod in expected if PodInfo.of(pod).has_affinity]
-    assert names(info.pods_with_required_anti_affinity) == [
+    assert names(info.pods_with_affinity) == {pod.name for pod in expected if PodInfo.of(pod).has_affinity}
+    assert names(info.pods_with_required_anti_affinity) == {
         pod.name for pod in expected if PodInfo.of(pod).required_anti_affinity_terms
-    ]
-    assert names(info.pods_with_volumes) == [pod.name for pod in expected if pod.storage]
+    }
+    assert names(info.pods_with_volumes) == {pod.name for pod in expected if pod.storage}
 
 
 class TestPods:
@@ -111,7 +112,7 @@ class TestPods:
         with_claim, without = make_pod("a").claim("c").build(), make_pod("b").build()
         info = NodeInfo.of(NODE, [with_claim, without])
         assert_consistent(info, [with_claim, without])
-        assert names(info.pods_with_volumes) == ["a"]
+        assert names(info.pods_with_volumes) == {"a"}
         info.remove_pod(with_claim)
         assert_consistent(info, [without])
 
@@ -146,6 +147,67 @@ class TestPods:
         info = NodeInfo.of(NODE, [make_pod().build()])
         assert (info.requested.milli_cpu, info.requested.memory) == (0, 0)
         assert (info.non_zero_requested.milli_cpu, info.non_zero_requested.memory) == (100, 200 << 20)
+
+
+LISTS = ("pods", "pods_with_affinity", "pods_with_required_anti_affinity", "pods_with_volumes")
+
+
+@attrs.frozen
+class Orders:
+    """kube-scheduler's order in each list: new pods are at the end, and the last takes the place of one that goes."""
+
+    lists: dict[str, list[PodInfo]] = attrs.field(factory=lambda: {name: [] for name in LISTS})
+
+    def of(self, info: PodInfo) -> list[list[PodInfo]]:
+        belongs = (True, info.has_affinity, info.required_anti_affinity_terms, info.pod.storage)
+        return [each for each, there in zip(self.lists.values(), belongs, strict=True) if there]
+
+    def add(self, info: PodInfo) -> None:
+        for each in self.of(info):
+            each.append(info)
+
+    def remove(self, info: PodInfo) -> None:
+        for each in self.of(info):
+            last = each.pop()
+            if last is not info:
+                each[each.index(info)] = last
+
+
+class TestOrder:
+    KINDS = (
+        make_pod("plain"),
+        make_pod("near").pod_affinity("zone", {"app": "x"}),
+        make_pod("far").pod_anti_affinity("zone", {"app": "x"}),
+        make_pod("stores").claim("c"),
+    )
+
+    @settings(max_examples=examples(200))
+    @given(st.lists(st.tuples(st.sampled_from("aaarRs"), st.integers(0, 3), st.integers(0, 99)), max_size=40))
+    def test_pods_are_in_kube_schedulers_order_whatever_comes_and_goes(
+        self, steps: list[tuple[str, int, int]]
+    ) -> None:
+        info, expected = NodeInfo.of(NODE), Orders()
+        for number, (step, kind, which) in enumerate(steps):
+            there = info.pods
+            new = PodInfo.of(self.KINDS[kind].uid(str(number)).build())
+            if step == "a" or not there:
+                info.add_pod(new)
+                expected.add(new)
+                continue
+            leaving = there[which % len(there)]
+            if step == "R":
+                several = there[which % len(there) :: 2]
+                info.remove_pods(several)
+                for each in several:
+                    expected.remove(each)
+                continue
+            expected.remove(leaving)
+            if step == "s":
+                info.replace_pod(leaving, new)
+                expected.add(new)
+            else:
+                info.remove_pod(leaving.pod)
+        assert {name: list(getattr(info, name)) for name in LISTS} == expected.lists
 
 
 class TestNode:
