@@ -29,16 +29,7 @@ def plain(value: object, *, conceal: bool = True) -> object:
         return str(value)
     cls = type(value)
     if attrs.has(cls):
-        hints = get_type_hints(cls, include_extras=True)
-        found = {
-            json_name(field): _of_type(
-                _shown(getattr(value, field.name), field) if conceal else getattr(value, field.name),
-                hints[field.name],
-                conceal=conceal,
-            )
-            for field in attrs.fields(cls)
-            if not _is_left_out(value, field)
-        }
+        found = _fields(value, cls, conceal=conceal)
         return {key: content for key, content in found.items() if content not in (None, [], {}, "")}
     if isinstance(value, Enum):
         return value.value
@@ -51,6 +42,20 @@ def plain(value: object, *, conceal: bool = True) -> object:
     if isinstance(value, (list, tuple)):
         return [plain(item, conceal=conceal) for item in value]
     return value
+
+
+def _fields(value: object, cls: type[attrs.AttrsInstance], *, conceal: bool) -> dict[str, object]:
+    """Return the fields of the class, by their names in JSON; without those that are left out."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        json_name(field): _of_type(
+            _shown(getattr(value, field.name), field) if conceal else getattr(value, field.name),
+            hints[field.name],
+            conceal=conceal,
+        )
+        for field in attrs.fields(cls)
+        if not _is_left_out(value, field)
+    }
 
 
 def _is_left_out(value: object, field: attrs.Attribute[object]) -> bool:
@@ -73,15 +78,8 @@ def _of_type(value: object, type_: object, *, conceal: bool) -> object:
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
     """Return all settings except the profiles; feature gates that were given, if any."""
     gates = dict(sorted(configuration.gates.given.items()))
-    hints = get_type_hints(Settings, include_extras=True)
-    return {
-        **{
-            json_name(field): _of_type(getattr(configuration, field.name), hints[field.name], conceal=conceal)
-            for field in attrs.fields(Settings)
-            if not _is_left_out(configuration, field)
-        },
-        **({"featureGates": gates} if gates else {}),
-    }
+    settings = _fields(configuration, Settings, conceal=conceal)
+    return {**settings, "featureGates": gates} if gates else settings
 
 
 def profile_of(profile: ProfileConfiguration) -> dict[str, object]:

@@ -28,14 +28,11 @@ _VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
 _LOOKS_AT_ALL: Final = "only a Policy can ask for every filter's answer (alwaysCheckAllPredicates)"
 
 
-def written(configuration: SchedulerConfiguration, *, conceal: bool = False) -> dict[str, object]:
-    """Return a KubeSchedulerConfiguration with the effect of this configuration, as JSON has it.
+def written(configuration: SchedulerConfiguration) -> dict[str, object]:
+    """Return a KubeSchedulerConfiguration with the effect of this configuration, as JSON has it, secrets included.
 
     Every extension point names its plugins itself, so that another version's defaults change nothing. A Policy
     becomes a KubeSchedulerConfiguration, too; its version is v1beta3 if it has plugins that v1 doesn't know.
-
-    Args:
-        conceal: write `…` for keys and passwords; then it doesn't load back to the same.
 
     Raises:
         ConfigurationError: a Policy asks for something that a KubeSchedulerConfiguration can't say.
@@ -56,12 +53,12 @@ def written(configuration: SchedulerConfiguration, *, conceal: bool = False) -> 
     return {
         "apiVersion": _OLDER_VERSION if names & REMOVED_IN_V1 else _VERSION,
         "kind": KIND,
-        **settings_of(configuration, conceal=conceal),
-        "profiles": [_profile(profile, conceal=conceal) for profile in configuration.profiles],
+        **settings_of(configuration, conceal=False),
+        "profiles": [_profile(profile) for profile in configuration.profiles],
     }
 
 
-def _profile(profile: ProfileConfiguration, *, conceal: bool) -> dict[str, object]:
+def _profile(profile: ProfileConfiguration) -> dict[str, object]:
     percentage = profile.percentage_of_nodes_to_score
     return {
         "schedulerName": profile.scheduler_name,
@@ -71,7 +68,7 @@ def _profile(profile: ProfileConfiguration, *, conceal: bool) -> dict[str, objec
             **{str(point): _plugin_set(profile, point) for point in POINTS},
         },
         "pluginConfig": [
-            {"name": name, "args": plain(args, conceal=conceal)} for name, args in profile.args.items()
+            {"name": name, "args": plain(args, conceal=False)} for name, args in profile.args.items()
         ],
     }
 

@@ -182,13 +182,13 @@ def test_what_only_a_policy_can_say_is_refused() -> None:
         written(loaded(policy))
 
 
-def test_secrets_are_written_unless_they_are_to_be_concealed() -> None:
+def test_secrets_are_written_and_concealed_where_a_configuration_is_shown() -> None:
     extender = {
         "urlPrefix": "https://user:password@host/",
         "tlsConfig": {"certData": "Y2VydA==", "keyData": "a2V5"},
     }
     configuration = loaded(document(extenders=[extender]))
-    in_full, concealed = json.dumps(written(configuration)), json.dumps(written(configuration, conceal=True))
+    in_full, concealed = json.dumps(written(configuration)), json.dumps(effective(configuration))
     assert "password" in in_full
     assert "a2V5" in in_full
     assert "user:password" not in concealed
