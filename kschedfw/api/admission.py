@@ -183,10 +183,8 @@ class Admission:
                 new = self._new_spec(pod)
             except _Refused as refused:
                 new = _NewSpec(pod.spec, refusal=str(refused), kind=refused.kind)
-            self._known[key] = (
-                pod.spec,
-                new,
-            )  # keep the spec: Python may give its id to another object once it is freed
+            # The spec is kept: Python may give its id to another object once it is freed.
+            self._known[key] = (pod.spec, new)
         return self._known[key][1]
 
     def _new_spec(self, pod: Pod) -> _NewSpec:

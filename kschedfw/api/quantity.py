@@ -292,9 +292,8 @@ def _amount_of(name: str, amount: Quantity | str | int) -> Quantity:
 def _text_of(value: object) -> str:
     """Write a number the way JSON does, where a float has the fewest digits that tell it from others."""
     if isinstance(value, int) and not isinstance(value, bool):
-        if (
-            value.bit_length() > 3 * _MAX_LENGTH
-        ):  # each digit holds more than three bits, so `str` accepts the remaining integers
+        # Each digit holds more than three bits, so `str` accepts all other integers.
+        if value.bit_length() > 3 * _MAX_LENGTH:
             raise QuantityError(f"an integer of {value.bit_length()} bits: {_TOO_LONG}")
         return str(value)
     if isinstance(value, float) and math.isfinite(value):

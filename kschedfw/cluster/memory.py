@@ -305,9 +305,7 @@ class InMemoryCluster(ObjectStore):
         if not uid:
             self._uids += 1
             uid = str(uuid.UUID(int=self._uids))
-        elif uid.startswith(
-            _OWN_UIDS
-        ):  # the uid was given out by another cluster in memory: don't give it out again
+        elif uid.startswith(_OWN_UIDS):  # another cluster in memory gave it out: no object here gets it again
             self._uids = max(self._uids, int(uid[len(_OWN_UIDS) :], 16))
         return self._write(_with_own_labels(obj), None, uid=uid)
 

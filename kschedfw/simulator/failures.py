@@ -71,9 +71,8 @@ class Failures:
             if record.levelno >= handler.level:
                 handler.handle(record)
         root = logging.getLogger()
-        if self._propagated and (
-            root.handlers or not self._usual
-        ):  # else Python's handler of last resort would print the record, too
+        # Python's handler of last resort, of a root without handlers, would print the record, too.
+        if self._propagated and (root.handlers or not self._usual):
             root.callHandlers(record)
 
     def log(self) -> None:
