@@ -1,4 +1,4 @@
-"""The arguments of Coscheduling."""
+"""Arguments of the plugin Coscheduling."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ _POSITIVE = "must be greater than 0"
 
 @attrs.frozen
 class CoschedulingArgs:
-    """`permit_waiting_time_seconds` is how long a pod waits for its siblings if its PodGroup doesn't say.
+    """Arguments of Coscheduling, as configuration files give them.
 
-    `pod_group_backoff_seconds` is how long a gang that was rejected is left alone while nothing that may help it
-    happens. Zeros of both are unset.
-    `pod_group_reject_percentage` (0-100) is how much of its minMember may be missing for a gang to go on waiting,
-    although too few pods are left that could get a place.
+    `permit_waiting_time_seconds` is how long a pod waits at permit for the other pods of its gang. A PodGroup's own
+    `scheduleTimeoutSeconds` takes precedence.
+
+    `pod_group_backoff_seconds` is how long the pods of a rejected gang are refused at once. An event that may help the
+    gang ends the backoff early. A 0 in either of these two fields means the default.
+
+    `pod_group_reject_percentage` (0 to 100): a gang goes on waiting if at most this percentage of its minMember is
+    missing, even if too few pods are left to reach minMember.
     """
 
     permit_waiting_time_seconds: int = attrs.field(default=60, metadata={"zero_is_unset": True})

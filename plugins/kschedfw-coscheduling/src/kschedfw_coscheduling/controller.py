@@ -1,4 +1,4 @@
-"""Writes the status of PodGroups, in a cluster where nobody else does."""
+"""A controller that writes the status of PodGroups, for clusters without another one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from kschedfw_coscheduling.pod_group import PodGroup, PodGroupPhase, PodGroupSta
 
 
 class PodGroupController:
-    """What the PodGroup controller of kubernetes-sigs/scheduler-plugins does: `status` says how a gang's pods fare.
+    """Keep the `status` of PodGroups current, like the PodGroup controller of kubernetes-sigs/scheduler-plugins.
 
-    It reacts to a change before the write that made it returns, until `close` is called. PodGroups that can't be read
-    are left alone.
+    The status is updated before the write that changed a pod or a PodGroup returns. `close` ends this. PodGroups that
+    can't be parsed are skipped.
     """
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
         self._pods: dict[str, dict[str, Pod]] = {}
-        """By the key of their gang, and then by uid."""
+        """Pods by uid, by the key of their PodGroup."""
         self._due: dict[str, None] = {}
         self._has_seen_all = False
         self.close = cluster.watch(self._handle)
-        # A gang of which some pods haven't been seen yet might look as if it had failed, and that is final.
+        # Statuses are written only after all pods were listed: a gang of which only some pods are known might look
+        # failed, and FAILED is a final phase.
         self._has_seen_all = True
         self._sync()
 
@@ -65,18 +66,23 @@ class PodGroupController:
                 if status != group.status:
                     self._cluster.update(attrs.evolve(group, status=status))
             except KschedfwError:
-                continue  # it can't be read, or somebody else was faster; that is an event of its own
+                # Either the PodGroup can't be parsed, or somebody else changed it first. Both bring an event of their
+                # own, and with it the next try.
+                continue
 
 
 def settled(status: PodGroupStatus, min_member: int, pods: Collection[Pod]) -> PodGroupStatus:
-    """What becomes of a status while its gang has these pods, the oldest first."""
+    """Return the status that a PodGroup with these pods ends up with. The oldest pod comes first.
+
+    One change may make another one due, for example PENDING, then SCHEDULING, then RUNNING.
+    """
     while (following := _following(status, min_member, pods)) != status:
         status = following
     return status
 
 
 def _following(status: PodGroupStatus, min_member: int, pods: Collection[Pod]) -> PodGroupStatus:
-    """One step: pods are counted only when there have been enough of them."""
+    """Return the status after one transition. Pods are counted by phase only once the gang was complete."""
     enough = len(pods) >= min_member
     match status.phase:
         case PodGroupPhase.FINISHED | PodGroupPhase.FAILED:

@@ -1,4 +1,4 @@
-"""What is known of a gang beside what the cluster has: who waits for the others, and how the last try ended."""
+"""The state of a gang that only the plugin knows: which pods wait for the others, and how the last try ended."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import attrs
 
 @attrs.frozen
 class Rejection:
-    """The end of a try that came to nothing.
+    """The rejection of a gang: it ended a try in which too few pods were placed.
 
-    `until` is when it may be tried again although nothing has happened. `members` (by uid) were known then. `number`
-    is larger than those of all tries that had begun before.
+    `until` is when the gang may be tried again even if nothing has changed, in the clock's seconds. `members` are the
+    uids of the gang's pods at the rejection. Tries of all gangs are numbered together; `number` is larger than the
+    number of every try that had begun before the rejection.
     """
 
     until: float
@@ -22,15 +23,17 @@ class Rejection:
 
 @attrs.define
 class Gang:
-    """Pods of a gang on their way, by uid.
+    """The pods of a gang that are being scheduled, as uids.
 
-    * `held`: they have a place and wait for the others.
-    * `let_go`: they are being bound.
-    * `dropped`: they had to give up their place with the others; the scheduler hasn't taken it back yet.
-    * `failed`: they fitted nowhere while the others waited.
+    * `held`: pods that have a place and wait at permit for the others.
+    * `let_go`: pods that are being bound.
+    * `dropped`: pods that lost their place when the gang was rejected. The scheduler hasn't unreserved them yet.
+    * `failed`: pods that fitted nowhere during this try.
 
-    `began` is the number of its last try, whoever's tries are counted.
-    A try begins when the first pod waits. It ends when all have a place, or too few are left that could get one.
+    `began` is the number of the gang's last try; tries of all gangs are numbered together.
+
+    A try begins when the first pod waits at permit. It ends when enough pods have a place, or when too few pods are
+    left that could still get one.
     """
 
     held: dict[str, None] = attrs.field(factory=dict)
@@ -50,13 +53,13 @@ class Gang:
         )
 
     def begin(self, number: int) -> None:
-        """A try begins."""
+        """Begin a try with this number."""
         self.began = number
         self.failed.clear()
         self.rejection = None
 
     def let_all_go(self, uid: str) -> Iterable[str]:
-        """The last one has come; gives those that waited for it."""
+        """Mark the pod and all waiting pods as being bound, since the gang is complete. Return the pods that waited."""
         released = tuple(self.held)
         self.let_go.update(released, (uid,))
         self.held.clear()
@@ -65,7 +68,7 @@ class Gang:
         return released
 
     def drop_all(self, rejection: Rejection) -> Iterable[str]:
-        """The try is over; gives those that have to give up their places."""
+        """End the try with a rejection. Return the pods that have to give up their places."""
         dropped = tuple(self.held)
         self.dropped.update(dropped)
         self.held.clear()
@@ -74,7 +77,10 @@ class Gang:
         return dropped
 
     def forget(self, uid: str) -> bool:
-        """The pod is bound, or has lost its place; False if that was the gang's doing."""
+        """Forget a pod that was bound or unreserved.
+
+        Return False if it was unreserved because its gang was rejected.
+        """
         self.held.pop(uid, None)
         self.let_go.discard(uid)
         if uid in self.dropped:
@@ -83,11 +89,11 @@ class Gang:
         return True
 
     def hear_of_room(self, began: int) -> None:
-        """Others give back what they have held since a try of this number; news if they had it at the rejection."""
+        """Lift the rejection when another gang, whose try `began` before it, gives back its places."""
         if self.rejection is not None and began < self.rejection.number:
             self.rejection = None
 
     @property
     def is_idle(self) -> bool:
-        """True if no pod of the gang waits, is being bound, or was dropped or failed."""
+        """Return whether the gang has no pod that waits, is being bound, was dropped or failed."""
         return not (self.held or self.let_go or self.dropped or self.failed)

@@ -31,7 +31,10 @@ from kschedfw_coscheduling.resources import resource_gap
 from kschedfw_coscheduling.turns import Failures, Turns
 
 _LEFT_ALONE = StateKey[bool]("Coscheduling.left_alone")
-"""Set where a pod was refused because its gang had been rejected: no news, and nothing to draw conclusions from."""
+"""True in the cycle of a pod that is refused during its gang's backoff.
+
+`post_filter` then does nothing: the refusal doesn't show whether the pod fits.
+"""
 
 _ROOM_ON_NODES = (
     ActionType.ADD
@@ -52,17 +55,21 @@ _STORAGE = (
 
 @attrs.frozen
 class _State:
-    """What `restore_state` brings back. A gang's places come and go with reserve and unreserve, but not its tries."""
+    """The state that `restore_state` brings back.
+
+    Reserve and unreserve restore a gang's places, but not its rejection and its failed pods.
+    """
 
     gangs: Mapping[str, Gang]
     failures: Failures
 
 
 class Coscheduling(Plugin[CoschedulingArgs]):
-    """Places the pods of a PodGroup all together, or not at all.
+    """Places enough pods of a PodGroup together, or none of them.
 
-    A pod that finds a place waits at permit until `minMember` of its group have one. The group is given up, and all
-    places with it, as soon as too few pods are left that could still get one, or when the first wait times out.
+    A pod that finds a place waits at permit until `minMember` pods of its group have one. The group is rejected, and
+    all its places are given back, as soon as too few pods are left that could still get a place, or when the first wait
+    times out.
     """
 
     name = "Coscheduling"
@@ -73,8 +80,8 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         self._turns = Turns()
         self._gangs: dict[str, Gang] = {}
         self._numbers = itertools.count(1)
-        # Scheduling and binding cycles both change the gangs. Never held while pods are allowed or rejected, for
-        # that may run their whole binding cycles.
+        # Scheduling and binding cycles both change the gangs. The lock isn't held while pods are allowed or rejected,
+        # since their whole binding cycles may run meanwhile.
         self._lock = threading.Lock()
 
     @hookimpl
@@ -211,13 +218,16 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             self._gangs = {key: gang for key, gang in self._gangs.items() if not gang.is_idle}
         self._turns.set_failures({})
 
-    # What there is
+    # Gangs and their pods
 
     def _group(self, key: str) -> PodGroup | None:
         return self.handle.cluster.get(PodGroup, key)
 
     def _members(self, key: str, pod: Pod) -> Sequence[Pod]:
-        """The gang's pods that run, or could be placed now; those that hang on a gate or end don't count."""
+        """Return the gang's pods that are on nodes or can be scheduled now.
+
+        Gated, terminating and finished pods don't count.
+        """
         return [
             each
             for each in self.handle.cluster.list(Pod, pod.namespace)
@@ -231,7 +241,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         return bool(pod.node_name) or waits
 
     def _placed(self, gang: Gang, members: Iterable[Pod]) -> set[str]:
-        """Who is bound, is being bound, or still waits, by uid. With the lock."""
+        """Return the uids of pods that are bound, are being bound or wait at permit. The caller holds the lock."""
         held = {
             uid
             for uid in gang.held
@@ -245,7 +255,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         with self._lock:
             gang = self._gangs.get(key, Gang())
             if gang.held:
-                return None  # it was checked when the first of them came
+                return None  # The gang was checked when its first pod came.
             placed = self._placed(gang, members)
         gap = resource_gap(
             group.spec.min_resources,
@@ -258,10 +268,10 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         missing = ", ".join(f"{name}: {amount}{'m' * (name == 'cpu')}" for name, amount in gap.items())
         return Status.unresolvable(f"resource gap of PodGroup {key}: {missing}")
 
-    # Giving up, and trying again
+    # Rejection and retries
 
     def _reason_to_go_on(self, group: PodGroup, placed: int, left: int) -> str | None:
-        """Why a gang isn't given up although a pod of it fits nowhere; None if it is."""
+        """Return why the gang goes on although one of its pods fits nowhere; None if it has to be rejected."""
         wanted, percentage = group.spec.min_member, self.args.pod_group_reject_percentage
         if placed >= wanted:
             return "has reached its minMember"
@@ -281,7 +291,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         with self._lock:
             dropped = self._gangs.setdefault(key, Gang()).drop_all(rejection)
             for other in [key for key, gang in self._gangs.items() if gang.is_idle]:
-                if self._group(other) is None:  # nobody is left who would ask for it
+                if self._group(other) is None:  # The PodGroup is gone, so no pod asks for this gang any more.
                     del self._gangs[other]
         for uid in dropped:
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
@@ -290,12 +300,13 @@ class Coscheduling(Plugin[CoschedulingArgs]):
     def _is_left_alone(self, key: str, pod: Pod) -> bool:
         with self._lock:
             rejection = self._gangs.get(key, Gang()).rejection
-        if rejection is None or pod.uid not in rejection.members:  # a new one may make all the difference
+        # A pod that is new since the rejection may complete the gang.
+        if rejection is None or pod.uid not in rejection.members:
             return False
         return self.handle.clock.now() < rejection.until
 
     def _try_again(self, pod: Pod) -> QueueingHint:
-        """Something has happened that may help the pod's gang."""
+        """Lift the rejection of the pod's gang, since an event may help it."""
         key = gang_of(pod)
         with self._lock:
             gang = None if key is None else self._gangs.get(key)
@@ -323,10 +334,11 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         return self._try_again(pod)
 
     def _after_room_from_pod(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """A pod has gone or shrunk, or given back a place that it had reserved.
+        """React to a pod that was deleted, was scaled down or gave back its reserved place.
 
-        What the gang itself gives back is no news. What another gang gives back is, if it had it when this one was
-        rejected, which `unreserve` looks at. Otherwise two gangs that don't fit would chase each other for ever.
+        Places that the pod's own gang gives back don't help it. Places that another gang gives back help only if that
+        gang held them when this one was rejected; `unreserve` checks this. Otherwise two gangs of which neither fits
+        would wake each other for ever.
         """
         if not isinstance(old, Pod) or gang_of(old) == gang_of(pod):
             return QueueingHint.SKIP

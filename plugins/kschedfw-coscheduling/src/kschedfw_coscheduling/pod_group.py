@@ -1,4 +1,4 @@
-"""The kind PodGroup, and which pods belong to one."""
+"""The kind PodGroup, and the label by which pods belong to a group."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import attrs
 from kschedfw import CustomKind, CustomResource, FieldError, FrozenDict, ObjectMeta, Pod, Quantity
 
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
-"""The pod label with the name of its PodGroup, which is in the pod's namespace."""
+"""The pod label with the name of the pod's PodGroup. The group is in the pod's namespace."""
 
 
 @attrs.frozen
 class PodGroupSpec:
-    """`min_member` pods are to be placed together; `min_resources` are what the cluster must have free for them."""
+    """The spec of a PodGroup.
+
+    `min_member` pods are placed together. `min_resources` are free resources that the cluster must have for them.
+    """
 
     min_member: int = 1
     min_resources: FrozenDict[str, Quantity] = attrs.field(factory=FrozenDict)
@@ -23,9 +26,9 @@ class PodGroupSpec:
 
 
 class PodGroupPhase(StrEnum):
-    """How far a gang has come.
+    """The phase of a PodGroup.
 
-    It is PENDING while it has fewer pods than `min_member`, and SCHEDULING while fewer of them run or have succeeded.
+    PENDING: it has fewer than `min_member` pods. SCHEDULING: fewer than `min_member` pods run or have succeeded.
     FINISHED and FAILED are final.
     """
 
@@ -38,10 +41,10 @@ class PodGroupPhase(StrEnum):
 
 @attrs.frozen
 class PodGroupStatus:
-    """How a gang's pods fare: how many run, have succeeded or have failed, and whose they are.
+    """The status of a PodGroup: how many of its pods run, have succeeded or have failed.
 
-    `phase` is a PodGroupPhase, or what another controller has written. `occupied_by` are the owners of one of the pods
-    (`namespace/name`, with commas between).
+    `phase` is a PodGroupPhase, or a text that another controller has written. `occupied_by` are the owners of the
+    oldest pod, as `namespace/name`, separated by commas.
     """
 
     phase: str = ""
@@ -54,7 +57,7 @@ class PodGroupStatus:
 
 @attrs.frozen
 class PodGroup(CustomResource):
-    """A gang, as in kubernetes-sigs/scheduler-plugins."""
+    """A gang of pods, as kubernetes-sigs/scheduler-plugins defines it."""
 
     kind = CustomKind("scheduling.x-k8s.io/v1alpha1", "PodGroup")
 
@@ -71,6 +74,6 @@ class PodGroup(CustomResource):
 
 
 def gang_of(pod: Pod) -> str | None:
-    """The key of the pod's PodGroup; None for a pod of its own."""
+    """Return the key of the pod's PodGroup (`namespace/name`), or None if the pod belongs to no group."""
     name = pod.labels.get(POD_GROUP_LABEL)
     return f"{pod.namespace}/{name}" if name else None

@@ -1,4 +1,4 @@
-"""Whether the cluster has what a gang needs at least."""
+"""The check that the cluster has a gang's minimal resources."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PODS = "pods"
 def resource_gap(
     needed: Mapping[str, Quantity], count: int, nodes: Iterable[NodeInfo], placed: Iterable[Pod]
 ) -> Mapping[str, int]:
-    """What is missing, all nodes taken together, for so many pods; CPU in thousandths.
+    """Return how much of each resource is missing for `count` pods, summed over all nodes; CPU in millicores.
 
-    What the gang's own `placed` pods take counts as free, since it is for them, too. A node that is overcommitted has
-    nothing free, but takes nothing from others either.
+    Resources that the gang's own `placed` pods use count as free, since `needed` includes these pods. An overcommitted
+    node counts as 0 free, so that it doesn't reduce what other nodes have.
     """
     gaps = {name: _amount(name, quantity) for name, quantity in needed.items()}
     gaps[_PODS] = count

@@ -1,4 +1,4 @@
-"""Whose turn it is: the pods of a gang one after the other, in the place of the one that came first."""
+"""The order of the queue: the pods of a gang follow one another, at the place of the pod that came first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ Failures: TypeAlias = Mapping[str, _Arrival]
 
 @attrs.define(eq=False)
 class _GangPlace:
-    """When a gang came, and when it failed if it hasn't been placed since. As long as one of its pods is known."""
+    """When a gang came, and when it last failed; None if it hasn't failed since it was last placed.
+
+    Kept as long as the queue knows one of the gang's pods.
+    """
 
     gang: str
     came: _Arrival
@@ -41,7 +44,7 @@ class _GangPlace:
 
 @attrs.frozen(eq=False)
 class _Entry:
-    """The turn of a gang's pod since it entered the queue, which the `sequence` of that stands for."""
+    """The turn of a gang's pod, fixed when the pod entered the queue; `sequence` identifies this entry."""
 
     sequence: int
     place: _GangPlace
@@ -49,40 +52,42 @@ class _Entry:
 
 
 class Turns:
-    """Orders pods by priority, then by when the pod, or the first one seen of its gang, came.
+    """Orders pods by priority, then by the time when the pod, or the first known pod of its gang, came.
 
-    A gang that has failed takes its turn as if it had come then, until it is placed: others get theirs first. The queue
-    relies on answers that don't change, so a pod takes its gang's new turn when it enters the queue the next time.
+    A failed gang is ordered by the time of its failure until it is placed, so that other pods go first. The queue
+    requires an order that doesn't change while pods are in it. So a pod takes its gang's new turn when it next enters
+    the queue.
     """
 
     def __init__(self) -> None:
         self._of_gang: WeakValueDictionary[str, _GangPlace] = WeakValueDictionary()
         self._of_pod: WeakKeyDictionary[QueuedPodInfo, _Entry] = WeakKeyDictionary()
-        # After all that came at the same time, and in the order of their failures.
+        # Start at the largest sequence: a failed gang comes after every pod that came at the same time. Counting up
+        # keeps failed gangs in the order of their failures.
         self._failures = itertools.count(sys.maxsize)
 
     def of(self, info: QueuedPodInfo) -> Turn:
-        """What to sort by; the smallest comes first."""
+        """Return the pod's sort key; the smallest key comes first."""
         own, gang = _Arrival.of(info), gang_of(info.pod)
         arrival = own if gang is None else self._entry(gang, info, own).arrival
         return -info.pod.priority, arrival.time, arrival.sequence, gang or "", own.time, own.sequence
 
     def failures(self) -> Failures:
-        """The gangs that have failed and haven't been placed since, and when."""
+        """Return when each gang failed, without gangs that were placed since."""
         return {gang: place.failed for gang, place in self._of_gang.items() if place.failed is not None}
 
     def set_failures(self, failures: Failures) -> None:
-        """From now on, these are the gangs that have failed."""
+        """Replace the failures of all gangs with these."""
         for gang, place in self._of_gang.items():
             place.failed = failures.get(gang)
 
     def mark_failure(self, gang: str, now: float) -> None:
-        """The gang's try came to nothing."""
+        """Note that the gang's try failed at the time `now`, in the clock's seconds."""
         if (place := self._of_gang.get(gang)) is not None:
             place.failed = _Arrival(now, next(self._failures))
 
     def clear_failure(self, gang: str) -> None:
-        """The gang is placed."""
+        """Forget the gang's failure, since it was placed."""
         if (place := self._of_gang.get(gang)) is not None:
             place.failed = None
 
