@@ -1,4 +1,4 @@
-"""CapacityScheduling: namespaces lend each other what they don't use of their quotas, and take it back."""
+"""CapacityScheduling: namespaces lend unused quota to one another, and take it back by preemption."""
 
 from kschedfw_capacity.elastic_quota import ElasticQuota, ElasticQuotaSpec
 from kschedfw_capacity.plugin import CapacityScheduling

@@ -9,7 +9,7 @@ import attrs
 from kschedfw import Pod
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
-"""What is compared with a quota even if nobody asks for it just now; of other resources, only what is asked for."""
+"""Resources that are always compared with a quota. Other resources are compared only if the pod requests them."""
 
 
 def _without_zeros(by_name: Mapping[str, int]) -> Mapping[str, int]:
@@ -18,13 +18,13 @@ def _without_zeros(by_name: Mapping[str, int]) -> Mapping[str, int]:
 
 @attrs.frozen
 class Amounts:
-    """How much of each resource: CPU in millicores, all else in whole units. What isn't named is 0."""
+    """Amounts of resources by name: CPU in millicores, other resources in whole units. Unnamed resources are 0."""
 
     _by_name: Mapping[str, int] = attrs.field(factory=dict, converter=_without_zeros)
 
     @classmethod
     def requested_by(cls, pod: Pod) -> Amounts:
-        """What the pod takes on a node, as NodeResourcesFit counts it."""
+        """Return the pod's requests, as NodeResourcesFit counts them."""
         amounts = pod.requests.amounts
         standard = (amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage)
         return cls({**dict(zip(STANDARD, standard, strict=True)), **amounts.scalar_resources})
@@ -40,12 +40,12 @@ class Amounts:
 
     @property
     def names(self) -> frozenset[str]:
-        """The resources of which there is any."""
+        """The resources with a nonzero amount."""
         return frozenset(self._by_name)
 
     @property
     def compared(self) -> frozenset[str]:
-        """The resources in which this is compared with a quota."""
+        """The resources that are compared with a quota: the nonzero ones and `STANDARD`."""
         return self.names.union(STANDARD)
 
 

@@ -1,4 +1,4 @@
-"""What a pod asks of the quotas in its scheduling cycle."""
+"""The amounts that a pod's scheduling cycle compares with the quotas."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from kschedfw_capacity.quota import Quotas
 
 @attrs.define
 class Demand:
-    """The quotas as the pod finds them, and what it asks of them together with pods that have the first claim.
+    """The quotas at the start of a pod's scheduling cycle, and the amounts that are compared with them.
 
-    These are nominated pods, which wait for their victims to go. In the pod's own namespace, they are those of its
-    priority or a higher one; elsewhere, all those whose namespace doesn't borrow.
+    The amounts include nominated pods, which wait until their victims are gone. In the pod's own namespace, nominated
+    pods of the same or a higher priority are counted. In other namespaces, they are counted if the namespace doesn't
+    borrow.
     """
 
     quotas: Quotas
     namespace: str
     from_own: Amounts
-    """What it asks of its own quota: its request and those of nominated pods in its namespace."""
+    """Amounts compared with the pod's own quota: its request, plus nominated pods of its namespace."""
     from_all: Amounts
-    """What it asks of all quotas: the same with the requests of nominated pods in other namespaces."""
+    """Amounts compared with the sum of all quotas: `from_own`, plus nominated pods of other namespaces."""
     _counted: frozenset[str] = frozenset()
-    """The uids of the nominated pods that are among these."""
+    """The uids of the nominated pods in `from_own` and `from_all`."""
 
     @classmethod
     def of(cls, pod: Pod, quotas: Quotas, nominated: Iterable[Pod]) -> Demand:
@@ -53,26 +54,29 @@ class Demand:
 
     @property
     def is_over_max(self) -> bool:
-        """True if the pod's namespace would use more than its max."""
+        """Return whether the pod would bring its namespace above its max."""
         return self.has_quota and self.quotas[self.namespace].is_over_max_with(self.from_own)
 
     @property
     def is_over_all_mins(self) -> bool:
-        """True if there isn't enough left to borrow."""
+        """Return whether the pod would bring all namespaces above the sum of their mins.
+
+        Then nothing is left to borrow.
+        """
         return self.has_quota and self.quotas.are_over_min_with(self.from_all)
 
     @property
     def takes_back(self) -> bool:
-        """True if the pod asks for no more than its namespace is sure to get."""
+        """Return whether the pod and its namespace's usage stay within the namespace's min."""
         return self.has_quota and not self.quotas[self.namespace].is_over_min_with(self.from_own)
 
     def add(self, info: PodInfo) -> None:
-        """Count a pod as if it were on a node; nominated pods that are counted already aren't counted twice."""
+        """Count a pod as placed on a node. Nominated pods that `from_all` includes aren't counted twice."""
         if info.pod.uid not in self._counted:
             self.quotas.add(info.pod.namespace, Amounts.requested_by(info.pod))
 
     def remove(self, info: PodInfo) -> None:
-        """Count it as if it weren't."""
+        """Count a pod as removed from its node. Nominated pods that `from_all` includes are skipped, as in `add`."""
         if info.pod.uid not in self._counted:
             self.quotas.remove(info.pod.namespace, Amounts.requested_by(info.pod))
 

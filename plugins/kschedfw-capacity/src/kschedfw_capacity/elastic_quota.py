@@ -13,10 +13,12 @@ from kschedfw_capacity.quota import Bounds
 
 @attrs.frozen
 class ElasticQuotaSpec:
-    """`min` is guaranteed to the namespace; it may borrow up to `max` of what others don't use of theirs.
+    """The spec of an ElasticQuota.
 
-    If `min` of a resource is above its `max`, `max` is guaranteed: nobody can be sure to get what he may not use. It
-    isn't refused, as scheduler-plugins has no webhook that would.
+    `min` is guaranteed to the namespace. It may borrow what other namespaces don't use of theirs, up to `max`.
+
+    If a resource's `min` is above its `max`, only `max` is guaranteed, since the namespace may not use more. Such a
+    quota isn't refused, because scheduler-plugins has no webhook that would refuse it.
     """
 
     min: FrozenDict[str, Quantity] = attrs.field(factory=FrozenDict)
@@ -24,7 +26,7 @@ class ElasticQuotaSpec:
 
     @property
     def bounds(self) -> Bounds:
-        """The same in the integers in which scheduling counts."""
+        """`min` and `max` in the integers that scheduling counts in."""
         least, most = _counted(self.min), _counted(self.max)
         guaranteed = {name: min(amount, most.get(name, amount)) for name, amount in least.items()}
         return Bounds(Amounts(guaranteed), most)
@@ -32,7 +34,7 @@ class ElasticQuotaSpec:
 
 @attrs.frozen
 class ElasticQuota(CustomResource):
-    """What a namespace may use. Of several in one namespace, the oldest counts."""
+    """The quota of a namespace. Of several quotas in one namespace, the oldest counts."""
 
     kind = CustomKind("scheduling.x-k8s.io/v1alpha1", "ElasticQuota")
 

@@ -40,10 +40,10 @@ _NO_ROOM = Status.unschedulable("node(s) left no room within the elastic quotas"
 
 
 class CapacityScheduling(Plugin):
-    """Keeps namespaces within their elastic quotas, and lets those take back their own that have lent it.
+    """Keeps namespaces within their elastic quotas, and lets a namespace take back what it has lent.
 
     Semantics: kubernetes-sigs/scheduler-plugins `CapacityScheduling`. Pods in namespaces without an ElasticQuota are
-    left alone.
+    not restricted.
     """
 
     name = "CapacityScheduling"
@@ -77,7 +77,10 @@ class CapacityScheduling(Plugin):
 
     @hookimpl
     def filter(self, state: CycleState) -> Status | None:
-        """Ask again what pre_filter has asked: with nominated pods, or without victims, the answer may be another."""
+        """Check the quotas again, as `pre_filter` did.
+
+        The result may differ: nominated pods may have been added to the demand, or victims removed from it.
+        """
         demand = state.read(_DEMAND)
         return _NO_ROOM if demand.is_over_max or demand.is_over_all_mins else None
 
@@ -93,7 +96,7 @@ class CapacityScheduling(Plugin):
         return self._evaluator(state, pod).preempt(state, pod, node_to_status)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
-        """What `post_filter` would do, without doing it; for explanations."""
+        """Return what `post_filter` would do, without doing it. Explanations use this."""
         return self._evaluator(state, pod).plan(state, pod, node_to_status)
 
     @hookimpl
@@ -102,7 +105,7 @@ class CapacityScheduling(Plugin):
         return [
             ClusterEvent(EventResource.ASSIGNED_POD, gone, self._after_pod_change),
             ClusterEvent(ElasticQuota.kind, ActionType.ALL, self._after_quota_change),
-            # Its pods, which may be there for a while longer, no longer count against their quotas.
+            # The pods of a deleted node no longer count against quotas, although they may exist for a while longer.
             ClusterEvent(EventResource.NODE, ActionType.DELETE),
         ]
 
@@ -116,16 +119,16 @@ class CapacityScheduling(Plugin):
         return Usage(self.handle.snapshot.table)
 
     def _quotas(self) -> Quotas:
-        """The quotas as of this cycle; only to be read."""
+        """Return the quotas in this cycle. Callers must not change them."""
         listed = self.handle.cluster.list(ElasticQuota)
         if listed is not self._listed:
-            # From the youngest on, so that the oldest of a namespace is what remains.
+            # Go from the youngest quota to the oldest, so that the oldest of a namespace overwrites the others.
             self._usage.measure_by({quota.namespace: quota.spec.bounds for quota in reversed(listed)})
             self._listed = listed
         return self._usage.quotas
 
     def _nominated(self) -> Iterator[Pod]:
-        """The pods that are nominated to nodes that there are."""
+        """Yield the pods that are nominated to existing nodes."""
         nominator, snapshot = self.handle.nominator, self.handle.snapshot
         for name in nominator.nominated_nodes():
             if name in snapshot:
@@ -133,7 +136,7 @@ class CapacityScheduling(Plugin):
                     yield info.pod
 
     def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
-        """A pod is gone, or needs less: that helps if it has a quota, and used something of it."""
+        """Wake the pod when a pod with requests and a quota is deleted or scaled down."""
         if not isinstance(old, Pod) or not Amounts.requested_by(old).names:
             return QueueingHint.SKIP
         if old.namespace == pod.namespace or self.handle.cluster.list(ElasticQuota, old.namespace):
@@ -141,7 +144,7 @@ class CapacityScheduling(Plugin):
         return QueueingHint.SKIP
 
     def _after_quota_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
-        """Whatever becomes of a quota may leave more to borrow, or show who borrows; its status doesn't."""
+        """Wake the pod when a quota's spec changes: there may be more to borrow, or a borrower to preempt."""
         before, after = ElasticQuota.of(old), ElasticQuota.of(new)
         if before is not None and after is not None and before.spec == after.spec:
             return QueueingHint.SKIP

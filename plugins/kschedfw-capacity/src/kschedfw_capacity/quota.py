@@ -1,4 +1,4 @@
-"""The arithmetic of elastic quotas: who is over what, and what that leaves for others."""
+"""Arithmetic of elastic quotas: which namespaces exceed their bounds, and how much is left to lend."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kschedfw_capacity.amounts import NOTHING, Amounts
 
 @attrs.frozen
 class Bounds:
-    """What a namespace is sure to get, and what it may use at most.
+    """The bounds of a namespace: `min` is guaranteed, `max` is the limit.
 
-    `min` guarantees nothing of a resource that it doesn't name; `max` sets no limit to one that it doesn't name.
+    A resource that `min` doesn't name has no guarantee. A resource that `max` doesn't name has no limit.
     """
 
     min: Amounts = NOTHING
@@ -22,22 +22,25 @@ class Bounds:
 
 @attrs.frozen
 class Quota:
-    """The bounds of a namespace, and what its pods use."""
+    """The bounds of a namespace, and the requests of its pods on nodes."""
 
     bounds: Bounds
     used: Amounts = NOTHING
 
     @property
     def is_over_min(self) -> bool:
-        """True if the namespace uses more than its min of some resource, which it then borrows from others."""
+        """Return whether the namespace uses more than its min of some resource.
+
+        It then borrows from other namespaces.
+        """
         return exceeds(self.used, NOTHING, self.bounds.min)
 
     def is_over_min_with(self, request: Amounts) -> bool:
-        """Return whether the namespace would use more than its min, were this used as well."""
+        """Return whether the namespace would use more than its min if `request` were added."""
         return exceeds(request, self.used, self.bounds.min)
 
     def is_over_max_with(self, request: Amounts) -> bool:
-        """Return whether the namespace would use more than its max, were this used as well."""
+        """Return whether the namespace would use more than its max if `request` were added."""
         limits = self.bounds.max
         return any(
             name in limits and request[name] + self.used[name] > limits[name] for name in request.compared
@@ -45,12 +48,12 @@ class Quota:
 
 
 def exceeds(amounts: Amounts, beside: Amounts, bound: Amounts) -> bool:
-    """Return whether the sum of the first two is over the bound, in one of the resources that the first is about."""
+    """Return whether `amounts` plus `beside` is above `bound` in a resource that `amounts` is compared in."""
     return any(amounts[name] + beside[name] > bound[name] for name in amounts.compared)
 
 
 class Quotas:
-    """The quotas of a cluster by namespace, and what all of them use together. Changes of a clone don't show here."""
+    """Quotas by namespace, and the sums of their mins and usages. Changes of a clone don't affect the original."""
 
     __slots__ = ("_by_namespace", "_guaranteed", "_used")
 
@@ -69,21 +72,21 @@ class Quotas:
         return iter(self._by_namespace)
 
     def add(self, namespace: str, amounts: Amounts) -> None:
-        """Count what a pod uses; where the namespace has no quota, nothing is counted."""
+        """Add a pod's requests to its namespace's usage. Do nothing if the namespace has no quota."""
         if (quota := self._by_namespace.get(namespace)) is not None:
             self._by_namespace[namespace] = attrs.evolve(quota, used=quota.used + amounts)
             self._used += amounts
 
     def remove(self, namespace: str, amounts: Amounts) -> None:
-        """Count it no longer."""
+        """Subtract a pod's requests from its namespace's usage. Do nothing if the namespace has no quota."""
         if (quota := self._by_namespace.get(namespace)) is not None:
             self._by_namespace[namespace] = attrs.evolve(quota, used=quota.used - amounts)
             self._used -= amounts
 
     def are_over_min_with(self, request: Amounts) -> bool:
-        """Return whether all namespaces would use more than the sum of their mins, were this used as well.
+        """Return whether usage plus `request` would be above the sum of all mins.
 
-        Then nobody has anything left to lend.
+        Then no namespace can lend any more.
         """
         return exceeds(self._used + request, NOTHING, self._guaranteed)
 

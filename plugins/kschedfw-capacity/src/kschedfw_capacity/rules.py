@@ -1,4 +1,4 @@
-"""Whom a pod may preempt where there are elastic quotas."""
+"""The rules which pods a pod may preempt if there are elastic quotas."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from kschedfw_capacity.demand import Demand
 
 
 class QuotaRules(PreemptionRules):
-    """The rules for one pod, which asks for what `demand` says.
+    """Preemption rules for one pod whose amounts `demand` gives.
 
-    * Pods that are being deleted leave first, whoever's they are. They are victims that cost nothing.
-    * Within the min of its quota it takes back what others have borrowed: it may preempt pods of any priority in other
-      namespaces that use more than their min, and no others.
-    * Beyond its min it may preempt less important pods of its own namespace.
-    * Without a quota it may preempt less important pods that have none either.
+    * Pods that are being deleted are removed first, in every namespace. They are victims without a cost.
+    * A pod within its namespace's min takes back lent quota: it may preempt pods of any priority, only in other
+      namespaces
+      that use more than their min.
+    * A pod beyond its namespace's min may preempt less important pods of its own namespace.
+    * A pod without a quota may preempt less important pods in namespaces without a quota.
     """
 
     def __init__(self, handle: Handle, demand: Demand) -> None:
@@ -48,7 +49,10 @@ class QuotaRules(PreemptionRules):
         return is_peer and super().may_preempt(pod, victim, node_info)
 
     def potential_victims(self, pod: Pod, node_info: NodeInfo) -> Sequence[PodInfo]:
-        """Pods on the node that may be evicted together: of a namespace that borrows, only until it does no longer."""
+        """Return the pods on the node that may be evicted together.
+
+        When lent quota is taken back, a namespace loses pods only until it no longer borrows.
+        """
         allowed = super().potential_victims(pod, node_info)
         going, staying = _by_fate(allowed)
         if not self._demand.takes_back or not staying:
@@ -62,7 +66,7 @@ class QuotaRules(PreemptionRules):
             if quotas[namespace].is_over_min:
                 quotas.remove(namespace, Amounts.requested_by(info.pod))
                 leaving.add(info)
-        # In their own order, by which it is decided among equals.
+        # Keep the snapshot's order: it decides between equally important pods.
         return [info for info in allowed if info in leaving]
 
     def select_victims(
@@ -73,7 +77,7 @@ class QuotaRules(PreemptionRules):
         potential: Sequence[PodInfo],
         budgets: DisruptionBudgets,
     ) -> Victims | Status:
-        """Those that are going, and whom else it takes without them; the latter come first."""
+        """Return the victims: pods that must be evicted, then pods that are already being deleted."""
         going, staying = _by_fate(potential)
         for info in going:
             node_info.remove_pod(info.pod)
@@ -87,15 +91,18 @@ class QuotaRules(PreemptionRules):
         return attrs.evolve(evicted, pods=(*evicted.pods, *freed))
 
     def score_functions(self) -> Sequence[Callable[[Candidate], float]]:
-        """Those of DefaultPreemption, by the pods that stay but for this; best is where there are none."""
+        """Return DefaultPreemption's criteria, applied to pods that aren't being deleted already.
+
+        A candidate without such pods scores highest.
+        """
         return [_by_the_evicted(each) for each in super().score_functions()]
 
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
-        """All nodes, from the first one on."""
+        """Return that all nodes are candidates, starting at the first one."""
         return 0, num_nodes
 
     def _by_importance(self, infos: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """The most important first."""
+        """Return the pods in order of importance, the most important one first."""
 
         def compare(first: PodInfo, second: PodInfo) -> int:
             one, other = first.pod, second.pod
@@ -105,7 +112,7 @@ class QuotaRules(PreemptionRules):
 
 
 def _by_fate(infos: Sequence[PodInfo]) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
-    """Those that are being deleted, and the others."""
+    """Split pods into those that are being deleted and the others."""
     going = [info for info in infos if info.pod.is_terminating]
     return going, [info for info in infos if not info.pod.is_terminating]
 

@@ -1,4 +1,4 @@
-"""What the pods of each namespace use, kept in step with a snapshot."""
+"""Requests of pods by namespace, updated with the snapshot."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from kschedfw_capacity.quota import Bounds, Quota, Quotas
 
 
 class Usage:
-    """The requests of all pods on nodes by namespace, assumed ones included; follows the table, and `quotas` with it.
+    """Requests of all pods on nodes, summed by namespace. Assumed pods are included.
 
-    A pod is on its node from the moment it is reserved there until it is unreserved, gone or finished. So there is
-    nothing to be done at reserve, and pods that another profile or another scheduler has placed count, too.
+    Listens to the node table, and updates `quotas` with every change. A pod is in the table from its reservation until
+    it is unreserved, deleted or finished. So the plugin needs no reserve hook, and pods that another profile or
+    scheduler has placed count, too.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -30,13 +31,13 @@ class Usage:
         return self._by_namespace.get(namespace, NOTHING)
 
     def measure_by(self, bounds: Mapping[str, Bounds]) -> None:
-        """From now on, these are the quotas."""
+        """Replace the quotas with these bounds, and compute their usage."""
         self.quotas = Quotas({each: Quota(its_bounds, self.of(each)) for each, its_bounds in bounds.items()})
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # the table's signature
         before, after = old.pods, new.pods
         stayed = len(before)
-        if after[:stayed] == before:  # as ever when a pod has been placed
+        if after[:stayed] == before:  # The usual case: pods were placed and none has gone.
             self._add(after[stayed:])
             return
         were, are = set(before), set(after)
