@@ -1,4 +1,4 @@
-"""GpuShare: pods on parts of GPUs, and less fragmentation."""
+"""GpuShare: places pods on parts of GPUs and reduces fragmentation."""
 
 from kschedfw_gpushare.args import DevicePick, GpuShareArgs, Policy
 from kschedfw_gpushare.demand import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL

@@ -1,4 +1,4 @@
-"""The arguments of GpuShare."""
+"""Arguments of the plugin GpuShare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw_gpushare.fragmentation import TypicalPod
 
 
 class Policy(StrEnum):
-    """How nodes are rated."""
+    """The policy that scores nodes."""
 
     FGD = "FGD"
     DOT_PRODUCT = "DotProd"
@@ -24,7 +24,7 @@ class Policy(StrEnum):
 
 
 class DevicePick(StrEnum):
-    """Which of a node's GPUs a pod shares. Pods with GPUs of their own get the first free ones."""
+    """The rule which GPU of a node a sharing pod gets. Pods that request whole GPUs get the first free ones."""
 
     FGD = "FGD"
     BEST_FIT = "BestFit"
@@ -37,16 +37,18 @@ _PICK_BY_DEFAULT = {Policy.FGD: DevicePick.FGD, Policy.RANDOM: DevicePick.RANDOM
 
 @attrs.frozen
 class GpuShareArgs:
-    """`device_pick` is by default the one that goes with the `policy`.
+    """Arguments of GpuShare, as configuration files give them.
 
-    With `fill_in_order`, of equally good nodes the first is rated best; without, the scheduler draws among them, which
-    opens new nodes where others could be filled.
+    `device_pick` defaults to the rule that belongs to `policy`.
 
-    Fragmentation is that which `typical_pods` see. Where none are given, they are taken from the pods that are in the
-    cluster when the first one is scheduled: the most frequent requests that cover `popularity` percent of the pods.
+    With `fill_in_order`, the first of equally good nodes scores highest. Without it, the scheduler draws among them, so
+    that pods also go to empty nodes although used ones have room.
 
-    `largest_node_cpus` and `largest_node_gpus` are what DotProd, BestFit and GpuClustering measure by. `gpu_resource`
-    is the resource of which nodes have, and pods may request, whole GPUs.
+    `typical_pods` define fragmentation. If none are given, they are derived from the pods in the cluster at the first
+    scheduling attempt: the most frequent requests that together cover `popularity` percent (1 to 100) of the pods.
+
+    DotProd, BestFit and GpuClustering measure amounts as shares of `largest_node_cpus` (CPUs) and `largest_node_gpus`
+    (GPUs). `gpu_resource` is the name of the resource for whole GPUs, on nodes and in requests.
     """
 
     policy: Policy = Policy.FGD

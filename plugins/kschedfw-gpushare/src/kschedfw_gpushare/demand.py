@@ -1,4 +1,4 @@
-"""What a pod asks of GPUs, and which devices it was given: the annotations of Alibaba's GPU sharing."""
+"""A pod's GPU request and its devices, read from the annotations of Alibaba's GPU sharing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from kschedfw import Pod
 
 MILLI = 1000
-"""A whole GPU, in thousandths."""
+"""Thousandths in a whole GPU."""
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_COUNT = "alibabacloud.com/gpu-count"
@@ -18,12 +18,12 @@ GPU_INDEX = "alibabacloud.com/gpu-index"
 
 
 class DemandError(ValueError):
-    """An annotation that says nothing sensible; names it, what is there and what would be right."""
+    """An invalid annotation. The message names the annotation, its value and the valid values."""
 
 
 @attrs.frozen(cache_hash=True)
 class GpuDemand:
-    """`count` devices, `milli` thousandths of each; `models` that will do, any if there are none."""
+    """A GPU request: `count` devices, and `milli` thousandths of each. With `models`, only these are accepted."""
 
     count: int = 0
     milli: int = 0
@@ -35,12 +35,12 @@ class GpuDemand:
 
     @property
     def is_share(self) -> bool:
-        """True if the pod requests a part of a GPU instead of whole ones."""
+        """Return whether the pod requests a part of a GPU instead of whole ones."""
         return 0 < self.milli < MILLI
 
     @property
     def total(self) -> int:
-        """In thousandths, over all devices."""
+        """The requested thousandths, summed over all devices."""
         return self.count * self.milli
 
     def accepts(self, model: str) -> bool:
@@ -51,10 +51,10 @@ NOTHING = GpuDemand()
 
 
 def demand_of(pod: Pod, resource: str) -> GpuDemand:
-    """What the pod asks for; `resource` is that of which it requests whole GPUs.
+    """Return the pod's GPU request. `resource` is the resource name for whole GPUs.
 
     Raises:
-        DemandError: an annotation makes no sense.
+        DemandError: an annotation is invalid.
     """
     annotations = pod.annotations
     return _demand(
@@ -92,12 +92,12 @@ def _number(annotation: str, text: str, most: int | None) -> int:
 
 
 def index_text(devices: tuple[int, ...]) -> str:
-    """The devices as the annotation `gpu-index` spells them: `2`, or `0-1-3`."""
+    """Format device numbers for the annotation `gpu-index`, for example `2` or `0-1-3`."""
     return "-".join(map(str, devices))
 
 
 def devices_told(pod: Pod) -> tuple[int, ...] | None:
-    """The devices in the pod's annotation `gpu-index`; None if it has none, or none that makes sense."""
+    """Return the devices in the pod's annotation `gpu-index`; None if it is missing or invalid."""
     text = pod.annotations.get(GPU_INDEX)
     return None if text is None else _devices(text)
 

@@ -1,4 +1,4 @@
-"""What the GPUs of a node have left, given the pods on it; for one node, and for all of them in columns."""
+"""The free part of each GPU, computed from the pods on a node; for single nodes and as arrays over all nodes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kschedfw_gpushare.demand import GPU_MODEL, MILLI, DemandError, GpuDemand, d
 IntArray = npt.NDArray[np.int64]
 
 MOST_DEVICES = 62
-"""GPUs of a node, so that kinds of pods fit the bits of an int64; beyond that they aren't seen."""
+"""The largest number of GPUs per node. Further GPUs are ignored, since kinds of pods must fit an int64's bits."""
 
 
 @attrs.frozen
 class NodeDevices:
-    """The GPUs of a node: the model, what is left of each in thousandths, and the kinds of pods on them.
+    """A node's GPUs: the model, the thousandths that are left of each GPU, and the kinds of pods that use them.
 
-    `kinds` has a bit per kind (see `kind_bit`).
+    `kinds` is a bit set of `kind_bit` values.
     """
 
     model: str = ""
@@ -31,19 +31,19 @@ class NodeDevices:
     kinds: int = 0
 
     def room_for(self, demand: GpuDemand) -> bool:
-        """Return whether enough of the devices have enough left."""
+        """Return whether at least `demand.count` devices have `demand.milli` thousandths left."""
         return sum(left >= demand.milli for left in self.left) >= demand.count
 
 
 def kind_bit(demand: GpuDemand) -> int:
-    """The kind of a pod: one that shares a GPU, or has 1, 2, … of its own; 0 where it has none."""
+    """Return the bit for a pod's kind: sharing a GPU, or using 1, 2, … whole ones. Return 0 if it uses none."""
     if demand.is_none:
         return 0
     return 1 if demand.is_share else 1 << min(demand.count, MOST_DEVICES)
 
 
 class Reservations:
-    """The devices of pods that have been given some, but whose `gpu-index` hasn't arrived in the cache yet."""
+    """Devices of reserved pods whose annotation `gpu-index` hasn't arrived in the snapshot yet."""
 
     _of_snapshot: ClassVar[WeakKeyDictionary[Snapshot, Reservations]] = WeakKeyDictionary()
 
@@ -52,15 +52,19 @@ class Reservations:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Reservations:
-        """Those of everyone who schedules onto the snapshot's nodes: a scheduler's profiles share them."""
+        """Return the reservations of the snapshot. All profiles that schedule onto it share one instance."""
         return cls._of_snapshot.setdefault(snapshot, cls())
 
     def on(self, node_name: str) -> Mapping[str, tuple[int, ...]]:
-        """Devices by the pod's uid."""
+        """Return the devices reserved on the node, by the pod's uid."""
         return self._by_node.get(node_name, {})
 
     def add(self, pod: Pod, info: NodeInfo, devices: tuple[int, ...]) -> None:
-        """Note the pod's devices, and drop what the node's pods tell themselves by now, or what is gone from it."""
+        """Reserve devices for the pod.
+
+        Delete reservations on the node that aren't needed any more: those of pods whose annotation has arrived, and of
+        pods that have left the node.
+        """
         of_node = self._by_node.setdefault(info.name, {})
         present = {each.pod.uid: each.pod for each in info.pods}
         for uid, given in tuple(of_node.items()):
@@ -70,11 +74,11 @@ class Reservations:
         of_node[pod.uid] = devices
 
     def save(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
-        """All of them as they are now, by node and uid."""
+        """Return a copy of all reservations, by node name and uid."""
         return {node_name: dict(of_node) for node_name, of_node in self._by_node.items()}
 
     def restore(self, by_node: Mapping[str, Mapping[str, tuple[int, ...]]]) -> None:
-        """Go back to what `save` gave."""
+        """Restore the reservations that `save` returned."""
         self._by_node = {node_name: dict(of_node) for node_name, of_node in by_node.items()}
 
     def remove(self, pod: Pod, node_name: str) -> None:
@@ -82,10 +86,10 @@ class Reservations:
 
 
 def devices_of(info: NodeInfo, resource: str, reservations: Reservations) -> NodeDevices:
-    """The GPUs of the node and what its pods have left of them.
+    """Return the node's GPUs with the parts that its pods leave free.
 
-    A pod is on the devices that were reserved for it, else on those that its annotation tells. Of a pod with neither
-    it is only known that it takes some; it is taken to be where it would fit best.
+    A pod's devices are the reserved ones, or else those in its annotation. If a pod has neither, only its amount is
+    known. It is then counted on the devices where it fits best.
     """
     count = min(info.allocatable.get(resource), MOST_DEVICES)
     if count <= 0:
@@ -97,7 +101,7 @@ def devices_of(info: NodeInfo, resource: str, reservations: Reservations) -> Nod
         try:
             demand = demand_of(each.pod, resource)
         except DemandError:
-            continue  # what it has can't be known
+            continue  # An invalid annotation doesn't tell how much the pod uses.
         if demand.is_none:
             continue
         kinds |= kind_bit(demand)
@@ -112,7 +116,8 @@ def devices_of(info: NodeInfo, resource: str, reservations: Reservations) -> Nod
 
 
 def _told(pod: Pod, info: NodeInfo) -> tuple[int, ...] | None:
-    # On a pod that isn't here, as in "what if it were", the annotation is about another time or place.
+    # A pod may be evaluated on a node other than its own, for example by a what-if question. Its annotation is about
+    # its own node.
     return devices_told(pod) if pod.node_name == info.name else None
 
 
@@ -122,7 +127,7 @@ def _take(left: list[int], devices: Iterable[int], milli: int) -> None:
 
 
 def _likely(left: Sequence[int], demand: GpuDemand) -> Sequence[int]:
-    """Where the pod fits best; if nowhere, the emptiest devices."""
+    """Return the devices where the pod fits best, or the emptiest ones if it doesn't fit."""
     order = sorted(range(len(left)), key=lambda device: (left[device] < demand.milli, left[device]))
     fitting = sum(each >= demand.milli for each in left)
     if fitting < demand.count:
@@ -132,10 +137,10 @@ def _likely(left: Sequence[int], demand: GpuDemand) -> Sequence[int]:
 
 @attrs.frozen(eq=False)
 class Room:
-    """What k nodes have left: `cpu` (k,) in millicores, `gpus` (k, d) in thousandths, 0 where there is no device.
+    """Free amounts of k nodes: `cpu` (k,) in millicores, `gpus` (k, d) in thousandths.
 
-    `counts` (k,) are the nodes' devices, `kinds` (k,) the kinds of pods on them, `models` (k,) indices into
-    `model_names`.
+    A node with fewer than d devices has zeros. `counts` (k,) are the numbers of devices. `kinds` (k,) are bit sets of
+    the kinds of pods on them. `models` (k,) are indices into `model_names`.
     """
 
     cpu: IntArray
@@ -147,7 +152,7 @@ class Room:
 
     @classmethod
     def of(cls, info: NodeInfo, devices: NodeDevices) -> Room:
-        """That of a single node."""
+        """Return the free amounts of a single node."""
         return cls(
             cpu=np.array([info.allocatable.milli_cpu], dtype=np.int64) - info.requested.milli_cpu,
             gpus=np.array([devices.left], dtype=np.int64),
@@ -159,13 +164,13 @@ class Room:
 
     @property
     def total(self) -> IntArray:
-        """What is left of all GPUs of a node together, (k,)."""
+        """The thousandths left on all GPUs of a node together, shape (k,)."""
         total: IntArray = self.gpus.sum(axis=1)
         return total
 
 
 class DeviceColumns:
-    """The GPUs of all nodes of a table; listens to it, so that only nodes that have changed are looked at."""
+    """The GPUs of all nodes in a table, as arrays. Listens to the table and recomputes only changed nodes."""
 
     def __init__(self, table: NodeTable, of: Callable[[NodeInfo], NodeDevices]) -> None:
         self.table = table
@@ -175,7 +180,10 @@ class DeviceColumns:
         table.listen(self)
 
     def devices(self, info: NodeInfo) -> NodeDevices:
-        """The GPUs of one node. A state of it that isn't the table's, as in "what if", is looked at afresh."""
+        """Return the GPUs of one node.
+
+        If `info` differs from the table's node, as in what-if questions, compute them from `info`.
+        """
         row = self.table.rows.get(info.name)
         if row is None or self._generations[row] != info.generation:
             return self._of(info)

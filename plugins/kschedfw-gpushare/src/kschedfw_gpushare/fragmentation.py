@@ -1,12 +1,12 @@
-"""How much of a node's idle GPUs the workload can't use, and how a pod changes that (Weng et al., USENIX ATC '23).
+"""Fragmentation: how much of a node's idle GPUs the workload can't use (Weng et al., USENIX ATC '23).
 
-A node's fragmentation is an expectation over the pods of the workload, of which `TypicalPod`s stand for the rest: what
-is idle on the node counts in full for a pod that the node can't take (or that wants no GPU), and else so far as
-it is on devices that have less left than the pod wants of one. Fragmentation gradient descent puts a pod where
-this grows least.
+A node's fragmentation is an expectation over the pods of the workload, which `TypicalPod`s stand for. If the node can't
+take a pod, or if the pod requests no GPU, all idle GPUs of the node count. Otherwise only devices count that have less
+left than the pod requests of one. The policy FGD (fragmentation gradient descent) puts a pod where fragmentation grows
+least.
 
-All figures here are integers, thousandths of a GPU times the number of pods that the typical ones stand for, so that
-it can't matter in which order they are added up.
+All figures are integers: thousandths of a GPU, times the number of pods that the typical pods stand for. Their sums
+don't depend on the order of the summands, as sums of floats would.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from kschedfw_gpushare.demand import MILLI, DemandError, GpuDemand, demand_of
 from kschedfw_gpushare.devices import DeviceColumns, IntArray, Room
 
 NOWHERE = np.iinfo(np.int64).min
-"""The gain on a device that can't take the pod."""
+"""The gain on a device where the pod doesn't fit."""
 
 
 @attrs.frozen
 class TypicalPod:
-    """Stands for `pods` pods of the workload, which ask for `milli_cpu` and these GPUs.
+    """A request that `pods` pods of the workload make: `milli_cpu` millicores and these GPUs.
 
-    `gpu_card_model` names models that will do, as in the annotation (`A|B`).
+    `gpu_card_model` names the accepted models, separated by `|` as in the annotation.
     """
 
     pods: int
@@ -47,7 +47,7 @@ class TypicalPod:
 
 
 def typical_pods(pods: Iterable[Pod], resource: str, popularity: int = 95) -> tuple[TypicalPod, ...]:
-    """The most frequent requests of the pods, as many as it takes to cover `popularity` percent of them."""
+    """Return the pods' most frequent requests, until they cover `popularity` percent of the pods."""
     counts: Counter[tuple[int, int, int, str]] = Counter()
     for pod in pods:
         try:
@@ -69,10 +69,10 @@ def typical_pods(pods: Iterable[Pod], resource: str, popularity: int = 95) -> tu
 
 
 class Fragmentation:
-    """Fragmentation as a workload sees it.
+    """The fragmentation of nodes for a given workload.
 
-    Typical pods that want the same GPUs, but not the same CPU, are a group; a node's idle GPUs are of use to those of
-    a group who ask for no more than the CPU it has left.
+    Typical pods with the same GPU request form a group. They may differ in CPU. A node's idle GPUs are usable to the
+    pods of a group that request at most the CPU that the node has left.
     """
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
@@ -85,25 +85,28 @@ class Fragmentation:
         self._millis: IntArray = np.array([group.milli for group in groups], dtype=np.int64)
         self._counts: IntArray = np.array([group.count for group in groups], dtype=np.int64)
         self._cpus: IntArray = np.array(sorted({each.milli_cpu for each in typical}), dtype=np.int64)
-        # Row i: how many pods of each group ask for no more CPU than the i lowest requests.
+        # Row i has the number of pods of each group that request at most the i-th lowest CPU amount.
         self._served: IntArray = np.zeros((len(self._cpus) + 1, len(groups)), dtype=np.int64)
         for each in typical:
             if not each.demand.is_none:
                 lowest = int(np.searchsorted(self._cpus, each.milli_cpu)) + 1
                 self._served[lowest:, groups.index(each.demand)] += each.pods
-        # A score of s, 1 to 99, takes a gain of 1000 · pods · ln(s / (100 − s)): where 100 · sigmoid reaches s.
+        # Inverse of 100 · sigmoid: a score of s, from 1 to 99, needs a gain of 1000 · pods · ln(s / (100 − s)).
         self._steps: IntArray = np.array(
             [math.ceil(MILLI * self.pods * math.log(score / (100 - score))) for score in range(1, 100)],
             dtype=np.int64,
         )
 
     def amounts(self, room: Room) -> IntArray:
-        """How much of the idle GPUs is of no use, times `pods`, (k,)."""
+        """Return the idle amount that the workload can't use, times `pods`, shape (k,)."""
         amounts: IntArray = self.pods * room.total - self._usable(room, room.gpus, room.cpu)
         return amounts
 
     def gains_by_device(self, room: Room, milli_cpu: int, milli: int) -> IntArray:
-        """By how much fragmentation falls if a pod that shares a GPU goes to a device, (k, d); NOWHERE: it can't."""
+        """Return how much fragmentation falls if a sharing pod goes to a device, shape (k, d).
+
+        The gain is NOWHERE on devices where the pod doesn't fit.
+        """
         left = room.gpus
         after = left - milli
         wide, wide_after = self._wide(left), self._wide(after)
@@ -117,7 +120,7 @@ class Fragmentation:
         return np.where(after >= 0, gains, NOWHERE)
 
     def gains(self, room: Room, milli_cpu: int, count: int) -> IntArray:
-        """By how much fragmentation falls if a pod with `count` GPUs of its own goes to a node, (k,)."""
+        """Return how much fragmentation falls if a pod with `count` whole GPUs goes to a node, shape (k,)."""
         idle = room.gpus == MILLI
         taken = idle & (idle.cumsum(axis=1) <= count)
         after = np.where(taken, 0, room.gpus)
@@ -129,13 +132,13 @@ class Fragmentation:
         return gains
 
     def scores(self, gains: IntArray) -> IntArray:
-        """Gains as scores from 0 to 99: 50 where fragmentation stays, more where it falls (100 · sigmoid, in GPUs)."""
+        """Convert gains to scores from 0 to 99 by 100 · sigmoid of the gain in GPUs. No change scores 50."""
         if not self.pods:
             return np.full(gains.shape, 50, dtype=np.int64)
         return np.searchsorted(self._steps, gains, side="right")
 
     def _usable(self, room: Room, gpus: IntArray, cpu: IntArray) -> IntArray:
-        """How much of `gpus` is of use, summed over the workload's pods, (k,)."""
+        """Return the usable part of `gpus`, summed over the workload's pods, shape (k,)."""
         wide = self._wide(gpus)
         usable_sum = (gpus[:, :, np.newaxis] * wide).sum(axis=1)
         fits = wide.sum(axis=1) >= self._counts
@@ -143,12 +146,12 @@ class Fragmentation:
         return usable
 
     def _wide(self, gpus: IntArray) -> npt.NDArray[np.bool_]:
-        """Which devices have as much left as a pod of each group wants of one, (k, d, groups)."""
+        """Return whether a device has as much left as a pod of the group requests of one, shape (k, d, groups)."""
         wide: npt.NDArray[np.bool_] = gpus[:, :, np.newaxis] >= self._millis
         return wide
 
     def _served_pods(self, room: Room, cpu: IntArray) -> IntArray:
-        """How many pods of each group the nodes have the model and enough CPU for, (k, groups)."""
+        """Return how many pods of each group find their model and enough CPU on a node, shape (k, groups)."""
         served = self._served[np.searchsorted(self._cpus, cpu, side="right")]
         if any(group.models for group in self._groups):
             suits = [[group.accepts(model) for group in self._groups] for model in room.model_names]
@@ -157,7 +160,7 @@ class Fragmentation:
 
 
 class FragmentationGauge:
-    """How much of the GPUs of all nodes is idle and of no use; measures those nodes again that have changed."""
+    """Measures how much of all GPUs is idle and unusable to the workload. Only changed nodes are measured again."""
 
     def __init__(self, columns: DeviceColumns, fragmentation: Fragmentation) -> None:
         self._columns = columns
@@ -166,7 +169,7 @@ class FragmentationGauge:
         columns.table.listen(self)
 
     def shares(self) -> tuple[float, float]:
-        """Of all GPUs, how much is fragmented, and of what is idle, from 0 to 1; 0 where there is none."""
+        """Return the fragmented share of all GPUs and of idle GPUs, from 0 to 1; 0 if there are none."""
         if self._stale:
             self._measure(np.array(sorted(self._stale), dtype=np.int64))
             self._stale.clear()

@@ -1,4 +1,4 @@
-"""Which GPUs of the chosen node a pod gets."""
+"""The choice of GPUs for a pod on the chosen node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw_gpushare.policies import Rater, Request
 def pick_devices(
     how: DevicePick, room: Room, request: Request, rater: Rater, random: Random
 ) -> tuple[int, ...]:
-    """The devices for a pod on a node that has room for it; `room` is that of the node alone."""
+    """Return the devices for a pod. `room` is that of the chosen node alone, and has room for the pod."""
     left, demand = room.gpus[0].tolist(), request.gpus
     if not demand.is_share:
         return tuple([device for device, idle in enumerate(left) if idle == MILLI][: demand.count])

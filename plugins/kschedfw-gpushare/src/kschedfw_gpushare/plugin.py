@@ -61,17 +61,17 @@ _DEVICES = StateKey[tuple[int, ...]]("GpuShare.devices")
 
 @attrs.frozen
 class _State:
-    """What `restore_state` brings back."""
+    """The state that `restore_state` brings back."""
 
     reservations: Mapping[str, Mapping[str, tuple[int, ...]]]
     rater: Rater | None
 
 
 class GpuShare(Plugin[GpuShareArgs]):
-    """Puts pods on parts of GPUs, or on whole ones, and keeps the books of every single device.
+    """Places pods on parts of GPUs or on whole ones, and tracks the free part of each device.
 
-    What a device has left follows from the pods on the node: each has the annotation `gpu-index`, which is written
-    before it is bound. Between its reservation and the news of that, the reservation says it.
+    Free parts follow from the pods on a node: the annotation `gpu-index` names a pod's devices and is written before
+    the pod is bound. Between a pod's reservation and the arrival of its annotation, `Reservations` names its devices.
     """
 
     name = "GpuShare"
@@ -183,7 +183,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         present = self.handle.cluster.get(Pod, pod.key)
         if present is None or present.uid != pod.uid:
             return Status.from_error(f"pod {pod.key} is gone, so its GPUs can't be noted")
-        # A reservation that `restore_state` has brought back is newer than what the cycle chose.
+        # After `restore_state`, the reservation is newer than the choice in the cycle's state.
         chosen = self._reservations.on(node_name).get(pod.uid)
         index = index_text(state.read(_DEVICES) if chosen is None else chosen)
         if present.annotations.get(GPU_INDEX) != index:
@@ -193,7 +193,8 @@ class GpuShare(Plugin[GpuShareArgs]):
             )
         return None
 
-    # Restore points: which devices a pod gets, and what is typical, depends on what was there at that time
+    # Restore points. Later decisions depend on the reservations and on the typical pods, which were derived at an
+    # earlier time.
 
     def save_state(self) -> _State:
         return _State(self._reservations.save(), self._rater)
@@ -202,7 +203,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         self._reservations.restore(token.reservations)
         self._rater = token.rater
 
-    # Coming back
+    # Events that wake pods
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
@@ -234,10 +235,10 @@ class GpuShare(Plugin[GpuShareArgs]):
             return QueueingHint.SKIP
         return QueueingHint.SKIP if self.sign(old) == self.sign(new) else QueueingHint.QUEUE
 
-    # What is known
+    # Requests, devices and the workload
 
     def gauge(self, nodes: NodeTable) -> FragmentationGauge:
-        """Measures how much of all GPUs is of no use to the workload, as the table changes."""
+        """Return a gauge of the GPU capacity that is idle and unusable to the workload. It follows the table."""
         return FragmentationGauge(self._columns_of(nodes), self._learn().fragmentation)
 
     def _demand(self, pod: Pod) -> GpuDemand:
@@ -267,7 +268,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         return self._columns_of(nodes).room(rows)
 
     def _learn(self) -> Rater:
-        """The rater; made at the first attempt, since only then the workload is known."""
+        """Return the rater. It is made at the first attempt, since the workload isn't known before."""
         if self._rater is None:
             typical = self.args.typical_pods or typical_pods(
                 self.handle.cluster.list(Pod), self.args.gpu_resource, self.args.popularity

@@ -1,4 +1,4 @@
-"""Ways to rate nodes for a pod. Each gives raw scores for k nodes at once; one node is an array of one."""
+"""Policies that score nodes for a pod. Each returns raw scores for k nodes at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 100
 
 @attrs.frozen
 class Request:
-    """What a pod asks for, as far as it is rated; millicores as scores count them."""
+    """A pod's requests that scores use. `milli_cpu` includes the default of containers without a request."""
 
     milli_cpu: int
     gpus: GpuDemand
@@ -25,17 +25,17 @@ class Request:
 
 @attrs.frozen(eq=False)
 class Rater:
-    """Rates nodes by one policy. `fragmentation` is that of the workload."""
+    """Scores nodes by the policy in `args`. `fragmentation` is measured with the workload's typical pods."""
 
     args: GpuShareArgs
     fragmentation: Fragmentation
 
     def rate(self, room: Room, request: Request) -> IntArray:
-        """Scores, higher is better, shape (k,)."""
+        """Return raw scores, shape (k,). Higher is better."""
         return _RATERS[self.args.policy](self, room, request)
 
     def _fgd(self, room: Room, request: Request) -> IntArray:
-        """Where fragmentation grows least; for a share, on the device of the node where it does."""
+        """Score by how little fragmentation grows. A sharing pod's score is that of the node's best device."""
         gpus = request.gpus
         if gpus.is_share:
             by_device = self.fragmentation.scores(
@@ -46,20 +46,20 @@ class Rater:
         return self.fragmentation.scores(self.fragmentation.gains(room, request.milli_cpu, gpus.count))
 
     def _dot_product(self, room: Room, request: Request) -> IntArray:
-        """Where the product of what is left and what is asked for, as shares of the largest node, is least."""
+        """Score by a small product of free and requested amounts, both as shares of the largest node."""
         cpu, gpu = self._largest()
         product = room.cpu / cpu * (request.milli_cpu / cpu) + room.total / gpu * (request.gpus.total / gpu)
         return ((1 - product / 2) * MOST).astype(np.int64).clip(0, MOST)
 
     def _best_fit(self, room: Room, request: Request) -> IntArray:
-        """Where least is left over, CPU and GPUs weighing the same."""
+        """Score by how little is left over, with equal weights for CPU and GPUs."""
         cpu, gpu = self._largest()
         left_over = (room.cpu - request.milli_cpu) / cpu * 0.5
         left_over = left_over + (room.total - request.gpus.total) / gpu * 0.5
         return ((1 - left_over) * MOST).astype(np.int64)
 
     def _packing(self, room: Room, request: Request) -> IntArray:
-        """Shared GPUs first, then free ones on nodes in use, then free nodes, the smaller the better."""
+        """Prefer GPUs that are shared already, then free GPUs on used nodes, then free nodes with few GPUs."""
         gpus = request.gpus
         if gpus.is_none:
             return np.zeros(len(room.cpu), dtype=np.int64)
@@ -71,7 +71,10 @@ class Rater:
         return np.where(free == room.counts, free_node, np.where(left == MILLI, free_gpus, shared_gpu))
 
     def _clustering(self, room: Room, request: Request) -> IntArray:
-        """Beside pods of the same kind, best of all alone; then free nodes; fuller nodes first."""
+        """Prefer nodes with pods of the same kind only, then nodes that have this kind and others, then free nodes.
+
+        Within these, prefer nodes with less GPU capacity left.
+        """
         if request.gpus.is_none:
             return np.zeros(len(room.cpu), dtype=np.int64)
         kind, quarter = kind_bit(request.gpus), MOST // 4
@@ -82,11 +85,11 @@ class Rater:
         return scores
 
     def _largest(self) -> tuple[int, int]:
-        """The largest node's CPU and GPUs, in thousandths."""
+        """Return the CPU and GPUs of the largest node, in thousandths."""
         return self.args.largest_node_cpus * MILLI, self.args.largest_node_gpus * MILLI
 
     def _random(self, room: Room, request: Request) -> IntArray:  # noqa: ARG002  # as all
-        """All the same: the scheduler draws among the best."""
+        """Return equal scores, so that the scheduler draws among all nodes."""
         return np.zeros(len(room.cpu), dtype=np.int64)
 
 
@@ -101,13 +104,13 @@ _RATERS: dict[Policy, Callable[[Rater, Room, Request], IntArray]] = {
 
 
 def stretched(scores: IntArray) -> IntArray:
-    """The scores from 0 for the least to 100 for the best; 0 for all where they are the same."""
+    """Stretch the scores to the range from 0 (lowest) to 100 (highest). Return zeros if all are equal."""
     least, span = int(scores.min()), int(scores.max()) - int(scores.min())
     return (scores - least) * MOST // span if span else np.zeros_like(scores)
 
 
 def with_one_best(scores: IntArray) -> IntArray:
-    """The scores with the first of the best ahead of the others."""
+    """Return the scores with the first of the best nodes ahead of the other best ones."""
     first = int(scores.argmax())
     best = max(int(scores[first]), 1)
     scores = np.where(scores == best, best - 1, scores)

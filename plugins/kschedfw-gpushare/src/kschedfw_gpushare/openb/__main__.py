@@ -31,7 +31,7 @@ PODS = "openb_pod_list_default.csv"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the arguments name, and print it beside what was published; returns the exit code."""
+    """Measure the contenders, print their figures beside the published ones, and return the exit code."""
     options = _parser().parse_args(arguments)
     return run_command("openb", lambda: _run(options))
 
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _contenders(options: argparse.Namespace) -> Mapping[str, Named]:
-    """What is to be measured, by the name that it gets in tables.
+    """Return the contenders by the names that they have in tables.
 
     Raises KschedfwError or OSError: a configuration can't be read.
     """

@@ -1,4 +1,4 @@
-"""What is measured: policies of GpuShare, plugins, and configurations."""
+"""The contenders of the evaluation: policies of GpuShare, plugins and configurations."""
 
 from __future__ import annotations
 
@@ -23,25 +23,31 @@ from kschedfw_gpushare.openb.trace import GPU, Trace
 from kschedfw_gpushare.plugin import GpuShare
 
 SCHEDULER = "default-scheduler"
-"""The profile that the trace's pods want."""
+"""The scheduler name of the trace's pods."""
 
 PLUGIN_POLICY = Policy.BEST_FIT
-"""How GpuShare picks devices, and rates if it is to, where another plugin takes the policy's place."""
+"""GpuShare's policy beside another plugin.
+
+It determines how devices are picked, and how GpuShare scores if it scores.
+"""
 
 MakeScheduler = Callable[[InMemoryCluster, Random], Scheduler]
 
 
 class Contender(Protocol):
-    """What is measured. It can be pickled, since runs are done by other processes, too."""
+    """A contender of the evaluation. It can be pickled, since other processes run it, too."""
 
     def make_scheduler(self, trace: Trace) -> MakeScheduler:
-        """Makes schedulers for the trace's pods, which are those of `default-scheduler`."""
+        """Return a function that makes schedulers for the trace's pods, which are those of `default-scheduler`."""
         ...
 
 
 @attrs.frozen
 class OfPolicy:
-    """The policy alone rates; of the default filters, the others have nothing to say about the trace's pods."""
+    """A policy of GpuShare as the only score.
+
+    The default filters other than those enabled here never refuse one of the trace's pods.
+    """
 
     policy: Policy
 
@@ -51,7 +57,7 @@ class OfPolicy:
 
 @attrs.frozen
 class OfPlugin:
-    """An installed plugin, with its default arguments, rates alone; GpuShare keeps the books and picks the devices."""
+    """An installed plugin with default arguments as the only score. GpuShare filters nodes and picks devices."""
 
     plugin: str
 
@@ -61,7 +67,7 @@ class OfPlugin:
 
 @attrs.frozen
 class OfConfiguration:
-    """All is as the configuration says. A GpuShare in it that isn't told the typical pods gets those of the trace."""
+    """A configuration. If its GpuShare has no typical pods, they are derived from the trace."""
 
     configuration: SchedulerConfiguration
 
@@ -79,9 +85,9 @@ class OfConfiguration:
 
 
 def distributions_of(name: str, contender: Contender, trace: Trace) -> Sequence[str]:
-    """The distributions of its plugins, each a name and a version.
+    """Return the distributions of the contender's plugins, each as a name and a version.
 
-    Raises KschedfwError: no scheduler can be made of it, or none that takes the trace's pods.
+    Raises KschedfwError: the contender makes no scheduler, or none that takes the trace's pods.
     """
     registry, scheduler = _registry(), contender.make_scheduler(trace)(InMemoryCluster(), Random(0))
     try:

@@ -1,4 +1,4 @@
-"""The figures of runs, and the published ones, as tables."""
+"""Measured and published figures, as tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedfw_gpushare.args import Policy
 from kschedfw_gpushare.openb.replay import Curve, Run
 
 ARRIVED: Final = (80, 90, 95, 100, 110, 120, 130)
-"""Where figures were published: when the pods that have arrived ask for so many percent of the cluster's GPUs."""
+"""The percentages at which figures were published: GPUs requested by arrived pods, of the cluster's GPUs."""
 
 LAST: Final = ARRIVED[-1]
 
@@ -33,7 +33,7 @@ PUBLISHED_NAMES: Final[Mapping[str, str]] = {
 
 @attrs.frozen
 class Measure:
-    """A curve: its metric, what it is called among the published figures, and in tables."""
+    """A measured curve: its metric name, its name among the published figures, and its title in tables."""
 
     metric: str
     published: str
@@ -49,7 +49,7 @@ MEASURES: Final = (
 
 @attrs.frozen
 class Figure:
-    """A published mean over seeds, with the least and the most of them, in percent."""
+    """A published figure: the mean over seeds, their minimum and their maximum, in percent."""
 
     mean: float
     min: float
@@ -57,13 +57,13 @@ class Figure:
 
 
 Published = Mapping[str, Mapping[str, Mapping[int, Figure]]]
-"""By name of the policy, metric and percent arrived."""
+"""Published figures by policy name, metric and percentage arrived."""
 
 NOTHING: Final[Published] = {}
 
 
 def metrics_of(run: Run) -> Mapping[str, float]:
-    """The figures of a run where others were published: `allocated.80`, … as shares."""
+    """Return the run's figures at the published percentages, as shares by metric name such as `allocated.80`."""
     metrics: dict[str, float] = {"pods": run.pods, "placed": run.placed}
     for metric, curve in curves_of(run).items():
         metrics |= {f"{metric}.{percent}": curve[percent] for percent in ARRIVED if percent in curve}
@@ -71,20 +71,20 @@ def metrics_of(run: Run) -> Mapping[str, float]:
 
 
 def series_of(run: Run) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """The whole curves; what has arrived, in percent, takes the place of the time."""
+    """Return the run's whole curves. The time axis is the arrived percentage."""
     return {metric: sorted(curve.items()) for metric, curve in curves_of(run).items() if curve}
 
 
 def curves_of(run: Run) -> Mapping[str, Curve]:
-    """By metric."""
+    """Return the run's curves by metric name."""
     curves = run.allocated, run.fragmented, run.fragmented_idle
     return dict(zip((each.metric for each in MEASURES), curves, strict=True))
 
 
 def read_published(path: Path, workload: str) -> Published:
-    """The figures that the paper's authors published of this workload; none if there is no such file.
+    """Return the figures that the paper's authors published for this workload; empty if the file doesn't exist.
 
-    Raises KschedfwError: the file has something else.
+    Raises KschedfwError: the file has another format.
     """
     if not path.exists():
         return NOTHING
@@ -110,7 +110,7 @@ def read_published(path: Path, workload: str) -> Published:
 
 
 def tables(runs: Mapping[str, Sequence[RunResult]], published: Published) -> Iterator[str]:
-    """A table per measure as Markdown: means over the seeds, with the 95 % interval and the range of the last."""
+    """Yield a Markdown table per measure: means over the seeds. The last point has its 95 % interval and range, too."""
     for number, measure in enumerate(MEASURES):
         rows = list(_rows(measure, runs, published))
         if not rows:
@@ -146,7 +146,7 @@ def _row(policy: str, what: str, cells: Iterable[str]) -> str:
 
 
 def as_json(runs: Mapping[str, Sequence[RunResult]], published: Published) -> Mapping[str, object]:
-    """All figures: `runs` as rows of metrics, `published` by policy, metric and percent arrived."""
+    """Return all figures: `runs` as rows of metrics, `published` by policy, metric and percentage arrived."""
     return {
         "runs": [{**run.factors, **run.metrics} for of_one in runs.values() for run in of_one],
         "published": {

@@ -1,4 +1,4 @@
-"""One run of the protocol: the trace's pods are scheduled one by one, and what becomes of the GPUs is measured."""
+"""One run of the evaluation: schedules the trace's pods one by one and measures the GPUs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kschedfw_gpushare.openb.trace import Trace, asked_by, tuned
 from kschedfw_gpushare.plugin import GpuShare
 
 Curve = Mapping[int, float]
-"""A share, from 0 to 1, by how many percent of the cluster's GPUs the pods that have arrived ask for.
+"""Shares from 0 to 1, by the percentage of the cluster's GPUs that the arrived pods request.
 
-Of the arrivals that round to a percentage it is the mean.
+A value is the mean over all arrivals that round to its percentage.
 """
 
 
 class FailedRunError(KschedfwError):
-    """Plugins failed during a run, so it measured nothing. `failures` has what went wrong, and how often."""
+    """Plugins failed during a run, so that it has no result. `failures` counts the errors."""
 
     def __init__(self, failures: Failures) -> None:
         super().__init__(f"a plugin {next(failures.lines())}")
@@ -31,14 +31,14 @@ class FailedRunError(KschedfwError):
 
 @attrs.frozen
 class Run:
-    """What one seed came to. Without GpuShare, nobody knows what is fragmented: those curves are empty.
+    """The result of a run with one seed. The fragmentation curves are empty if GpuShare isn't in the profile.
 
     Attributes:
-        pods: how many arrived.
-        placed: how many of them were placed.
-        allocated: how much of all GPUs is allocated.
-        fragmented: how much of all GPUs is idle and of no use to the workload.
-        fragmented_idle: how much of the idle GPUs that is.
+        pods: the number of pods that arrived.
+        placed: the number of pods that were placed.
+        allocated: the allocated share of all GPUs.
+        fragmented: the share of all GPUs that is idle and unusable to the workload.
+        fragmented_idle: the unusable share of idle GPUs.
     """
 
     pods: int
@@ -51,8 +51,8 @@ class Run:
 def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int) -> Run:
     """Schedule the trace once.
 
-    The pods are shuffled, and copies appended. Each is scheduled when it arrives; none leaves, and one that fits
-    nowhere is dropped. The nodes are shuffled, too, since their order decides between equally good ones
+    The pods are shuffled, and copies are appended. Each pod is scheduled when it arrives. No pod leaves, and a pod that
+    fits nowhere is dropped. The nodes are shuffled, too, since their order decides between equally good nodes
     (`fillInOrder`).
 
     Raises:
@@ -94,7 +94,7 @@ def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int) -> Run:
 
 
 class _Means:
-    """Means by percentage."""
+    """Accumulates means by percentage."""
 
     def __init__(self) -> None:
         self._sums: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""The runs of the evaluation: every contender with every seed."""
+"""The runs of the evaluation: each contender with each seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw_gpushare.openb.trace import Trace
 
 @attrs.frozen
 class Named:
-    """What is measured under a name; `content` is whatever its figures depend on and the name doesn't say."""
+    """A contender with its name. `content` identifies what its figures depend on besides the name."""
 
     contender: Contender
     content: str
@@ -27,9 +27,9 @@ class Named:
 def tasks_of(
     contenders: Mapping[str, Named], nodes: Path, pods: Path, seeds: Sequence[int]
 ) -> tuple[Sequence[Task], Sequence[str]]:
-    """The runs, all of the first seed first, and the distributions that they need.
+    """Return the runs, ordered by seed, and the distributions that they need.
 
-    Raises KschedfwError or OSError: the trace can't be read, or one of the contenders can't be measured.
+    Raises KschedfwError or OSError: the trace can't be read, or a contender can't be measured.
     """
     trace = _read(nodes, pods)
     needed = {name: distributions_of(name, each.contender, trace) for name, each in contenders.items()}
@@ -50,9 +50,9 @@ def tasks_of(
 
 
 def measure(nodes: Path, pods: Path, contender: Contender, seed: int) -> Measured:
-    """The figures of a run, and its curves.
+    """Return the figures and the curves of a run.
 
-    Raises FailedRunError: a plugin failed. Where, and how often, is on standard error.
+    Raises FailedRunError: a plugin failed. Standard error has the places and numbers of the failures.
     """
     trace = _read(nodes, pods)
     try:
@@ -65,5 +65,5 @@ def measure(nodes: Path, pods: Path, contender: Contender, seed: int) -> Measure
 
 @lru_cache(maxsize=1)
 def _read(nodes: Path, pods: Path) -> Trace:
-    """What this process has read already isn't read again."""
+    """Read the trace, or return it if this process has read it already."""
     return Trace.read(nodes, pods)

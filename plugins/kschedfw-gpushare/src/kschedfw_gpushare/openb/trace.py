@@ -19,16 +19,16 @@ ObjectT = TypeVar("ObjectT")
 
 GPU = "nvidia.com/gpu"
 TUNE = 1.3
-"""The pods ask for so many times the cluster's GPUs."""
+"""The pods' GPU requests, as a multiple of the cluster's GPUs."""
 
 
 class TraceError(KschedfwError, ValueError):
-    """A file of the trace isn't what it should be; names the file, and says what was expected."""
+    """An invalid file of the trace. The message names the file and what was expected."""
 
 
 @attrs.frozen(slots=False)
 class Trace:
-    """The nodes, the pods by name, and what stands for the pods' requests."""
+    """The nodes, the pods by name, and the typical pods that stand for the pods' requests."""
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
@@ -36,7 +36,10 @@ class Trace:
 
     @classmethod
     def read(cls, nodes: Path, pods: Path) -> Trace:
-        """Raises OpenbError or TraceError: a file can't be read, isn't that table, or the nodes have no GPUs."""
+        """Read a trace.
+
+        Raises OpenbError or TraceError: a file can't be read or has another format, or the nodes have no GPUs.
+        """
         by_name = sorted(_table_of("pods", pods, read_openb_pods), key=lambda pod: pod.name)
         all_nodes = tuple(_table_of("nodes", nodes, read_openb_nodes))
         trace = cls(all_nodes, tuple(by_name), typical_pods(by_name, GPU))
@@ -48,7 +51,7 @@ class Trace:
 
     @cached_property
     def capacity(self) -> int:
-        """All GPUs, in thousandths."""
+        """The capacity of all GPUs, in thousandths."""
         return (
             sum(node.status.allocatable[GPU].value() for node in self.nodes if GPU in node.status.allocatable)
             * MILLI
@@ -63,7 +66,10 @@ def _table_of(what: str, path: Path, read: Callable[[Path], list[ObjectT]]) -> l
 
 
 def tuned(trace: Trace, random: Random, tune: float = TUNE) -> list[Pod]:
-    """The pods in the order in which they arrive: shuffled, with copies at the end or without some of them."""
+    """Return the pods in the order of their arrival.
+
+    They are shuffled; copies are appended, or pods left out, until they request `tune` times the GPUs.
+    """
     pods = list(trace.pods)
     random.shuffle(pods)
     asked, wanted = sum(map(asked_by, pods)), tune * trace.capacity
@@ -82,5 +88,5 @@ def tuned(trace: Trace, random: Random, tune: float = TUNE) -> list[Pod]:
 
 
 def asked_by(pod: Pod) -> int:
-    """What the pod asks of GPUs, in thousandths."""
+    """Return the pod's GPU request, in thousandths."""
     return demand_of(pod, GPU).total
