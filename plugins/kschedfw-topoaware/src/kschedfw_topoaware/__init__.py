@@ -1,4 +1,4 @@
-"""NodeResourceTopologyMatch: pods go where one NUMA zone has all they need."""
+"""NodeResourceTopologyMatch: places pods on nodes where a single NUMA zone has everything that they request."""
 
 from kschedfw_topoaware.args import (
     Cache,

@@ -1,4 +1,4 @@
-"""Whether one NUMA zone has all that a container or pod needs: what the policy single-numa-node demands."""
+"""The check of the policy single-numa-node: one NUMA zone has everything that a container or pod requests."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ _CONTAINER = Status.unschedulable("cannot align container")
 def alignment(
     demand: Demand, scope: Scope, numa_nodes: Sequence[NumaNode], offered: Container[str]
 ) -> Status | None:
-    """The verdict on a node that has these zones; `offered` are the resources that the node has at all."""
+    """Return None if the node's zones can hold the pod, or else the refusal.
+
+    `offered` are the names of all resources of the node, in zones or not.
+    """
     left = {node.id: dict(node.available) for node in numa_nodes}
     if scope is Scope.POD:
         return None if _zone_for(demand.of_the_pod, demand, left, offered) is not None else _POD
-    for each in demand.init_containers:  # they run one after another, before all others
+    # Init containers run one after another, before all others, so that each finds all zones free.
+    for each in demand.init_containers:
         if _zone_for(each.requests, demand, left, offered) is None:
             return _SIDECAR if each.is_sidecar else _INIT_CONTAINER
     for wanted in demand.containers:
@@ -34,14 +38,17 @@ def alignment(
 
 
 def suits(name: str, wanted: int, available: int, *, guaranteed: bool) -> bool:
-    """Whether so much of a resource will do; only to Guaranteed pods the kubelet gives CPU and memory by zones."""
+    """Return whether `available` suffices for `wanted` of the resource.
+
+    The kubelet gives CPU and memory by zones only to Guaranteed pods. For other pods, they always suffice.
+    """
     return available >= wanted or (not guaranteed and is_of_a_zone(name))
 
 
 def _zone_for(
     wanted: Amounts, demand: Demand, left: Mapping[int, Mapping[str, int]], offered: Container[str]
 ) -> int | None:
-    """The zone that the kubelet would choose: the first that has everything; None if there isn't any."""
+    """Return the zone that the kubelet would choose: the first one that has everything. Return None if no zone has."""
     zones = None
     for name, amount in wanted.items():
         if amount == 0:

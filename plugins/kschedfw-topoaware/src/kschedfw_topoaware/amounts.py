@@ -1,4 +1,4 @@
-"""Amounts of resources as integers, and which resources belong to a NUMA zone."""
+"""Amounts of resources as integers, and the rules which resources belong to a NUMA zone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TypeAlias
 from kschedfw import FrozenDict, Quantity
 
 Amounts: TypeAlias = FrozenDict[str, int]
-"""Thousandths of each resource. Names are in order, so that sums over equal amounts are equal to the last digit."""
+"""Thousandths by resource name, ordered by name.
+
+The order makes float sums over equal amounts equal to the last digit.
+"""
 
 
 def amounts_of(resources: Mapping[str, Quantity]) -> Amounts:
@@ -16,7 +19,7 @@ def amounts_of(resources: Mapping[str, Quantity]) -> Amounts:
 
 
 def whole(thousandths: int) -> int:
-    """In units, rounded up, as scores count them: 1.5 CPUs are two."""
+    """Convert thousandths to whole units, rounded up as in scores: 1.5 CPUs are two."""
     return -(-thousandths // 1000)
 
 
@@ -29,7 +32,7 @@ def total(several: Iterable[Amounts]) -> Amounts:
 
 
 def highest(several: Iterable[Amounts]) -> Amounts:
-    """The most of each resource that any of them has."""
+    """Return the largest amount of each resource in any of `several`."""
     most: dict[str, int] = {}
     for amounts in several:
         for name, amount in amounts.items():
@@ -38,15 +41,18 @@ def highest(several: Iterable[Amounts]) -> Amounts:
 
 
 def is_native(name: str) -> bool:
-    """Return whether Kubernetes itself defines the resource; what others define are devices, as a rule."""
+    """Return whether Kubernetes itself defines the resource. Resources defined by others usually are devices."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_be_of_the_host(name: str) -> bool:
-    """Return whether a node may have the resource without any of its zones having it."""
+    """Return whether a node may have the resource outside of its zones."""
     return name in ("ephemeral-storage", "storage") or not is_native(name)
 
 
 def is_of_a_zone(name: str) -> bool:
-    """Return whether the resource always belongs to a zone; the kubelet aligns it for Guaranteed pods only."""
+    """Return whether the resource always belongs to a zone.
+
+    The kubelet aligns such resources for Guaranteed pods only.
+    """
     return name in ("cpu", "memory") or name.startswith("hugepages-")

@@ -1,4 +1,4 @@
-"""The arguments, named as in the original."""
+"""Arguments of the plugin NodeResourceTopologyMatch, named as in kubernetes-sigs/scheduler-plugins, the original."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_HERE: Final = 'see "Configurations of the original" in the README of ksched
 
 
 class ScoringStrategyType(StrEnum):
-    """What makes a node with zones a good one."""
+    """The strategy that scores nodes with zones."""
 
     LEAST_ALLOCATED = "LeastAllocated"
     MOST_ALLOCATED = "MostAllocated"
@@ -24,7 +24,7 @@ class ScoringStrategyType(StrEnum):
 
 @attrs.frozen
 class ResourceWeight:
-    """How much a resource counts; those that aren't named count 1."""
+    """The weight of a resource in scores. Resources without an entry have the weight 1."""
 
     name: str
     # In a configuration file 0 is the same as leaving it out.
@@ -33,14 +33,14 @@ class ResourceWeight:
 
 @attrs.frozen
 class ScoringStrategy:
-    """How to score; weights are for LeastAllocated and MostAllocated."""
+    """The scoring strategy. Only LeastAllocated and MostAllocated use the weights."""
 
     type: ScoringStrategyType = ScoringStrategyType.LEAST_ALLOCATED
     resources: tuple[ResourceWeight, ...] = ()
 
 
 class ForeignPodsDetect(StrEnum):
-    """Which pods of other schedulers the original looks for."""
+    """Which pods of other schedulers the original looks for. Has no effect here."""
 
     NONE = "None"
     ALL = "All"
@@ -48,7 +48,7 @@ class ForeignPodsDetect(StrEnum):
 
 
 class ResyncMethod(StrEnum):
-    """Which pods the original compares with a report."""
+    """Which pods the original compares with a report. Has no effect here."""
 
     AUTODETECT = "Autodetect"
     ALL = "All"
@@ -56,21 +56,21 @@ class ResyncMethod(StrEnum):
 
 
 class InformerMode(StrEnum):
-    """Over which connection the original hears of pods."""
+    """Which connection the original uses to follow pods. Has no effect here."""
 
     SHARED = "Shared"
     DEDICATED = "Dedicated"
 
 
 class ResyncScope(StrEnum):
-    """Which changes of a report the original heeds."""
+    """Which changes of a report make the original compare again. Has no effect here."""
 
     ALL = "All"
     ONLY_RESOURCES = "OnlyResources"
 
 
 class PreemptionMode(StrEnum):
-    """Whether the original works out which zones victims would leave."""
+    """Whether preemption in the original considers which zones victims would free. Can't be enabled here."""
 
     DISABLED = "Disabled"
     ENABLED = "Enabled"
@@ -78,7 +78,7 @@ class PreemptionMode(StrEnum):
 
 @attrs.frozen
 class Cache:
-    """How the original compares its reservations with what nodes report; nothing of it has an effect here."""
+    """How the original compares its reservations with the nodes' reports. Has no effect here."""
 
     foreign_pods_detect: ForeignPodsDetect = ForeignPodsDetect.ALL
     resync_method: ResyncMethod = ResyncMethod.AUTODETECT
@@ -88,10 +88,10 @@ class Cache:
 
 @attrs.frozen
 class NodeResourceTopologyMatchArgs:
-    """How nodes with zones are scored.
+    """Arguments of NodeResourceTopologyMatch, as configuration files give them.
 
-    All but `scoring_strategy` is there so that configurations of the original load: `cache_resync_period_seconds` and
-    `cache` have no effect, `discard_reserved_nodes` and `preemption_mode` can't be switched on.
+    Only `scoring_strategy` has an effect. The other fields exist so that configurations of the original can be loaded:
+    `cache_resync_period_seconds` and `cache` are ignored; `discard_reserved_nodes` and `preemption_mode` must be off.
     """
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()

@@ -1,4 +1,4 @@
-"""What a pod wants of the zones."""
+"""The amounts that a pod requests, by container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw_topoaware.amounts import Amounts, amounts_of, highest, is_native, 
 
 @attrs.frozen
 class InitContainer:
-    """What one of them requests."""
+    """The requests of an init container."""
 
     requests: Amounts
     is_sidecar: bool
@@ -20,7 +20,7 @@ class InitContainer:
 
 @attrs.frozen(cache_hash=True)
 class Demand:
-    """A pod's requests, container by container, and what its runtime class adds to the pod as a whole."""
+    """A pod's requests by container, and the overhead of its runtime class."""
 
     qos: QosClass
     init_containers: tuple[InitContainer, ...]
@@ -43,18 +43,21 @@ class Demand:
 
     @property
     def all_containers(self) -> Sequence[Amounts]:
-        """In the order in which the kubelet starts them."""
+        """The requests of all containers, in the order in which the kubelet starts them."""
         return (*(each.requests for each in self.init_containers), *self.containers)
 
     @property
     def is_nothing(self) -> bool:
-        """True if no NUMA zone matters to the pod."""
+        """Return whether the pod needs nothing of a NUMA zone: it is BestEffort and requests no devices."""
         return self.qos is QosClass.BEST_EFFORT and all(
             is_native(name) for amounts in self.all_containers for name in amounts
         )
 
     @property
     def of_the_pod(self) -> Amounts:
-        """What it takes as a whole: all containers together, or an init container if that takes more; and overhead."""
+        """The pod's requests as a whole, with overhead.
+
+        For each resource this is the sum over the containers, or an init container's request if it is larger.
+        """
         of_containers = highest((total(self.containers), *(each.requests for each in self.init_containers)))
         return total((of_containers, self.overhead))

@@ -1,4 +1,4 @@
-"""The strategy LeastNUMANodes: the fewer zones a pod needs, and the nearer they are to one another, the better."""
+"""The strategy LeastNUMANodes: prefers nodes where the pod needs few zones that are near to one another."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kschedfw_topoaware.demand import Demand
 from kschedfw_topoaware.numa import NodeTopology, NumaNode, Scope
 
 _UNKNOWN_COST: Final = 255
-"""What the firmware's table of distances has for "unknown"."""
+"""The value for "unknown" in the firmware's table of distances."""
 
 
 @attrs.frozen
 class _Found:
     zones: Sequence[NumaNode]
     is_nearest: bool
-    """No zones of that number are nearer to one another."""
+    """True if no other combination of as many zones has a smaller distance."""
 
 
 def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequence[NumaNode]) -> int:
-    """100 if it needs nothing of any zone, 0 if all together don't suffice."""
+    """Return the score: 100 if the pod needs nothing of a zone, 0 if all zones together don't suffice."""
     if topology.scope is Scope.POD:
         wishes: Sequence[Amounts] = [demand.of_the_pod]
     else:
@@ -48,7 +48,10 @@ def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequenc
 
 
 def _fewest(wanted: Amounts, numa_nodes: Sequence[NumaNode], *, guaranteed: bool) -> _Found | None:
-    """As few zones as can be that have it together, and of those the nearest, and of those the first."""
+    """Return the smallest combination of zones that together have what is wanted; None if all together don't suffice.
+
+    Of equally small combinations, return the one with the smallest distance, and of these the first.
+    """
     for count in range(1, len(numa_nodes) + 1):
         combinations = list(itertools.combinations(numa_nodes, count))
         fitting = [each for each in combinations if _fits(wanted, each, guaranteed=guaranteed)]
@@ -67,12 +70,15 @@ def _fits(wanted: Amounts, zones: Sequence[NumaNode], *, guaranteed: bool) -> bo
 
 
 def _distance(zones: Sequence[NumaNode]) -> int:
-    """Between all of them, each to itself included; comparable for equal numbers of zones."""
+    """Return the sum of the distances between all zones, each to itself included.
+
+    Sums are only comparable between equal numbers of zones.
+    """
     return sum(one.costs.get(other.id, _UNKNOWN_COST) for one in zones for other in zones)
 
 
 def _taken(wanted: Amounts, zones: Iterable[NumaNode]) -> Iterable[tuple[int, NumaNode]]:
-    """The zones, by id, once it was taken from them: all from the first, the rest from the second, and so on."""
+    """Yield the zones by id after `wanted` was taken, from the zone with the lowest id first."""
     missing: Mapping[str, int] = wanted
     for zone in sorted(zones, key=lambda zone: zone.id):
         given = {name: min(missing.get(name, 0), amount) for name, amount in zone.available.items()}

@@ -1,4 +1,4 @@
-"""The kind NodeResourceTopology: what each NUMA zone of a node has, as an agent on the node reports it."""
+"""The kind NodeResourceTopology, in which an agent on each node reports the node's NUMA zones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kschedfw import CustomKind, CustomResource, ObjectMeta, Quantity
 
 @attrs.frozen
 class ResourceInfo:
-    """How much a zone has of a resource; `available` is what no pod has been given yet."""
+    """The amounts of a resource in a zone. `available` isn't assigned to any pod yet."""
 
     name: str
     available: Quantity
@@ -19,7 +19,7 @@ class ResourceInfo:
 
 @attrs.frozen
 class Cost:
-    """How far it is to the memory of the zone of that name."""
+    """The distance to the memory of the zone called `name`."""
 
     name: str
     value: int
@@ -27,7 +27,7 @@ class Cost:
 
 @attrs.frozen
 class Zone:
-    """A part of a node; NUMA zones have the type `Node` and a name such as `node-0`."""
+    """A part of a node. NUMA zones have the type `Node` and a name such as `node-0`."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class Zone:
 
 @attrs.frozen
 class Attribute:
-    """Something about the node's kubelet, such as its topology manager's policy."""
+    """A setting of the node's kubelet, such as its topology manager's policy."""
 
     name: str
     value: str
@@ -45,7 +45,7 @@ class Attribute:
 
 @attrs.frozen
 class NodeResourceTopology(CustomResource):
-    """The zones of the node of the same name (topology.node.k8s.io/v1alpha2)."""
+    """The zones of the node with the same name (topology.node.k8s.io/v1alpha2)."""
 
     kind = CustomKind("topology.node.k8s.io/v1alpha2", "NodeResourceTopology", namespaced=False)
 

@@ -1,4 +1,4 @@
-"""A node's NUMA zones, and how its kubelet gives them out."""
+"""A node's NUMA zones, and its kubelet's policy for assigning them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kschedfw_topoaware.amounts import Amounts, amounts_of
 from kschedfw_topoaware.node_resource_topology import NodeResourceTopology, Zone
 
 MOST_NUMA_NODES: Final = 8
-"""How many zones the kubelet's topology manager deals with unless it is told otherwise."""
+"""The default of how many zones the kubelet's topology manager supports."""
 
 _HIGHEST_ID: Final = 63
 _LIMIT: Final = 1024
 
 
 class Policy(StrEnum):
-    """What the kubelet's topology manager demands."""
+    """The policy of the kubelet's topology manager."""
 
     NONE = "none"
     BEST_EFFORT = "best-effort"
@@ -28,7 +28,7 @@ class Policy(StrEnum):
 
 
 class Scope(StrEnum):
-    """For what it demands it: each container, or all of a pod's together."""
+    """What the policy applies to: each container, or the pod as a whole."""
 
     CONTAINER = "container"
     POD = "pod"
@@ -43,12 +43,12 @@ _POLICIES: Final = {
     )
     for scope_name, scope in (("Pod", Scope.POD), ("Container", Scope.CONTAINER))
 }
-"""The older way to say both at once (`topologyPolicies`)."""
+"""Policy and scope by the value of the older field `topologyPolicies`, which combines both."""
 
 
 @attrs.frozen
 class NumaNode:
-    """A NUMA zone: what is available there, and the distance to others by their ids."""
+    """A NUMA zone: its available amounts, and the distances to other zones by their ids."""
 
     id: int
     available: Mapping[str, int]
@@ -57,7 +57,7 @@ class NumaNode:
 
 @attrs.frozen
 class NodeTopology:
-    """The zones of a node; `version` is that of the object that told of them."""
+    """The NUMA zones of a node. `version` is the resource version of the NodeResourceTopology that reported them."""
 
     numa_nodes: tuple[NumaNode, ...]
     policy: Policy = Policy.NONE
@@ -67,7 +67,10 @@ class NodeTopology:
 
     @classmethod
     def of(cls, reported: NodeResourceTopology) -> Self:
-        """Attributes count before policies; zones that aren't NUMA zones, and names and values unknown, don't."""
+        """Convert a reported topology.
+
+        Attributes override `topologyPolicies`. Other types of zones are skipped, and so are unknown names and values.
+        """
         policy, scope, most = Policy.NONE, Scope.CONTAINER, MOST_NUMA_NODES
         if reported.topology_policies:
             policy, scope = _POLICIES.get(reported.topology_policies[0], (policy, scope))
@@ -84,7 +87,10 @@ class NodeTopology:
         )
 
     def less(self, taken: Mapping[str, int]) -> tuple[NumaNode, ...]:
-        """The zones if that much had been taken from each of them, as nobody knows from which."""
+        """Return the zones with `taken` subtracted from each of them, but not below 0.
+
+        The amounts are subtracted everywhere because only the kubelet knows which zone it has assigned.
+        """
         if not taken:
             return self.numa_nodes
         return tuple(
@@ -112,7 +118,7 @@ def _available(zone: Zone) -> Amounts:
 
 
 def _numa_id(zone_name: str) -> int | None:
-    """7 of `node-7`."""
+    """Return the number in the zone's name, for example 7 for `node-7`; None if the name has another form."""
     prefix, _, number = zone_name.partition("-")
     if prefix != "node" or not number.isdecimal() or int(number) > _HIGHEST_ID:
         return None

@@ -43,16 +43,17 @@ _ALWAYS_OFFERED: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"
 
 
 class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
-    """Refuses nodes whose kubelet would refuse the pod because no single NUMA zone has all it needs.
+    """Refuses nodes whose kubelet would refuse the pod because no single NUMA zone has everything that it requests.
 
-    What the zones have is told by NodeResourceTopology objects. From that, what pods need that were placed since is
-    taken away, from all zones: nobody knows where the kubelet puts them. That may refuse a node too often until it
-    tells anew, but never too seldom.
+    NodeResourceTopology objects report what zones have available. Requests of pods that were placed since the report
+    are subtracted from every zone, because only the kubelet knows which zone it assigns. So a node may be refused
+    although it has room, until its next report. A node without room is never accepted.
     """
 
     name = "NodeResourceTopologyMatch"
     args_type = NodeResourceTopologyMatchArgs
-    # What was reserved counts on its own node, and the topologies are part of the signature.
+    # PODS suffices although topologies count: reservations count only on their own node, and the number of the
+    # topologies is part of the signature.
     reads = Reads.PODS
 
     def __init__(self, args: NodeResourceTopologyMatchArgs, handle: Handle) -> None:
@@ -65,7 +66,8 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         try:
             return Demand.of(pod), self._topologies.latest().number
-        except KschedfwError:  # a topology that can't be read; filter says which
+        except KschedfwError:
+            # Some topology can't be parsed. The filter raises the same error, which names it.
             return None
 
     @hookimpl
@@ -117,7 +119,10 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         self._reservations.remove(node_name, pod.uid)
 
     def save_state(self) -> Mapping[str, Reserved]:
-        """Reservations, which a topology of another version has made the plugin drop meanwhile."""
+        """Return a copy of the reservations.
+
+        Unreserve and reserve can't bring them back: a newer topology may have removed the older reservations meanwhile.
+        """
         return self._reservations.save()
 
     def restore_state(self, token: Mapping[str, Reserved]) -> None:
@@ -128,7 +133,7 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         return [
             ClusterEvent(EventResource.POD, ActionType.DELETE),
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
-            # A node without one is no longer held to its zones.
+            # Deletion counts, too: a node without a topology isn't restricted to single zones.
             ClusterEvent(NodeResourceTopology.kind, ActionType.ALL),
         ]
 
@@ -136,6 +141,9 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         return topology.less(self._reservations.taken(node_info, topology.version))
 
     def _worst(self, strategy: Strategy, wanted: Amounts, zones: Sequence[NumaNode]) -> int:
-        """The score of the zone that scores least, of those where it fits: the kubelet chooses, and may choose that."""
+        """Return the lowest score of the zones where the pod fits; 0 if it fits in none.
+
+        The kubelet may choose any of these zones.
+        """
         scores = (strategy(wanted, zone.available, self._weights) for zone in zones)
         return min((score for score in scores if score), default=0)

@@ -1,4 +1,4 @@
-"""Pods that have been placed since a node last told what its zones have."""
+"""The requests of pods that were placed since their node's last report."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from kschedfw_topoaware.amounts import Amounts, total
 
 @attrs.frozen
 class Reserved:
-    """What pods take of a node since its topology got this version, by uid."""
+    """Requests by pod uid on a node whose topology has this version."""
 
     version: str
     by_uid: dict[str, Amounts] = attrs.field(factory=dict)
 
 
 class Reservations:
-    """What was reserved on each node since its topology got its version. Thread-safe.
+    """Requests of pods that were placed on each node since its topology's last version. Thread-safe.
 
-    A newer version has the pods that were placed before it, so that they no longer count. Nor does a pod that isn't on
-    the node that is asked about. So the answer for a node changes only with the pods on it and with its topology.
+    A newer version of a topology includes the pods placed before it, so their reservations are dropped. Only pods that
+    are on the node in the given NodeInfo count. So a node's answer changes only with its pods and its topology, as
+    `Reads.PODS` requires.
     """
 
     def __init__(self) -> None:
@@ -44,17 +45,17 @@ class Reservations:
                 reserved.by_uid.pop(uid, None)
 
     def save(self) -> Mapping[str, Reserved]:
-        """All of them as they are now, by node."""
+        """Return a copy of all reservations, by node name."""
         with self._lock:
             return _copy(self._reserved)
 
     def restore(self, reserved: Mapping[str, Reserved]) -> None:
-        """Go back to what `save` gave."""
+        """Restore the reservations that `save` returned."""
         with self._lock:
             self._reserved = _copy(reserved)
 
     def taken(self, node_info: NodeInfo, version: str) -> Amounts:
-        """What the pods on the node take that its topology of this version doesn't know of."""
+        """Return the sum of the reservations for pods on the node that the topology of this version doesn't include."""
         with self._lock:
             reserved = self._reserved.get(node_info.name)
             if reserved is None or reserved.version != version:

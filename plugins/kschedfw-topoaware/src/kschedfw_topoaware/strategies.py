@@ -1,4 +1,4 @@
-"""Scores of what is wanted against what one zone has."""
+"""Strategies that score a request against the available amounts of one zone."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Callable, Mapping
 from kschedfw_topoaware.amounts import Amounts, whole
 
 Strategy = Callable[[Amounts, Mapping[str, int], Mapping[str, int]], int]
-"""From what is wanted, what is available and the resources' weights to a score up to 100; 0 where it doesn't fit."""
+"""A function of the wanted amounts, the available amounts and the weights.
+
+Returns a score from 0 to 100; 0 if the request doesn't fit.
+"""
 
 
 def least_allocated(wanted: Amounts, available: Mapping[str, int], weights: Mapping[str, int]) -> int:
-    """The more is left, the better."""
+    """Score higher the more is left."""
     return _weighted(wanted, available, weights, lambda amount, of: (of - amount) * 100 // of)
 
 
 def most_allocated(wanted: Amounts, available: Mapping[str, int], weights: Mapping[str, int]) -> int:
-    """The less is left, the better."""
+    """Score higher the less is left."""
     return _weighted(wanted, available, weights, lambda amount, of: amount * 100 // of)
 
 
 def balanced_allocation(wanted: Amounts, available: Mapping[str, int], weights: Mapping[str, int]) -> int:  # noqa: ARG001  # weights are of no use here
-    """The more equal the shares of all resources, the better."""
+    """Score higher the closer the used shares of all resources are to one another."""
     shares = []
     for name, amount in wanted.items():
         of = whole(available.get(name, 0))
@@ -37,7 +40,7 @@ def _weighted(
     weights: Mapping[str, int],
     score: Callable[[int, int], int],
 ) -> int:
-    """The mean over the resources; what doesn't fit scores 0."""
+    """Return the weighted mean of the scores by resource. A resource that doesn't fit scores 0."""
     total = sum(
         weights.get(name, 1) * score(whole(amount), whole(available[name]))
         for name, amount in wanted.items()
@@ -47,7 +50,7 @@ def _weighted(
 
 
 def _variance(numbers: list[float]) -> float:
-    """Of a sample, with the correction for rounding that the original's library makes."""
+    """Return the sample variance, with the compensation for rounding that the original's library (gonum) uses."""
     count = len(numbers)
     if count < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""For tests: topologies in one line."""
+"""A helper for tests that makes a topology in one line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def make_topology(
     scope: str = "container",
     costs: Sequence[Sequence[int]] = (),
 ) -> NodeResourceTopology:
-    """The topology of a node with zones `node-0`, `node-1` … that have this available.
+    """Make the topology of a node with zones `node-0`, `node-1` … that have these amounts available.
 
-    `make_topology("a", {"cpu": 4, "memory": "8Gi"}, {"cpu": 2}, scope="pod")`; `costs` are rows of a matrix.
+    For example `make_topology("a", {"cpu": 4, "memory": "8Gi"}, {"cpu": 2}, scope="pod")`. `costs` are the rows of the
+    matrix of distances.
     """
     zones = tuple(
         Zone(

@@ -1,4 +1,4 @@
-"""The topologies of all nodes, as the cluster knows them."""
+"""The topologies of all nodes, converted from the cluster's NodeResourceTopologies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kschedfw_topoaware.numa import NodeTopology
 
 @attrs.frozen(eq=False)
 class View:
-    """Topologies by node; equal numbers mean equal topologies."""
+    """Topologies by node name. Views of one `Topologies` with equal numbers are equal."""
 
     by_node: Mapping[str, NodeTopology]
     number: int
 
 
 class Topologies:
-    """Reads NodeResourceTopologies, each of them once. Thread-safe."""
+    """Converts NodeResourceTopologies. An unchanged object is converted only once. Thread-safe."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -31,11 +31,14 @@ class Topologies:
         self._view = View({}, 0)
 
     def latest(self) -> View:
-        """Raises ManifestError: an object of the kind is no topology."""
+        """Return the current topologies.
+
+        Raises ManifestError: an object of the kind isn't a valid topology.
+        """
         reported = self._handle.cluster.list(NodeResourceTopology)
         if (
             reported is self._reported
-        ):  # the usual case: a cluster gives the same list until something changes
+        ):  # The usual case: a cluster returns the same list object until something of the kind changes.
             return self._view
         with self._lock:
             versions = {each.name: f"{each.uid} {each.metadata.resource_version}" for each in reported}
