@@ -1,4 +1,4 @@
-"""TargetLoadPacking and LoadVariationRiskBalancing: scores by the load that was measured on nodes."""
+"""TargetLoadPacking and LoadVariationRiskBalancing: score nodes by their measured load."""
 
 from kschedfw_loadaware.args import MetricProvider, ProviderType
 from kschedfw_loadaware.endpoint import Endpoint

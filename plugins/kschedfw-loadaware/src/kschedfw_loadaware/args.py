@@ -1,4 +1,4 @@
-"""The arguments, named as in the original."""
+"""Arguments for the source of metrics, named as in kubernetes-sigs/scheduler-plugins, the original."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kschedfw_loadaware.report import MetricsError
 from kschedfw_loadaware.sources import FileSource, MetricsSource
 
 NOT_THERE: Final = 'see "Configurations of the original" in the README of kschedfw-loadaware'
-"""Ends what is said of arguments that the original takes."""
+"""The end of error messages about arguments that the original accepts and these plugins don't."""
 
 
 class ProviderType(StrEnum):
-    """What kind of thing gives the metrics."""
+    """The kind of service or file that metrics are read from."""
 
     KUBERNETES_METRICS_SERVER = "KubernetesMetricsServer"
     PROMETHEUS = "Prometheus"
@@ -35,7 +35,7 @@ class ProviderType(StrEnum):
 
 @attrs.frozen
 class MetricProvider:
-    """A Metrics Server, a Prometheus, or a file: `address` is the path of the file, the URL of the others."""
+    """A Metrics Server, a Prometheus or a file. `address` is a URL, or the path of the file."""
 
     type: ProviderType = attrs.field(
         default=ProviderType.KUBERNETES_METRICS_SERVER, metadata={"zero_is_unset": True}
@@ -47,7 +47,7 @@ class MetricProvider:
 
 @attrs.frozen(kw_only=True)
 class SourceArgs:
-    """Where the metrics come from: a load-watcher's URL or a provider."""
+    """The source of metrics: the URL of a load-watcher, or else a provider."""
 
     watcher_address: str = ""
     metric_provider: MetricProvider = MetricProvider()
@@ -68,9 +68,9 @@ class SourceArgs:
                 yield FieldError.invalid(path, without_password(url), problem)
 
     def make_source(self, nodes: Callable[[], Iterable[Node]]) -> MetricsSource:
-        """`nodes` are those that the metrics are about.
+        """Return the source that the arguments name. `nodes` returns the nodes whose load is measured.
 
-        Raises MetricsError: nothing is named, or something that can't be used.
+        Raises MetricsError: no source is named, or it can't be used.
         """
         provider = self.metric_provider
         if self.watcher_address:

@@ -1,4 +1,4 @@
-"""Keeps the latest report at hand."""
+"""A collector that keeps the latest report of a source."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from kschedfw_loadaware.report import LoadReport, MetricsError
 from kschedfw_loadaware.sources import MetricsSource
 
 UPDATE_INTERVAL = 30.0
-"""Seconds after which a source is asked again, as in the original."""
+"""The least number of seconds between two reads of a source, as in the original."""
 
 _log = logging.getLogger("kschedfw_loadaware")
 
 
 @attrs.frozen(eq=False)
 class Collected:
-    """A report, and its number: answers made from reports of equal numbers are equal."""
+    """A report with its number. Equal numbers mean the same report; `report` is None before the first one."""
 
     report: LoadReport | None
     number: int
 
 
 class Collector:
-    """Reads a source now and then: when somebody asks, and the last time was at least `UPDATE_INTERVAL` ago.
+    """Reads a source when a caller asks and the last read is at least `UPDATE_INTERVAL` seconds old.
 
-    There is no thread behind it, so that with a given clock decisions can be repeated; with a source on the network the
-    scheduler waits for it. Where a source can't tell, what was read before stays, however old, as in the original; the
-    log says so. Thread-safe.
+    The source is read in the caller's thread. So decisions can be repeated with a given clock, but the scheduler waits
+    for a source on the network. If a read fails, the last report stays in use regardless of its age, as in the
+    original, and the failure is logged. Thread-safe.
     """
 
     def __init__(self, source: MetricsSource, now: Callable[[], float]) -> None:

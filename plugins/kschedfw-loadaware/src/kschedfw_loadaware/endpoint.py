@@ -1,4 +1,7 @@
-"""An HTTP address that answers in JSON. What is there may be broken or hostile: it gets little time and memory."""
+"""A client for HTTP addresses that answer in JSON.
+
+It limits time and memory, since a server may be broken or hostile.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,25 @@ import attrs
 from kschedfw_loadaware.report import MetricsError, json_of, shown
 
 TIMEOUT: Final = 10.0
-"""Seconds for all that is asked for one report; the scheduler waits for it."""
+"""Seconds that all requests for one report may take. The scheduler waits this long at most."""
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""How long an answer may be."""
+"""The maximal length of an answer, in bytes."""
 
 _MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _LEFT_AS_THEY_ARE: Final = "%/:?#[]@!$&'()*+,;=~"
-"""In a URL, beside letters and digits."""
+"""Characters that stay unquoted in URLs, besides letters and digits."""
 _LONGEST_URL: Final = 300
-"""In a message."""
+"""The number of characters after which messages cut a URL."""
 
 _Address: TypeAlias = tuple[socket.AddressFamily, Any]
-"""A family, and an address as its sockets take it."""
+"""A socket family, and an address as sockets of this family take it."""
 
 
 @attrs.frozen
 class Deadline:
-    """The end of the time that something may take, `seconds` from its beginning; by real time, as networks have it."""
+    """A deadline `seconds` after its creation, in real time rather than the scheduler's clock."""
 
     seconds: float
     _at: float = attrs.field(
@@ -45,7 +48,10 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, more than 0. Raises TimeoutError: none are."""
+        """Return the seconds left, more than 0.
+
+        Raises TimeoutError: the deadline has passed.
+        """
         left = self._at - time.perf_counter()
         if left <= 0:
             raise TimeoutError
@@ -53,20 +59,20 @@ class Deadline:
 
 
 def masked(token: str) -> str:
-    """What a `repr` shows of a secret."""
+    """Return what a `repr` shows in place of a secret."""
     return "'***'" if token else "''"
 
 
 @attrs.frozen
 class Endpoint:
-    """An address that begins with http:// or https://, and what it takes to ask there.
+    """An http:// or https:// address with the settings for requests to it.
 
-    `token` is sent as a bearer token, and to this host alone. `ca_file` has the certificates to trust instead of the
-    system's. `timeout` (seconds) is for a whole call, from looking up the host's name to the last byte, redirects
-    included. An answer may have `max_bytes`. Proxies of the environment aren't used.
+    `token` is sent as a bearer token, only to this host. `ca_file` has the trusted certificates, in place of the
+    system's. `timeout` (seconds) limits a whole call, from the look-up of the host to the last byte, with redirects.
+    `max_bytes` limits an answer. Proxies in environment variables aren't used.
 
     Raises:
-        MetricsError: the address can't be asked, or the token can't be sent.
+        MetricsError: the address is invalid, or the token can't be sent.
     """
 
     address: str
@@ -83,14 +89,16 @@ class Endpoint:
             raise MetricsError(f"{self.address}: the token must be printable ASCII")
 
     def deadline(self) -> Deadline:
-        """For several requests that belong together."""
+        """Return a deadline that several requests can share."""
         return Deadline(self.timeout)
 
     def get(self, path: str, deadline: Deadline | None = None) -> object:
-        """What is there, by the deadline.
+        """Request a path and return the parsed JSON.
 
-        Redirects are followed on the same host. Raises MetricsError: no answer in time, none with status 200, one that
-        is too long, or no JSON; names the address.
+        Redirects on the same host are followed.
+
+        Raises MetricsError: no answer arrived by the deadline, or the answer hasn't status 200, is too long or is no
+        JSON. The message names the URL.
         """
         deadline = self.deadline() if deadline is None else deadline
         url = self.address.rstrip("/") + path
@@ -107,14 +115,14 @@ class Endpoint:
         raise MetricsError(f"{_cut(url)}: redirected more than {_MAX_REDIRECTS} times")
 
     def _ask(self, url: str, deadline: Deadline) -> bytes | str:
-        """The content, or the location that a redirect names."""
+        """Send a request. Return the content, or the location of a redirect."""
         parts = urllib.parse.urlsplit(url)
         headers = {"Accept": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         with self._connected(parts, deadline) as sock:
             connection = http.client.HTTPConnection(parts.netloc.rpartition("@")[2])
-            # http.client asks for no more than this class has.
+            # _Timed is no socket, but has every method of one that http.client calls here.
             connection.sock = cast("socket.socket", _Timed(sock, deadline))
             target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
             connection.request("GET", target, headers=headers)
@@ -148,7 +156,9 @@ class Endpoint:
             sock.settimeout(deadline.left)
             return context.wrap_socket(sock, server_hostname=host)
         finally:
-            sock.close()  # wrap_socket has taken it over, or has failed
+            # If wrap_socket succeeded, the TLS socket has taken over the descriptor and this changes nothing. If it
+            # failed, the connection must be closed.
+            sock.close()
 
     def _tls(self) -> ssl.SSLContext:
         try:
@@ -161,7 +171,7 @@ class Endpoint:
 
 
 def address_problem(address: str) -> str:
-    """Why nobody can be asked at the address; empty if somebody can."""
+    """Return why requests can't be sent to the address, or an empty text if they can."""
     try:
         parts = urllib.parse.urlsplit(address)
         _ = parts.port
@@ -177,13 +187,13 @@ def address_problem(address: str) -> str:
 
 
 def without_password(address: str) -> str:
-    """For messages about an address that isn't as it should be."""
+    """Return the address with user and password masked, for messages about invalid addresses."""
     scheme, separator, rest = address.rpartition("://")
     return f"{scheme}{separator}***@{rest.rpartition('@')[2]}" if "@" in rest else address
 
 
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """To the first address of the host that takes a connection."""
+    """Connect to the first address of the host that accepts a connection."""
     failure: OSError | None = None
     for family, address in _addresses(host, port, deadline):
         sock = socket.socket(family, socket.SOCK_STREAM)
@@ -199,7 +209,10 @@ def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
 
 
 def _addresses(host: str, port: int, deadline: Deadline) -> Iterable[_Address]:
-    """Those that the name stands for. The system's resolver knows no deadline; where it is late, it is left alone."""
+    """Return the addresses of a host name.
+
+    The system's resolver has no timeout, so it runs in a thread of its own. The thread is abandoned at the deadline.
+    """
     found: queue.SimpleQueue[Sequence[_Address] | Exception] = queue.SimpleQueue()
 
     def look_up() -> None:
@@ -220,9 +233,9 @@ def _addresses(host: str, port: int, deadline: Deadline) -> Iterable[_Address]:
 
 
 class _Timed:
-    """What http.client needs of a socket; whatever it does, it does by the deadline.
+    """The methods of a socket that http.client calls, limited by a deadline.
 
-    A socket's own timeout begins anew with each byte that trickles in.
+    A socket's own timeout wouldn't suffice: it starts anew with each byte that arrives.
     """
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
@@ -236,7 +249,10 @@ class _Timed:
         return io.BufferedReader(_Reader(self._socket, self._deadline))
 
     def close(self) -> None:
-        """Nothing: http.client does so before the answer was read. Who has connected closes."""
+        """Do nothing.
+
+        http.client calls this before the answer was read; the caller that connected closes the socket.
+        """
 
 
 class _Reader(io.RawIOBase):
@@ -253,7 +269,10 @@ class _Reader(io.RawIOBase):
 
 
 def _followed(url: str, location: str) -> str:
-    """Where a redirect leads. Raises MetricsError: to another place than that which is trusted."""
+    """Return the URL that a redirect leads to.
+
+    Raises MetricsError: its scheme, host or port differ, so the token must not be sent there.
+    """
     target = urllib.parse.quote(urllib.parse.urljoin(url, location), safe=_LEFT_AS_THEY_ARE)
     if _origin(target) != _origin(url):
         raise MetricsError(
@@ -272,7 +291,7 @@ def _cut(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """In a line; what a server has sent may stand in it, but not as it is."""
+    """Return the error as one line. Texts that the server has sent are escaped."""
     match error:
         case http.client.IncompleteRead():
             return "the answer ends early"

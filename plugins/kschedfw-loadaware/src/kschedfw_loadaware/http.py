@@ -1,4 +1,4 @@
-"""Reports over HTTP: from a load-watcher, a Prometheus, or Kubernetes' Metrics Server."""
+"""Sources of reports over HTTP: load-watcher, Prometheus and the Kubernetes Metrics Server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kschedfw_loadaware.report import Load, LoadReport, MetricsError, NodeLoad, 
 
 _WINDOW: Final = 15 * 60
 _RATIOS: Final = {"cpu": "instance:node_cpu:ratio", "memory": "instance:node_memory_utilisation:ratio"}
-"""The recording rules of the node-exporter mixin, which load-watcher asks for, too."""
+"""The recording rules of the node-exporter mixin. load-watcher queries the same rules."""
 
 _NOT_AS_EXPECTED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What comes of reading JSON of another shape."""
+"""The errors that reading JSON of an unexpected shape may raise."""
 
 _NODE_METRICS: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -28,7 +28,7 @@ _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @attrs.frozen
 class LoadWatcherSource:
-    """The service load-watcher (github.com/paypal/load-watcher)."""
+    """A load-watcher service (github.com/paypal/load-watcher)."""
 
     endpoint: Endpoint
 
@@ -41,9 +41,9 @@ class LoadWatcherSource:
 
 @attrs.frozen
 class PrometheusSource:
-    """A Prometheus with the node-exporter mixin's recording rules: utilisation over the last 15 minutes.
+    """A Prometheus with the node-exporter mixin's recording rules. Measures utilisation over the last 15 minutes.
 
-    A series belongs to the node that its label `node` names, or else `instance`, without the port.
+    The node of a series is its label `node`, or else its label `instance` without the port.
     """
 
     endpoint: Endpoint
@@ -68,7 +68,7 @@ class PrometheusSource:
         )
 
     def _over_time(self, function: str, ratio: str, now: float, deadline: Deadline) -> dict[str, float]:
-        """Percent by node."""
+        """Return percentages by node name."""
         query = {"query": f"{function}_over_time({ratio}[{_WINDOW}s])", "time": f"{now:.3f}"}
         answer = self.endpoint.get(f"/api/v1/query?{urllib.parse.urlencode(query)}", deadline)
         try:
@@ -79,10 +79,10 @@ class PrometheusSource:
 
 @attrs.frozen
 class MetricsServerSource:
-    """Kubernetes' Metrics Server (`metrics.k8s.io/v1beta1`): what nodes use just now, without deviations.
+    """The Kubernetes Metrics Server (`metrics.k8s.io/v1beta1`). It reports current usage, without deviations.
 
-    `nodes` gives the nodes whose capacity that is a part of. The endpoint is an API server, or `kubectl proxy`; None is
-    the API server of the cluster in which this runs, as who the pod's service account is.
+    `nodes` returns the nodes whose capacity is 100 percent. `endpoint` is an API server or `kubectl proxy`. None means
+    the API server of the cluster in which this process runs, with its pod's service account.
     """
 
     endpoint: Endpoint | None
@@ -103,7 +103,10 @@ class MetricsServerSource:
 
 
 def in_cluster_endpoint() -> Endpoint:
-    """The API server as pods find it. Raises MetricsError: this is no pod, or it has no service account."""
+    """Return the API server that a pod reaches, with its service account's token.
+
+    Raises MetricsError: this process doesn't run in a pod, or the pod has no service account.
+    """
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
     if not host:
         raise MetricsError(
@@ -113,7 +116,7 @@ def in_cluster_endpoint() -> Endpoint:
     try:
         token = (
             (_SERVICE_ACCOUNT / "token").read_text(encoding="ascii").strip()
-        )  # it is replaced now and then
+        )  # Read the token each time, since the kubelet replaces it before it expires.
     except (OSError, ValueError) as error:
         raise MetricsError(f"{_SERVICE_ACCOUNT / 'token'}: {error}") from error
     host = f"[{host}]" if ":" in host else host
@@ -121,7 +124,10 @@ def in_cluster_endpoint() -> Endpoint:
 
 
 def _samples(answer: object) -> Iterator[tuple[str, float]]:
-    """Node and percentage of each series with a finite value. Raises the like of KeyError if there is no vector."""
+    """Yield the node and the percentage of each series with a finite value.
+
+    Raises one of `_NOT_AS_EXPECTED` if the answer isn't a vector.
+    """
     if not isinstance(answer, Mapping) or answer["data"]["resultType"] != "vector":
         raise ValueError(answer)
     for series in answer["data"]["result"]:
@@ -132,7 +138,10 @@ def _samples(answer: object) -> Iterator[tuple[str, float]]:
 
 
 def _usages(answer: object) -> Iterator[tuple[str, Mapping[str, Quantity]]]:
-    """Node and amounts. Raises MetricsError: it isn't such a list."""
+    """Yield each node's name and usage.
+
+    Raises MetricsError: the answer isn't a NodeMetricsList.
+    """
     try:
         if not isinstance(answer, Mapping) or answer["kind"] != "NodeMetricsList":
             raise ValueError(answer)
@@ -147,7 +156,10 @@ def _usages(answer: object) -> Iterator[tuple[str, Mapping[str, Quantity]]]:
 
 
 def _share(node: Node, usage: Mapping[str, Quantity], resource: str) -> Load | None:
-    """In percent of what the machine has; manifests made for a simulation may tell only what there is for pods."""
+    """Return the usage in percent of the machine's capacity.
+
+    If a node has no capacity, use its allocatable amount: manifests written for simulations may have only that.
+    """
     status = node.status
     capacity = status.capacity.get(resource) or status.allocatable.get(resource)
     if capacity is None or capacity.sign <= 0 or resource not in usage:

@@ -25,7 +25,10 @@ _NOTHING: Final = NodeLoad()
 
 @attrs.frozen(kw_only=True)
 class LoadVariationRiskBalancingArgs(SourceArgs):
-    """How much variation counts: risk is (mean + margin * deviation ** (1 / sensitivity)) / 2."""
+    """Arguments of LoadVariationRiskBalancing: the weight of variation.
+
+    The risk is (mean + margin * deviation ** (1 / sensitivity)) / 2.
+    """
 
     safe_variance_margin: float = 1.0
     safe_variance_sensitivity: float = 1.0
@@ -41,14 +44,14 @@ class LoadVariationRiskBalancingArgs(SourceArgs):
 
 
 class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs]):
-    """Prefers nodes where load is low and steady.
+    """Prefers nodes with a low and steady load.
 
-    CPU and memory are judged alike, and the riskier one counts; where only one was measured, that one.
+    The score is that of CPU or memory, whichever is riskier. If only one of them was measured, its score counts.
     """
 
     name = "LoadVariationRiskBalancing"
     args_type = LoadVariationRiskBalancingArgs
-    # What is measured is part of the signature.
+    # NODE suffices although the load counts, since the report's number is part of the signature.
     reads = Reads.NODE
 
     def __init__(self, args: LoadVariationRiskBalancingArgs, handle: Handle) -> None:
@@ -72,7 +75,7 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
         if load.cpu is not None:
             safeties.append(self._safety(load.cpu, float(asked.milli_cpu), float(allocatable.milli_cpu)))
         if load.memory is not None:
-            # In MiB, as the original counts it.
+            # The original counts memory in MiB. Another unit could change the last bit of a quotient.
             safeties.append(self._safety(load.memory, asked.memory * _MIB, allocatable.memory * _MIB))
         return rounded(min(safeties, default=0.0))
 
@@ -93,11 +96,11 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
             amounts.memory * _MIB,
             nodes.allocatable[rows, nodes.columns["memory"]] * _MIB,
         )
-        # nan is what wasn't measured, and fmin takes the other one.
+        # nan stands for "not measured"; fmin ignores it if the other value is a number.
         return all_rounded(np.nan_to_num(np.fmin(cpu, memory)))
 
     def _safety(self, load: Load, asked: float, capacity: float) -> float:
-        """From 100 without any load down to 0."""
+        """Return the safety of a resource: 100 minus the risk in percent, from 0 to 100."""
         if capacity <= 0:
             return 0.0
         used = _between(load.mean * capacity / 100, capacity)
@@ -107,7 +110,7 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
         return (1 - (mean + deviation) / 2) * 100
 
     def _safeties(self, loads: Sequence[Load | None], asked: float, capacities: FloatArray) -> FloatArray:
-        """The same for many nodes; nan where nothing was measured."""
+        """Return `_safety` for many nodes, and nan where nothing was measured."""
         nothing = np.array([load is None for load in loads], dtype=bool)
         means = np.array([0.0 if load is None else load.mean for load in loads], dtype=np.float64)
         deviations = np.array([0.0 if load is None else load.deviation for load in loads], dtype=np.float64)
@@ -116,7 +119,7 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
         mean = _all_between((used + asked) / some, 1.0)
         deviation = _all_between(deviations * some / 100, some) / some
         if self._exponent != 1:
-            # One by one: NumPy's powers may differ from Python's in the last bit.
+            # Compute each power in Python, as `_safety` does: NumPy's powers may differ from Python's in the last bit.
             deviation = np.array([each**self._exponent for each in deviation.tolist()], dtype=np.float64)
         deviation = _all_between(deviation * self._margin, 1.0)
         safeties = np.where(capacities > 0, (1 - (mean + deviation) / 2) * 100, 0.0)

@@ -1,4 +1,4 @@
-"""What plugins that go by measured load have in common."""
+"""The base class of plugins that score by measured load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ SourceArgsT = TypeVar("SourceArgsT", bound=SourceArgs)
 
 
 class MeasuredPlugin(Plugin[SourceArgsT]):
-    """Has a collector of metrics, from where the arguments say, or in a subclass from a `source` of its own."""
+    """A plugin with a collector of metrics.
+
+    The arguments name the source of the metrics. A subclass may set `source` instead.
+    """
 
     source: ClassVar[MetricsSource | None] = None
 

@@ -1,4 +1,4 @@
-"""Pods that are on their nodes already, but not in the metrics yet."""
+"""Pods that were placed so recently that the metrics don't include them yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from kschedfw import NodeInfo
 
 REPORTING_INTERVAL = 60
-"""Seconds that a pod may run before its usage is measured, as in the original."""
+"""Seconds after which metrics include a placed pod's usage, as in the original."""
 
 
 @attrs.frozen
@@ -22,17 +22,17 @@ class _RecentPod:
 
 @attrs.frozen
 class Recent:
-    """Pods by node and uid, without those that metrics up to this time have."""
+    """Placed pods by node name and uid, without those that metrics up to `measured_up_to` include."""
 
     pods: Mapping[str, Mapping[str, _RecentPod]]
     measured_up_to: float
 
 
 class RecentPods:
-    """What pods will presumably use, by node and uid, and since when they have been there. Thread-safe.
+    """The predicted usage of recently placed pods, with the times of their placement. Thread-safe.
 
-    A pod counts only while it is on the node that is asked about. So the answer for a node changes only with the pods
-    on it and with the end of the metrics' window, never by itself.
+    A pod counts only if it is on the node in the given NodeInfo. So a node's answer changes only with its pods and with
+    the end of the metrics' window, not with the time alone.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,10 @@ class RecentPods:
         self._measured_up_to = -math.inf
 
     def add(self, node_name: str, uid: str, usage: int, now: float) -> None:
-        """Adding a pod again changes nothing."""
+        """Add a placed pod: its predicted CPU usage in millicores, and the time in seconds.
+
+        Do nothing if it is known.
+        """
         with self._lock:
             self._pods.setdefault(node_name, {}).setdefault(uid, _RecentPod(usage, int(now)))
 
@@ -52,7 +55,7 @@ class RecentPods:
                 del self._pods[node_name]
 
     def forget_measured(self, window_end: float) -> None:
-        """Drop those that metrics up to this time, and so all later ones, have."""
+        """Delete the pods that metrics up to `window_end` include, since later metrics include them, too."""
         with self._lock:
             if window_end <= self._measured_up_to:
                 return
@@ -64,18 +67,18 @@ class RecentPods:
             }
 
     def save(self) -> Recent:
-        """All of them as they are now."""
+        """Return a copy of all pods."""
         with self._lock:
             return Recent({name: dict(pods) for name, pods in self._pods.items()}, self._measured_up_to)
 
     def restore(self, recent: Recent) -> None:
-        """Go back to what `save` gave."""
+        """Restore the pods that `save` returned."""
         with self._lock:
             self._pods = {name: dict(pods) for name, pods in recent.pods.items()}
             self._measured_up_to = recent.measured_up_to
 
     def missing_usage(self, node_info: NodeInfo, window_end: float) -> int:
-        """What metrics up to this time don't have of the pods on the node."""
+        """Return the usage of the node's pods that metrics up to `window_end` don't include, in millicores."""
         if node_info.name not in self._pods:
             return 0
         with self._lock:

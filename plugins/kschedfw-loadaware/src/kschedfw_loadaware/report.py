@@ -1,4 +1,4 @@
-"""What was measured: the load of nodes over a window of time, and load-watcher's JSON for it."""
+"""Reports of measured load over a window of time, and load-watcher's JSON format for them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ import attrs
 
 from kschedfw import KschedfwError
 
-# load-watcher's names for what a metric is about and how it sums up the window.
+# load-watcher's names for the measured resource, and for how a figure summarises the window.
 _CPU, _MEMORY = "CPU", "Memory"
 _MEAN, _LATEST, _DEVIATION, _UNSAID = "AVG", "Latest", "STD", ""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 _LAST_MOMENT = 1e12
-"""Seconds; some 30,000 years, after which times can't be told from one another any more."""
+"""The latest accepted time, in seconds.
 
-_SHOWN = 200  # a value is quoted so that it can be found, not to repeat it
+It is some 30,000 years from now; much later, floats can't tell seconds apart.
+"""
+
+_SHOWN = 200  # The number of characters that messages quote of a value. They suffice to find it in the file.
 
 
 class MetricsError(KschedfwError):
-    """Metrics couldn't be read; says where they should have come from and what was wrong."""
+    """Metrics couldn't be read. The message names the source and the problem."""
 
 
 @attrs.frozen
 class Load:
-    """How much of a resource of a node was used: mean and standard deviation over the window, in percent.
+    """The measured utilisation of a node's resource: mean and standard deviation over the window, in percent.
 
-    `last` is what TargetLoadPacking goes by. Of several figures, as load-watcher may have them, it is the last one that
-    is a mean or the latest value; None if no figure says that it is that. Elsewhere it is the mean.
+    TargetLoadPacking uses `last`. load-watcher may report several figures; `last` is then the last mean or latest
+    value, or None if no figure is marked as one of these. With other sources, `last` is the mean.
     """
 
     mean: float
@@ -42,7 +45,7 @@ class Load:
 
 @attrs.frozen
 class NodeLoad:
-    """The load of one node; None is what wasn't measured."""
+    """The load of one node. None means that the resource wasn't measured."""
 
     cpu: Load | None = None
     memory: Load | None = None
@@ -50,24 +53,24 @@ class NodeLoad:
 
 @attrs.frozen
 class LoadReport:
-    """The load of all nodes that were measured, over a window that begins and ends at these times, in seconds."""
+    """The load of the measured nodes over a window. `start` and `end` are times in seconds."""
 
     start: float
     end: float
     nodes: Mapping[str, NodeLoad]
 
     def later(self, seconds: float) -> LoadReport:
-        """The same, measured so much later."""
+        """Return this report with a window that is `seconds` later."""
         return attrs.evolve(self, start=self.start + seconds, end=self.end + seconds)
 
 
 def report_from_json(value: object, path: str = "") -> LoadReport:
-    """A report as load-watcher gives it at `/watcher` (its `WatcherMetrics`).
+    """Parse a report in load-watcher's format, its `WatcherMetrics` at `/watcher`.
 
-    Fields that aren't needed are passed over, and so are metrics without a finite value: a monitoring system has gaps.
+    Unused fields are ignored. Metrics without a finite value are ignored, too, since monitoring systems have gaps.
 
     Raises:
-        MetricsError: it is something else; names the field, below `path`.
+        MetricsError: the format differs. The message names the field, below `path`.
     """
     document = _mapping(value, path)
     window = _mapping(document.get("window"), _join(path, "window"))
@@ -96,7 +99,7 @@ def _node_load(value: object, path: str) -> NodeLoad:
 
 
 def _load(listed: Sequence[tuple[object, float]]) -> Load | None:
-    """What a resource's figures mean, as the original's plugins take them: a mean before all, else the last one."""
+    """Return the load from the figures of a resource: the last mean, or else the last other one, as in the original."""
 
     def last(*operators: str) -> float | None:
         return next((number for operator, number in reversed(listed) if operator in operators), None)
@@ -108,7 +111,10 @@ def _load(listed: Sequence[tuple[object, float]]) -> Load | None:
 
 
 def json_of(content: bytes) -> object:
-    """What it says as JSON. Raises MetricsError: nothing, or too much."""
+    """Parse JSON.
+
+    Raises MetricsError: the content is invalid, or nested too deeply.
+    """
     try:
         value: object = json.loads(content)
     except RecursionError:
@@ -119,7 +125,10 @@ def json_of(content: bytes) -> object:
 
 
 def shown(value: object) -> str:
-    """A value in a message: escaped, and cut where it is long; of one with parts, what it is."""
+    """Format a value for a message.
+
+    Texts are escaped and long ones cut. Of objects and lists, only the type is named.
+    """
     if isinstance(value, Mapping | list):
         return f"a {type(value).__name__}"
     text = ascii(value[:_SHOWN] if isinstance(value, str) else value)

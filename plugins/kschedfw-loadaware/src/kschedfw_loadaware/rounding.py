@@ -1,4 +1,4 @@
-"""Rounding as Go does it: halves go away from zero (Python and NumPy round them to even)."""
+"""Rounding as in Go: halves are rounded away from zero. Python and NumPy round halves to even."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 
 def rounded(number: float) -> int:
-    """The nearest integer of a number that isn't negative."""
+    """Round a number that isn't negative to the nearest integer."""
     whole = int(number)
     return whole + (number - whole >= 0.5)
 
 
 def all_rounded(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """The same, number by number."""
+    """Round each number, as `rounded` does."""
     whole = numbers.astype(np.int64)
     return whole + (numbers - whole >= 0.5)

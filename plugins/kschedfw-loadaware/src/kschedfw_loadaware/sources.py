@@ -1,4 +1,4 @@
-"""Where reports come from: the protocol, and the sources that need no network."""
+"""The protocol of metrics sources, and the sources that need no network."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from kschedfw_loadaware.report import LoadReport, MetricsError, NodeLoad, json_o
 
 @runtime_checkable
 class MetricsSource(Protocol):
-    """Tells what was measured last."""
+    """A source of measured load."""
 
     def read(self, now: float) -> LoadReport:
-        """The latest report; `now` is the scheduler's time.
+        """Return the latest report. `now` is the scheduler's time in seconds.
 
         Raises:
-            MetricsError: there is none to be had. What was read before stays in force.
+            MetricsError: there is no new report. The collector then keeps the previous one.
         """
         ...
 
 
 class StaticSource:
-    """Load that is given and stays as it is until it is given anew (`nodes`); measured up to the moment `end`."""
+    """A source with a given load, measured up to the time `end`. It stays the same until `report` is replaced."""
 
     def __init__(self, nodes: Mapping[str, NodeLoad], *, start: float = 0.0, end: float = 0.0) -> None:
         self.report = LoadReport(start, end, dict(nodes))
@@ -34,14 +34,17 @@ class StaticSource:
 
 
 class FileSource:
-    """Replays reports from a JSON file: one of load-watcher's, or a list of them in the order of their windows.
+    """Replays reports from a JSON file in load-watcher's format: one report, or a list in the order of their windows.
 
-    The first is there from the start, as if measured just then; each further one comes as long after it as it was
-    measured. So a recording can be replayed at any time, also in a simulation, where time begins at 0.
+    The first report is available from the start. Each further one becomes available after the same interval as in the
+    recording. So a recording can be replayed at any time, also in a simulation, where time begins at 0.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises MetricsError: the file can't be read or isn't such a list; names file and field."""
+        """Read the file.
+
+        Raises MetricsError: it can't be read or has another format. The message names the file and the field.
+        """
         try:
             content = json_of(path.read_bytes())
             entries = enumerate(content) if isinstance(content, list) else [(None, content)]

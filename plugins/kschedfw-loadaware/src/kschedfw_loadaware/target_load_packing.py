@@ -26,9 +26,11 @@ _NO_CPU: Final = Quantity.parse(0)
 
 @attrs.frozen(kw_only=True)
 class TargetLoadPackingArgs(SourceArgs):
-    """`target_utilization` is in percent of a node's CPU; the multiplier is for what containers use beyond requests.
+    """Arguments of TargetLoadPacking.
 
-    `default_requests` are assumed of a container that says nothing. Only their CPU counts, and none is 0.
+    `target_utilization` is a percentage of a node's CPU. `default_requests_multiplier` is the predicted ratio of a
+    container's usage to its request. `default_requests` are the predicted usage of a container without request and
+    limit. Only their CPU counts, and without CPU they count as 0.
     """
 
     target_utilization: int = 40
@@ -54,16 +56,17 @@ class TargetLoadPackingArgs(SourceArgs):
 
 
 class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
-    """Fills nodes up to a target CPU utilisation, by measured load, and spreads pods over nodes beyond it.
+    """Fills nodes up to a target CPU utilisation, and spreads pods over nodes beyond it.
 
-    With predicted utilisation p and target t in percent: from t at p = 0 the score rises to 100 at p = t; from t just
-    above that it falls to 0 at p = 100. What p predicts are the node's measured load, this pod, and pods that came too
-    recently to be measured.
+    p is the predicted utilisation and t the target, both in percent. The score rises from t at p = 0 to 100 at p = t.
+    Just above, it drops to t, and falls to 0 at p = 100. The prediction adds up the node's measured load, this pod, and
+    pods that were placed too recently to be measured.
     """
 
     name = "TargetLoadPacking"
     args_type = TargetLoadPackingArgs
-    # Recent pods matter only on their own node, and what is measured is part of the signature.
+    # PODS suffices although the load counts: recent pods count only on their own node, and the report's number is part
+    # of the signature.
     reads = Reads.PODS
 
     def __init__(self, args: TargetLoadPackingArgs, handle: Handle) -> None:
@@ -138,14 +141,14 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
         self._recent.remove(node_name, pod.uid)
 
     def save_state(self) -> Recent:
-        """Pods with the times since when they have been there, which a second reserve doesn't know."""
+        """Return the recent pods with the times of their placement. Reserving them again would set later times."""
         return self._recent.save()
 
     def restore_state(self, token: Recent) -> None:
         self._recent.restore(token)
 
     def _usage(self, pod: Pod) -> int:
-        """The CPU that the pod will presumably use, in millicores."""
+        """Return the CPU that the pod is predicted to use, in millicores."""
         overhead = pod.spec.overhead.get(CPU)
         usage = 0 if overhead is None else overhead.milli_value()
         for container in pod.spec.containers:
@@ -160,9 +163,10 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
 
 
 def _cpu_capacity(node_info: NodeInfo) -> int:
-    """All CPU of the machine, in millicores, since what is kept from pods is used, too.
+    """Return the machine's whole CPU, in millicores.
 
-    Manifests made for a simulation may tell only what there is for pods.
+    The measured load includes what the node reserves for itself, so allocatable CPU would be too little. If a node has
+    no capacity, use its allocatable amount: manifests written for simulations may have only that.
     """
     capacity = node_info.node.status.capacity.get(CPU)
     return node_info.allocatable.milli_cpu if capacity is None else capacity.milli_value()
