@@ -1,4 +1,4 @@
-"""CostAware: put pods where they cost least."""
+"""CostAware: places pods on the nodes where they cost least."""
 
 from kschedfw_costaware.args import CostAwareArgs, InstancePrice
 from kschedfw_costaware.plugin import MAX_HOURLY_PRICE, CostAware

@@ -1,4 +1,4 @@
-"""The arguments of CostAware: what nodes cost."""
+"""Arguments of the plugin CostAware: the prices of nodes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HIGHEST = Decimal(1_000_000)
 
 
 def nano_price(text: str) -> int:
-    """A price in billionths, rounded down.
+    """Parse a price and return it in billionths, rounded down.
 
     Raises:
-        ValueError: it is no decimal number from 0 to 1,000,000.
+        ValueError: the text isn't a decimal number from 0 to 1,000,000.
     """
     try:
         price = Decimal(text)
@@ -30,7 +30,7 @@ def nano_price(text: str) -> int:
 
 @attrs.frozen
 class InstancePrice:
-    """What a node costs per hour, in whatever currency, if its price label has this value."""
+    """The hourly price of nodes whose price label has this value. All prices are in one currency, which isn't named."""
 
     value: str
     hourly_price: str
@@ -38,7 +38,7 @@ class InstancePrice:
 
 @attrs.frozen
 class CostAwareArgs:
-    """`prices` are looked up by the value of the node label `price_label`."""
+    """Arguments of CostAware. A node's price is the entry of `prices` with the value of its label `price_label`."""
 
     prices: tuple[InstancePrice, ...] = ()
     price_label: str = "node.kubernetes.io/instance-type"

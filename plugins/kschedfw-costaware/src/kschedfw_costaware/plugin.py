@@ -31,10 +31,10 @@ from kschedfw_costaware.args import CostAwareArgs, nano_price
 IntArray = npt.NDArray[np.int64]
 
 MAX_HOURLY_PRICE = "kschedfw-costaware/max-hourly-price"
-"""The pod annotation that says what the pod may cost per hour."""
+"""The pod annotation with the highest hourly cost that the pod accepts."""
 
 UNKNOWN = -1
-"""Stands for the cost on a node whose price isn't known."""
+"""The cost on a node whose price isn't known."""
 
 _TOO_EXPENSIVE = Status.unresolvable("node(s) were more expensive than the pod allows")
 _NO_PRICE = Status.unresolvable("node(s) had no known price")
@@ -42,7 +42,7 @@ _NO_PRICE = Status.unresolvable("node(s) had no known price")
 
 @attrs.frozen
 class Demand:
-    """What a pod requests of the resources that its price is made of."""
+    """The pod's requests that determine its cost: CPU and memory."""
 
     milli_cpu: int
     memory: int
@@ -60,8 +60,8 @@ _DEMAND = StateKey[Demand]("CostAware.demand")
 class CostAware(Plugin[CostAwareArgs]):
     """Prefers nodes on which the pod costs less, and refuses those on which it costs more than its annotation allows.
 
-    A pod costs the node's price times the larger of its shares of the node's CPU and memory. Costs are integers,
-    in billionths per hour, so that the scalar and the batch forms agree exactly.
+    A pod costs the node's price times its share of the node's CPU or memory, whichever share is larger. Costs are
+    integers, in billionths per hour, so that the scalar and the batch hooks agree exactly.
     """
 
     name = "CostAware"
@@ -105,7 +105,7 @@ class CostAware(Plugin[CostAwareArgs]):
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         demand = Demand.of(pod)
-        if demand == Demand(0, 0):  # it costs nothing anywhere
+        if demand == Demand(0, 0):  # The pod costs 0 on every node.
             return Status.skip()
         state.write(_DEMAND, demand)
         return None
@@ -120,7 +120,7 @@ class CostAware(Plugin[CostAwareArgs]):
 
     @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:
-        """100 for the cheapest node, 50 for one that costs twice as much, 0 where the price isn't known."""
+        """Return 100 for the cheapest node, 50 for one that costs twice as much, 0 for nodes without a known price."""
         known = scores != UNKNOWN
         if not known.any():
             return np.zeros_like(scores)
@@ -142,12 +142,13 @@ class CostAware(Plugin[CostAwareArgs]):
         cpu, memory = node_info.allocatable.milli_cpu, node_info.allocatable.memory
         if price is None or cpu <= 0 or memory <= 0:
             return UNKNOWN
-        # In floats, as NumPy divides; and no pod takes more than the whole node.
+        # Convert to float before dividing, as NumPy does, so that both hooks agree. A pod pays at most for the whole
+        # node.
         share = max(float(demand.milli_cpu) / float(cpu), float(demand.memory) / float(memory))
         return int(price * min(share, 1.0))
 
     def _costs(self, demand: Demand, nodes: NodeTable, rows: IntArray) -> IntArray:
-        """The same for many nodes, shape (k,)."""
+        """Return the pod's cost on many nodes, shape (k,)."""
         label = nodes.label(self._label)
         price_of_code = np.array(
             [UNKNOWN if value is None else self._prices.get(value, UNKNOWN) for value in label.values],
