@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 import attrs
@@ -140,32 +140,6 @@ class NodeInfo:
                 self._discount(info)
                 return True
         return False
-
-    def remove_pods(self, infos: Sequence[PodInfo]) -> None:
-        """Remove several pods of this node at once, in a fraction of the time that one after another takes."""
-
-        def staying(pods: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
-            left, there = list(pods), set(pods)
-            for info in infos:
-                if info in there:
-                    position, last = left.index(info), left.pop()
-                    if position < len(left):
-                        left[position] = last
-            return tuple(left)
-
-        self.pods = staying(self.pods)
-        self.pods_with_affinity = staying(self.pods_with_affinity)
-        self.pods_with_required_anti_affinity = staying(self.pods_with_required_anti_affinity)
-        self.pods_with_volumes = staying(self.pods_with_volumes)
-        requests = [info.requests for info in infos]
-        self.requested = functools.reduce(Resource.minus, [each.amounts for each in requests], self.requested)
-        self.non_zero_requested = functools.reduce(
-            Resource.minus, [each.non_zero for each in requests], self.non_zero_requested
-        )
-        for info in infos:
-            if ports := info.pod.host_ports:
-                self.used_ports = self.used_ports.minus(ports)
-        self.generation = next(_generations)
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
         """Replace a pod of this node by its new state, which goes to the end."""
