@@ -18,7 +18,8 @@ from performance_tables import PAGE, filled
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 COMMANDS: Final = {
-    "workloads": "bench --workload all --workload all-distinct --time-limit 4",
+    "workloads": "bench --workload all --time-limit 4",
+    "distinct": "bench --workload all-distinct --time-limit 4",
     "nodes": "bench --growth nodes",
     "pods": "bench --growth pods --pods 100 --percentage 100",
     "device-nodes": "bench --workload claim-template --growth nodes --sizes 100,1000,5000,15000 --init-pods 200",
