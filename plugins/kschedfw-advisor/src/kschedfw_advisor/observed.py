@@ -9,7 +9,14 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, WhatIf
-from kschedfw.api import PersistentVolumeClaim, StorageClass, VolumeBindingMode, class_of_claim
+from kschedfw.api import (
+    PersistentVolumeClaim,
+    PodGroup,
+    StorageClass,
+    VolumeBindingMode,
+    class_of_claim,
+    group_key,
+)
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed
@@ -94,6 +101,14 @@ def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
     until = max(pod.metadata.deletion_timestamp for pod in ending if pod.metadata.deletion_timestamp)
     victims = ", ".join(pod.key for pod in ending)
     return f"it is nominated to {node}, and waits for pods that end there by {until:%H:%M:%S}: {victims}"
+
+
+def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
+    """That the pod's PodGroup isn't there, as a line: its members wait for it."""
+    key = group_key(pod)
+    if key and cluster.get(PodGroup, key) is None:
+        names = [each.name for each in cluster.list(PodGroup, pod.namespace)]
+        yield f"PodGroup {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
 
 
 def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:

@@ -21,6 +21,7 @@ from kschedfw_advisor.observed import (
     Disagreement,
     awaiting_victims,
     disagreements_of,
+    missing_group,
     unbound_claims,
     volume_obstacles,
 )
@@ -183,8 +184,10 @@ def _kinds(
         alike = [*nowhere, *(each for each in alike if each.node_name)]
         first = most_telling(alike)
         pods = tuple(each.pod for each in alike)
-        notes = tuple(unbound_claims(pods[0], cluster))
-        kinds.append((first.reasons, PodKind(pods, first.message, fits, workload=workload, notes=notes)))
+        notes = [*unbound_claims(pods[0], cluster), *(missing_group(pods[0], cluster) if grouping else ())]
+        kinds.append(
+            (first.reasons, PodKind(pods, first.message, fits, workload=workload, notes=tuple(notes)))
+        )
     return kinds
 
 
