@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import cmp_to_key
 
 import attrs
 
@@ -17,11 +17,12 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
 from kschedfw.framework.preemption.eviction import is_terminating_by_preemption
+from kschedfw.framework.preemption.go_sort import go_sorted
 from kschedfw.framework.preemption.room import Room
 from kschedfw.framework.status import Code, Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
-"""A function that tells whether the first pod is more important than the second; a strict weak order."""
+"""A function that tells whether the first pod is more important than the second."""
 
 
 class _TrialError(KschedfwError):
@@ -93,7 +94,7 @@ def select_victims(
         verdict = trial.verdict()
         if not verdict.is_success:
             return verdict
-        return _victims(_sorted(potential, more_important), budgets, trial.spares)
+        return _victims(potential, budgets, more_important, trial.spares)
     except _TrialError as error:
         return error.status
 
@@ -116,27 +117,27 @@ def victims_for_room(
         return None
     room = Room(node_info, potential, wanted)
     # Only the filters can say what is short.
-    return _victims(_sorted(potential, more_important), budgets, room.spares) if room.suffices else None
+    return _victims(potential, budgets, more_important, room.spares) if room.suffices else None
 
 
 def _victims(
-    by_importance: Sequence[PodInfo], budgets: DisruptionBudgets, spares: Callable[[PodInfo], bool]
+    potential: Sequence[PodInfo],
+    budgets: DisruptionBudgets,
+    more_important: MoreImportant,
+    spares: Callable[[PodInfo], bool],
 ) -> Victims:
     """Return the pods that `spares` doesn't let come back; it is called for one after the other."""
-    violating, others = budgets.split(by_importance)
+    violating, others = budgets.split(_sorted(potential, more_important))
     # Those that violate a budget first: room is given back in this order, so they are the likeliest to be spared.
     evicted_violating = [info for info in violating if not spares(info)]
-    evicted = {*evicted_violating, *[info for info in others if not spares(info)]}
-    return Victims(tuple([info.pod for info in by_importance if info in evicted]), len(evicted_violating))
+    evicted = [*evicted_violating, *[info for info in others if not spares(info)]]
+    if violating and others:
+        evicted = _sorted(evicted, more_important)
+    return Victims(tuple([info.pod for info in evicted]), len(evicted_violating))
 
 
 def _sorted(infos: Sequence[PodInfo], more_important: MoreImportant) -> list[PodInfo]:
-    """Return the pods sorted by importance, the most important first. The sort is stable."""
-
-    def compare(first: PodInfo, second: PodInfo) -> int:
-        return more_important(second.pod, first.pod) - more_important(first.pod, second.pod)
-
-    return sorted(infos, key=cmp_to_key(compare))
+    return go_sorted(infos, lambda first, second: more_important(first.pod, second.pod))
 
 
 DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE = 10
@@ -205,12 +206,18 @@ class PreemptionRules:
     def more_important(self, first: Pod, second: Pod) -> bool:
         """Return whether `first` is more important: it has the higher priority or, if equal, has run longer.
 
-        Must be a strict weak order. Victims are sorted by it, and score functions rely on the first one having
-        the highest priority.
+        Of two pods that haven't started, each is more important than the other: kube-scheduler takes the present for
+        the start, and reads the clock twice. An override must be a strict weak order otherwise. Victims are sorted by
+        it, and score functions rely on the first one having the highest priority.
         """
         if first.priority != second.priority:
             return first.priority > second.priority
-        return start_time(first) < start_time(second)
+        one, other = start_time(first), start_time(second)
+        return one < other or one == other == math.inf
+
+    def by_importance(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
+        """Return the pods sorted as kube-scheduler sorts them by `more_important`, the most important first."""
+        return _sorted(infos, self.more_important)
 
     def potential_victims(self, pod: Pod, node_info: NodeInfo) -> Sequence[PodInfo]:
         """Return the pods on the node that may be evicted for this pod."""

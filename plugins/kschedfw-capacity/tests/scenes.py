@@ -56,7 +56,7 @@ def pod(
     nominated: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Pod:
-    """A pod by `namespace/name`."""
+    """A pod by `namespace/name`. Those on nodes have started at the same time."""
     namespace, name = key.split("/")
     builder = make_pod(name).namespace(namespace).uid(key).priority(priority).labels(labels or {})
     if cpu:
@@ -65,7 +65,10 @@ def pod(
         builder.node(on)
     if nominated:
         builder.nominated_node(nominated)
-    return builder.build()
+    made = builder.build()
+    if on:
+        made = attrs.evolve(made, status=attrs.evolve(made.status, start_time=datetime.fromtimestamp(0, UTC)))
+    return made
 
 
 def terminating(of: Pod) -> Pod:

@@ -69,12 +69,13 @@ def test_a_namespace_borrows_up_to_its_max() -> None:
 def test_what_was_lent_is_taken_back_and_no_more() -> None:
     running = Running([quota("a", 4, 6), quota("b", 4, 6)], [node(cpu=8)])
     running.submit(*pods("a", 3))
-    assert running.submit(*pods("b", 2)) == {"a/0", "a/1", "b/0", "b/1"}
+    # Of equal pods that haven't started, the first on the node goes.
+    assert running.submit(*pods("b", 2)) == {"a/1", "a/2", "b/0", "b/1"}
     # Beyond its own min, b can't take any more of what a is sure to get.
-    assert running.submit(*pods("b", 1, first=2)) == {"a/0", "a/1", "b/0", "b/1"}
+    assert running.submit(*pods("b", 1, first=2)) == {"a/1", "a/2", "b/0", "b/1"}
     assert "because total ElasticQuota used is more than min" in running.why_not("b/2")
     preempted = [each.regarding for each in running.cluster.events if each.reason == "Preempted"]
-    assert preempted == ["a/2"]
+    assert preempted == ["a/0"]
 
 
 def test_priority_does_not_protect_a_borrower_nor_does_it_break_into_anothers_min() -> None:

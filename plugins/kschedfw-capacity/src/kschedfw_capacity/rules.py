@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cmp_to_key
 
 import attrs
 
@@ -61,7 +60,7 @@ class QuotaRules(PreemptionRules):
         for info in going:
             quotas.remove(info.pod.namespace, Amounts.requested_by(info.pod))
         leaving = set(going)
-        for info in reversed(self._by_importance(staying)):
+        for info in reversed(self.by_importance(staying)):
             namespace = info.pod.namespace
             if quotas[namespace].is_over_min:
                 quotas.remove(namespace, Amounts.requested_by(info.pod))
@@ -87,7 +86,7 @@ class QuotaRules(PreemptionRules):
         evicted = super().select_victims(state, pod, node_info, staying, budgets)
         if isinstance(evicted, Status):
             return evicted
-        freed = tuple(info.pod for info in self._by_importance(going))
+        freed = tuple(info.pod for info in self.by_importance(going))
         return attrs.evolve(evicted, pods=(*evicted.pods, *freed))
 
     def score_functions(self) -> Sequence[Callable[[Candidate], float]]:
@@ -100,15 +99,6 @@ class QuotaRules(PreemptionRules):
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
         """Return that all nodes are candidates, starting at the first one."""
         return 0, num_nodes
-
-    def _by_importance(self, infos: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Return the pods in order of importance, the most important one first."""
-
-        def compare(first: PodInfo, second: PodInfo) -> int:
-            one, other = first.pod, second.pod
-            return self.more_important(other, one) - self.more_important(one, other)
-
-        return sorted(infos, key=cmp_to_key(compare))
 
 
 def _by_fate(infos: Sequence[PodInfo]) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
