@@ -76,12 +76,9 @@ class InMemoryCluster(ObjectStore):
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
         super().__init__()
         self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
-        """The results of `list`, until the kind changes: plugins list Services for every pod, and these seldom change.
-        """
+        """The results of `list`, until the kind changes: plugins list Services for every pod."""
         self._malformed: set[tuple[type[Named], str, str]] = set()
-        """The malformed objects that have been logged: the class they were read as, their key and their resource
-        version.
-        """
+        """The malformed objects that were logged: the class they were read as, key and resource version."""
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0

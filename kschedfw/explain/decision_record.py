@@ -56,9 +56,7 @@ class _Foretelling(Protocol):
 
 
 class ProfileOrder:
-    """The plugins of a framework in the order of its profile; cached, since every pod has the same few sets of
-    plugins.
-    """
+    """The plugins of a framework in the order of its profile; cached, since pods have few different sets of them."""
 
     def __init__(self, framework: Framework) -> None:
         self._plugins = tuple(framework.plugins)

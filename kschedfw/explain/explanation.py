@@ -108,9 +108,7 @@ class NodeExplanation:
 
     @property
     def obstacles(self) -> tuple[int, float]:
-        """How far the node is from feasible: the number of obstacles without a gap, then the sum of the gaps of
-        others.
-        """
+        """The distance from feasible: the number of obstacles without a gap, then the sum of the gaps of others."""
         refusals = (self.refusal, *self.also_refused_by.values())
         plugins = dict.fromkeys(status.plugin for status in refusals if status is not None)
         return _distance(self.evidence.get(plugin) or _UNKNOWN for plugin in plugins)

@@ -84,9 +84,7 @@ class ExplainingScheduler:
         return None if record is None else record.explanation()
 
     def explain(self, framework: Framework, pod: Pod) -> Explanation:
-        """The decision that would be made on the pod now, and what preemption would do. Doesn't affect later
-        decisions.
-        """
+        """Return the decision on the pod as of now, with what preemption would do; later decisions don't change."""
         gate = framework.run_pre_enqueue_plugins(pod)
         if not gate.is_success:
             return gated(framework, pod, gate)

@@ -141,9 +141,7 @@ class Simulation:
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
         self._hopeful = ""
-        """A queued pod that isn't exhausted: the last one that was found, so that not all have to be checked every
-        time.
-        """
+        """The last queued pod that was found not to be exhausted; asked first, so that seldom all are checked."""
         self._time = starting_clock(cluster, self._found.pending, start_time)
         self._comings = ComingsAndGoings(cluster, self._time)
         if arrivals is not None:
