@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Generic, Self, TypeVar
 
-from kschedfw.api.manifests import node_from_manifest, object_from_manifest, pod_from_manifest
+from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
+from kschedfw.api.objects import object_of_class
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup
 from kschedfw.api.resource_names import may_overcommit
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T", bound=Named)
 
 Manifest = dict[str, object]
 
@@ -33,7 +36,10 @@ def _list(manifest: Manifest, key: str) -> list[Manifest]:
     return manifest.setdefault(key, [])  # type: ignore[return-value]  # the builder only stores lists of mappings
 
 
-class _Builder:
+class _Builder(Generic[T]):
+    _cls: type[T]
+    """The class of the objects; set by the builder of a kind."""
+
     def __init__(self, name: str) -> None:
         self._manifest: Manifest = {"metadata": {"name": name}, "spec": {}}
 
@@ -54,13 +60,23 @@ class _Builder:
         """Return a copy of the manifest so far."""
         return copy.deepcopy(self._manifest)
 
+    def build(self, *, check: bool = True) -> T:
+        """Return the object; without `check`, also one that the API server would refuse.
+
+        Raises:
+            ManifestError: the manifest isn't valid.
+        """
+        return object_of_class(self.manifest(), self._cls, check=check)
+
     def _spec(self, field: str, value: object) -> Self:
         _at(self._manifest, "spec")[field] = value
         return self
 
 
-class PodBuilder(_Builder):
+class PodBuilder(_Builder[Pod]):
     """Builds a Pod; every method returns the builder. Without `container` the pod has one, named `main`."""
+
+    _cls = Pod
 
     def namespace(self, namespace: str) -> Self:
         _at(self._manifest, "metadata")["namespace"] = namespace
@@ -213,13 +229,8 @@ class PodBuilder(_Builder):
         return self
 
     def build(self, *, check: bool = True) -> Pod:
-        """Return the pod; without `check`, also one that the API server would refuse.
-
-        Raises:
-            ManifestError: the manifest is no valid pod.
-        """
         self._container()
-        return pod_from_manifest(self.manifest(), check=check)
+        return super().build(check=check)
 
     def _container(self) -> Manifest:
         containers = _list(_at(self._manifest, "spec"), "containers")
@@ -237,8 +248,10 @@ class PodBuilder(_Builder):
         return self
 
 
-class NodeBuilder(_Builder):
+class NodeBuilder(_Builder[Node]):
     """Builds a Node; every method returns the builder. It has room for 110 pods unless `capacity` says otherwise."""
+
+    _cls = Node
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -275,17 +288,11 @@ class NodeBuilder(_Builder):
         _list(_at(self._manifest, "status"), "images").append({"names": list(names), "sizeBytes": size})
         return self
 
-    def build(self, *, check: bool = True) -> Node:
-        """Return the node; without `check`, also one that the API server would refuse.
 
-        Raises:
-            ManifestError: the manifest is no valid node.
-        """
-        return node_from_manifest(self.manifest(), check=check)
-
-
-class VolumeBuilder(_Builder):
+class VolumeBuilder(_Builder[PersistentVolume]):
     """Builds a PersistentVolume; every method returns the builder. It is available until something claims it."""
+
+    _cls = PersistentVolume
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -326,19 +333,11 @@ class VolumeBuilder(_Builder):
         _at(self._manifest, "status")["phase"] = "Bound"
         return self._spec("claimRef", {**reference, "uid": uid} if uid else reference)
 
-    def build(self, *, check: bool = True) -> PersistentVolume:
-        """Return the volume; without `check`, also one that the API server would refuse.
 
-        Raises:
-            ManifestError: the manifest is no valid volume.
-        """
-        volume = object_from_manifest(self.manifest(), "PersistentVolume", check=check)
-        assert isinstance(volume, PersistentVolume)
-        return volume
-
-
-class ClaimBuilder(_Builder):
+class ClaimBuilder(_Builder[PersistentVolumeClaim]):
     """Builds a PersistentVolumeClaim; every method returns the builder. It is not bound unless `bound_to` says so."""
+
+    _cls = PersistentVolumeClaim
 
     def namespace(self, namespace: str) -> Self:
         _at(self._manifest, "metadata")["namespace"] = namespace
@@ -366,23 +365,15 @@ class ClaimBuilder(_Builder):
         _at(self._manifest, "metadata").update(namespace=pod.namespace, ownerReferences=[owner])
         return self
 
-    def build(self, *, check: bool = True) -> PersistentVolumeClaim:
-        """Return the claim; without `check`, also one that the API server would refuse.
-
-        Raises:
-            ManifestError: the manifest is no valid claim.
-        """
-        claim = object_from_manifest(self.manifest(), "PersistentVolumeClaim", check=check)
-        assert isinstance(claim, PersistentVolumeClaim)
-        return claim
-
 
 def _expression(key: str, values: Sequence[str]) -> Manifest:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
-class PodGroupBuilder(_Builder):
+class PodGroupBuilder(_Builder[PodGroup]):
     """Builds a PodGroup; every method returns the builder. The group is a basic one unless `gang` is called."""
+
+    _cls = PodGroup
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -406,16 +397,6 @@ class PodGroupBuilder(_Builder):
     def disrupted_as_a_whole(self) -> Self:
         """Evict all members or none in a preemption by a group (disruptionMode PodGroup)."""
         return self._spec("disruptionMode", "PodGroup")
-
-    def build(self, *, check: bool = True) -> PodGroup:
-        """Return the group; without `check`, also one that the API server would refuse.
-
-        Raises:
-            ManifestError: the manifest is no valid group.
-        """
-        group = object_from_manifest(self.manifest(), "PodGroup", check=check)
-        assert isinstance(group, PodGroup)
-        return group
 
 
 def make_pod(name: str = "pod") -> PodBuilder:

@@ -31,7 +31,7 @@ def pod_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Pod
     Raises:
         ManifestError: the API server would refuse the pod; names all errors.
     """
-    return _expect(manifest, Pod, check)
+    return object_of_class(manifest, Pod, check=check)
 
 
 def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Node:
@@ -40,7 +40,7 @@ def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> No
     Raises:
         ManifestError: the API server would refuse the node; names all errors.
     """
-    return _expect(manifest, Node, check)
+    return object_of_class(manifest, Node, check=check)
 
 
 def object_from_manifest(
@@ -63,7 +63,8 @@ def object_from_manifest(
     return read_object(manifest, found, check=check)
 
 
-def _expect(manifest: Mapping[str, Any], cls: type[T], check: bool) -> T:
+def object_of_class(manifest: Mapping[str, Any], cls: type[T], *, check: bool) -> T:
+    """Read an object of the kind that this class stands for. Raises as `pod_from_manifest`."""
     result = object_from_manifest(manifest, KIND_OF[cls].name, check=check)
     if not isinstance(result, cls):
         raise ManifestError((FieldError("kind", f"must be {cls.__name__}, not {type(result).__name__}"),))

@@ -7,10 +7,10 @@ from enum import Enum
 from pathlib import Path
 from random import Random
 
-from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.decide import PodRun, pods_of
+from kschedfw.testing.conformance.decide import PodRun
 from kschedfw.testing.conformance.groups import GroupRun
 from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
 from tests.conformance.changes import RunsChanges, SchedulersChanges
@@ -45,7 +45,8 @@ def decide_in(mode: Mode, scenario: Scenario, registry: Registry) -> list[Json]:
     run = PodRun(scenario, registry, mode.evaluation)
     if mode is not Mode.CHANGES or not run.nodes:
         return run.decisions()
-    pods = [*pods_of(scenario.objects.get("pods") or ()), *pods_of(scenario.pending)]
+    manifests = [*(scenario.objects.get("pods") or ()), *scenario.pending]
+    pods = list(map(pod_from_manifest, manifests))
     return run.decisions(RunsChanges(run, pods, Random(scenario.name)).go_through)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 
 import attrs
 
-from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
@@ -46,13 +46,6 @@ def decide(scenario: Scenario, registry: Registry) -> list[Json]:
         KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
     """
     return PodRun(scenario, registry).decisions()
-
-
-def pods_of(manifests: Iterable[Json]) -> Iterator[Pod]:
-    for manifest in manifests:
-        pod = object_from_manifest(manifest, "Pod")
-        assert isinstance(pod, Pod)
-        yield pod
 
 
 def profile_of(scenario: Scenario, registry: Registry) -> Profile:
@@ -126,7 +119,7 @@ class PodRun:
         A sequential scenario continues from the recorded choice, or from its own if none is recorded.
         """
         scenario, decisions = self._scenario, []
-        for index, pod in enumerate(pods_of(scenario.pending)):
+        for index, pod in enumerate(map(pod_from_manifest, scenario.pending)):
             if before_each is not None:
                 before_each(pod)
             decision = self._decide(pod)
