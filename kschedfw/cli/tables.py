@@ -77,6 +77,10 @@ def _in_rows(console: Console, part: RenderableType, width: int) -> RenderableTy
         if _least_table_width(console, part) > width:
             return Group(*_rows_of(part))
         _keep_words(console, part, width)
+        if part.title is not None:
+            # rich would wrap it at the width of the columns
+            title, part.title = Text(str(part.title), "bold"), None
+            return Group(title, part)
     return part
 
 

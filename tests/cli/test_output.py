@@ -8,9 +8,10 @@ import sys
 import attrs
 import pytest
 from rich.cells import cell_len
+from rich.padding import Padding
 
 from kschedfw.cli.output import _amount, print_report, progress_bar
-from kschedfw.cli.tables import PIPE_WIDTH
+from kschedfw.cli.tables import PIPE_WIDTH, plain_table, print_parts, stdout_console
 from kschedfw.simulator import Peak, Reason, Replay, Report, Spread, Utilisation
 
 REASON = (
@@ -170,6 +171,13 @@ def test_brackets_in_names_are_no_markup(
 ) -> None:
     odd = attrs.evolve(REPORT, reasons=(Reason("plugin(s) [A B] [/red] said no", 1, 1),))
     assert "plugin(s) [A B] [/red] said no" in printed(odd, capsys, monkeypatch, 80)
+
+
+def test_a_title_longer_than_its_table_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    table = plain_table("Closest nodes (asked for this explanation only)", "node")
+    table.add_row("n1")
+    print_parts(stdout_console(), [Padding(table, (0, 0, 0, 3))])
+    assert capsys.readouterr().out == ("   Closest nodes (asked for this explanation only)\n   node\n   n1\n")
 
 
 @pytest.mark.parametrize(
