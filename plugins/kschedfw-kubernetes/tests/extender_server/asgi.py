@@ -56,7 +56,11 @@ def send(
     sent: list[Any] = []
 
     async def receive() -> Any:
-        return messages.pop(0) if messages else {"type": "http.disconnect"}
+        if messages:
+            return messages.pop(0)
+        if not leave:  # the client waits for the reply, however long that takes
+            await asyncio.get_running_loop().create_future()
+        return {"type": "http.disconnect"}
 
     async def deliver(message: Any) -> None:
         sent.append(message)
