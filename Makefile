@@ -59,7 +59,9 @@ test: $(VENV)/.installed-dev ## all checks: all tests, and beside them lint, the
 .PHONY: suites pages downstreams
 suites: $(VENV)/.installed-dev
 	@echo '== pytest $(TESTS)'
-	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal
+	@# One worker more than there are cores: a worker waits for servers, leases and signals in up to a fifth of its time.
+	@workers="$$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')"; \
+	$(BIN)/python -m pytest $(TESTS) --numprocesses "$$workers" --dist worksteal
 
 pages: $(VENV)/.installed-dev
 	@# In one process, since others run beside it; and told at the end, not in between their lines.

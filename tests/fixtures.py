@@ -35,6 +35,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first; tests of a module stay together, since they share what it prepares."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _installed_plugins_are_read_once() -> Iterator[None]:
     """Keep what is installed, by the directories that modules come from and their times.

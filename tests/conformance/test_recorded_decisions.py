@@ -36,7 +36,7 @@ COMPARED = {
 }
 REFUSED_CONFIGURATIONS = 20
 
-pytestmark = [pytest.mark.conformance, pytest.mark.slow]
+pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

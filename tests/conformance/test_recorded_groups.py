@@ -40,7 +40,7 @@ COMPARED = {
 
 OTHER_MODES = [mode for mode in Mode if mode is not Mode.MEMO]
 
-pytestmark = [pytest.mark.conformance, pytest.mark.slow]
+pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.long]
 
 
 def differing(category: str, mode: Mode, first: int | None = None) -> tuple[list[str], int]:

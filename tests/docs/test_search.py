@@ -17,7 +17,7 @@ import pytest
 from explore.browser import chromium
 from playwright.sync_api import Page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 DOCS = Path(__file__).parents[2] / "docs"
 TERMS: dict[str, str] = tomllib.loads((DOCS / "search.toml").read_text(encoding="utf-8"))["terms"]

@@ -13,7 +13,7 @@ import pytest
 
 from kschedfw.cli import app
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 REPOSITORY = Path(__file__).parents[2]
 DOWNSTREAM = [sys.executable, str(REPOSITORY / ".ci" / "downstream.py")]
