@@ -8,20 +8,23 @@ from typing import Any
 import attrs
 import pytest
 from kschedfw_lab.bench.measure import measure
-from kschedfw_lab.bench.results import Part
+from kschedfw_lab.bench.results import Measurement, Part
 from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, Case
 from kschedfw_lab.bench.workloads import find_workload
 from kschedfw_lab.bench.yardstick import kube_scheduler_pods_per_second, side_by_side_pods_per_second
 
 from kschedfw import Registry
 
-MEASURED = attrs.evolve(
-    measure(Case("basic", 10, 0, 1), time.perf_counter, registry=Registry()),
-    workload="pod-affinity",
-    nodes=5_000,
-    initial_pods=5_000,
-    percentage=ADAPTIVE,
-)
+
+@pytest.fixture(scope="module")
+def measured() -> Measurement:
+    return attrs.evolve(
+        measure(Case("basic", 10, 0, 1), time.perf_counter, registry=Registry()),
+        workload="pod-affinity",
+        nodes=5_000,
+        initial_pods=5_000,
+        percentage=ADAPTIVE,
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,9 @@ MEASURED = attrs.evolve(
         ({"workload": "mixed"}, (261, None)),
     ],
 )
-def test_figures(change: dict[str, Any], expected: tuple[float | None, float | None]) -> None:
-    each = attrs.evolve(MEASURED, **change)
+def test_figures(
+    measured: Measurement, change: dict[str, Any], expected: tuple[float | None, float | None]
+) -> None:
+    each = attrs.evolve(measured, **change)
     assert find_workload(each.workload).initial_pods == 5_000
     assert (kube_scheduler_pods_per_second(each), side_by_side_pods_per_second(each)) == expected
