@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,8 @@ class Project:
         self.path = path
         self.site = site
 
-    def run(self, *options: str, has_hypothesis: bool = False, **files: str) -> tuple[int, str]:
-        """Run the tests of files. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
+    def run(self, files: Mapping[str, str], *options: str, has_hypothesis: bool = False) -> tuple[int, str]:
+        """Run the tests of modules. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
         if not has_hypothesis:
             options = (*WITHOUT_HYPOTHESIS, *options)
         (self.path / "pytest.ini").write_text(
@@ -111,8 +112,7 @@ def project(tmp_path: Path, site: Path) -> Project:
 
 
 def test_a_project_without_need_of_it_notices_nothing(project: Project) -> None:
-    code, output = project.run(
-        test_it="""
+    tests = """
 import sys
 
 def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
@@ -120,8 +120,8 @@ def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
     loaded = {name.partition(".")[0] for name in sys.modules}
     assert "pytest_kschedfw" in loaded
     assert not {"kschedfw", "numpy", "attrs", "yaml"} & loaded
-""",
-    )
+"""
+    code, output = project.run({"test_it": tests})
     assert code == 0, output
 
 
@@ -244,7 +244,7 @@ def told_of_fixtures(tmp_path_factory: pytest.TempPathFactory, site: Path) -> st
     """What pytest shows of the files about the fixtures."""
     project = Project(tmp_path_factory.mktemp("fixtures"), site)
     (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
-    return project.run("-rA", has_hypothesis=False, **FIXTURES)[1]
+    return project.run(FIXTURES, "-rA")[1]
 
 
 @pytest.mark.parametrize("file", FIXTURES)
@@ -287,7 +287,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory, site: Path) -> list[str]:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{plugins: {multiPoint: {enabled: [{name: Stranger}]}}}]\n"
     )
-    code, output = project.run(test_it="import pytest\n" + "".join(tests))
+    code, output = project.run({"test_it": "import pytest\n" + "".join(tests)})
     assert code == 1
     assert "Traceback" not in output
     assert "During handling of the above exception" not in output
@@ -352,7 +352,7 @@ def told_of_classes(tmp_path_factory: pytest.TempPathFactory, site: Path) -> str
     """What pytest shows of contracts, and of a test that gives a stranger's class."""
     project = Project(tmp_path_factory.mktemp("classes"), site)
     files = {"test_accepted": ACCEPTED, "test_given": GIVEN, "test_refused": REFUSED}
-    code, output = project.run("-rA", has_hypothesis=True, **files)
+    code, output = project.run(files, "-rA", has_hypothesis=True)
     assert code == 1
     return output
 
@@ -405,7 +405,7 @@ class TestSuites:
     def test_cases_are_tests_and_fail_in_a_few_lines(self, project: Project) -> None:
         (project.path / "web.kschedfw.yaml").write_text(SUITE, encoding="utf-8")
         (project.path / "values.yaml").write_text(SUITE, encoding="utf-8")
-        code, output = project.run("-rA", test_it="")
+        code, output = project.run({"test_it": ""}, "-rA")
         assert code == 1
         assert "PASSED web.kschedfw.yaml::fits" in output
         assert "web.kschedfw.yaml:7: is elsewhere\n  * default/web should go to b, and is on a" in output
@@ -416,7 +416,7 @@ class TestSuites:
 
     def test_wrong_suite_is_an_error_of_collection(self, project: Project) -> None:
         (project.path / "web.kschedfw.yaml").write_text("cases: [{name: a}]", encoding="utf-8")
-        code, output = project.run(test_it="")
+        code, output = project.run({"test_it": ""})
         assert code == 2
         assert "web.kschedfw.yaml:1: cases[0].expected: Required value" in output
         assert "Traceback" not in output
