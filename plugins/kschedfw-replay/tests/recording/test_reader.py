@@ -152,6 +152,7 @@ def test_a_file_that_is_no_segment_is_refused_when_it_is_opened(
     [
         ([b'{"is":"end","at":0,"more":false}'], "expected a state after the header"),
         ([b'{"is":"state","at":-1,"objects":0}'], "times never decrease"),
+        ([b'{"is":"state","at":1e15,"objects":0}'], "time 1e+15 is out of range"),
         (
             [b'{"is":"state","at":0,"objects":1}', b'{"kind":"Pod"}'],
             "needs apiVersion, kind and metadata.name",

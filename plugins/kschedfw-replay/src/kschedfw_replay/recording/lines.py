@@ -6,7 +6,6 @@ after it. An end mark says that the segment is complete. A gap begins another se
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -74,6 +73,8 @@ Key = tuple[str, str, str, str]
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final[Callable[[bytes], Line]] = msgspec.json.Decoder(Line).decode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_FARTHEST: Final = 6e10
+"""Seconds from 1970: times that are farther away, by more than 19 centuries, are no dates."""
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -87,8 +88,11 @@ def decode_line(line: bytes) -> Line:
         decoded = _decode(line)
     except _UNREADABLE as error:
         raise RecordingError(f"not a line of a recording: {error}") from None
-    if not all(map(math.isfinite, _times(decoded))):
-        raise RecordingError("a time that is no number; expected seconds since 1970")
+    for time in _times(decoded):
+        if not abs(time) <= _FARTHEST:
+            raise RecordingError(
+                f"time {time:g} is out of range; expected seconds since 1970, up to {_FARTHEST:g}"
+            )
     if isinstance(decoded, ChangeLine):
         key_of(decoded.object)
     return decoded
@@ -140,8 +144,9 @@ def key_of(manifest: Mapping[str, Any]) -> Key:
     Raises:
         RecordingError: it has no apiVersion, kind or name.
     """
-    version, kind, metadata = (manifest.get(field) for field in ("apiVersion", "kind", "metadata"))
-    if isinstance(version, str) and isinstance(kind, str) and isinstance(metadata, Mapping):
+    version, kind, metadata = manifest.get("apiVersion"), manifest.get("kind"), manifest.get("metadata")
+    # Nearly all are dicts, for which the check against an ABC would take longer than everything else here.
+    if isinstance(version, str) and isinstance(kind, str) and isinstance(metadata, dict | Mapping):
         name, namespace = metadata.get("name"), metadata.get("namespace", "")
         if isinstance(name, str) and name and isinstance(namespace, str):
             return version.rpartition("/")[0], kind, namespace, name
