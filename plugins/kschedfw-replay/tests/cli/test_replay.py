@@ -39,7 +39,7 @@ def test_table_has_what_really_happened_beside_each_configuration(
     )
     out = capsys.readouterr().out
     rows = {" ".join(line.split()) for line in out.splitlines()}
-    assert "12 pods in 0.03 hours from 1970-01-01 00:16:40 UTC" in rows
+    assert "12 pods in 90 seconds from 1970-01-01 00:16:40 UTC" in rows
     assert "recorded default ClusterAutoscalerProvider" in rows
     assert "bound 12 12 12" in rows
     assert "12 recorded decisions beside default decisions share why" in rows
@@ -99,7 +99,14 @@ def test_window_is_told_by_times_with_a_zone(recording: Path, capsys: pytest.Cap
             "--from: expected a time before --to",
         ),
         (("--config", "nowhere.yaml"), "--config nowhere.yaml: no such file; give "),
-        (("--to", "1970-01-01T00:00:00Z"), "nothing was recorded in that time"),
+        (
+            ("--to", "1970-01-01T00:00:00Z"),
+            "nothing was recorded in that time; the recording begins at 1970-01-01T00:16:40Z",
+        ),
+        (
+            ("--from", "2030-01-01T00:00:00Z"),
+            "nothing was recorded in that time; the last record is of 1970-01-01T00:18:10Z",
+        ),
     ],
 )
 def test_bad_option_is_refused_by_its_name(

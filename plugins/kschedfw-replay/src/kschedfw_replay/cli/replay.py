@@ -135,9 +135,9 @@ def replay(
         for policy, metrics in metrics_by_policy(comparison).items():
             keeper.add({"policy": policy, "seed": seed}, metrics)
     for damage in damages[:1]:  # each pass comes to it again
-        tell([f"{damage}; what comes before was replayed"])
+        tell([f"note: {damage}; what comes before was replayed"])
     if records.unfinished and not damages:
-        tell([f"{records.unfinished}; the recording is unfinished: {_UNFINISHED}"])
+        tell([f"note: {records.unfinished}; the recording is unfinished: {_UNFINISHED}"])
     failed = failures_of(comparison, [run.label for run in comparison.runs], conditions)
     if as_json:
         document = {

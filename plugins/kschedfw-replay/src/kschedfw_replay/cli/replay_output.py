@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,6 +22,14 @@ from kschedfw_replay.shadow.output import agreements, line
 REASONS = 10
 """How many reasons for moves are listed; the JSON has all of them."""
 
+_UNITS: Final = (
+    ("seconds", 1, 120),
+    ("minutes", 60, 7_200),
+    ("hours", 3_600, 172_800),
+    ("days", 86_400, math.inf),
+)
+"""Units of time, their seconds, and up to how many seconds they are used."""
+
 
 def print_replays(comparison: ReplayComparison) -> None:
     """Print them to stdout."""
@@ -27,9 +37,10 @@ def print_replays(comparison: ReplayComparison) -> None:
 
 
 def _parts(comparison: ReplayComparison) -> Iterator[RenderableType]:
-    hours = (comparison.ends - comparison.begins) / 3600
     begin = datetime.fromtimestamp(comparison.begins, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    yield Text(f"{counted(comparison.pods, 'pod')} in {hours:,.2f} hours from {begin}")
+    yield Text(
+        f"{counted(comparison.pods, 'pod')} in {_span(comparison.ends - comparison.begins)} from {begin}"
+    )
     yield block(_table(comparison))
     for run in comparison.runs:
         if run.why:
@@ -42,6 +53,12 @@ def _parts(comparison: ReplayComparison) -> Iterator[RenderableType]:
     notes += [f"{count:,} of {kind} couldn't be read" for kind, count in comparison.left_out.items()]
     if notes:
         yield block(*(f"note: {note}" for note in notes))
+
+
+def _span(seconds: float) -> str:
+    """Say how long a time is: `65 seconds`, `2.24 hours`, `7 days`."""
+    unit, size = next((unit, size) for unit, size, most in _UNITS if seconds < most)
+    return f"{seconds / size:.3g} {unit}"
 
 
 def _table(comparison: ReplayComparison) -> Table:
@@ -103,7 +120,7 @@ def _moves(run: Replayed) -> Padding:
     parts: list[RenderableType] = [table]
     parts += [Text(f"{each.pod}: {each.why}") for each in run.examples]
     if explained < run.moved:
-        parts.append(Text(f"of the first {explained:,} decisions; --explain N explains more"))
+        parts.append(Text(f"of the first {explained:,} moves; --explain N explains more"))
     return Padding(Group(*parts), (1, 0, 0, 0))
 
 

@@ -6,6 +6,8 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
 
 import attrs
 
@@ -14,6 +16,8 @@ from kschedfw.api import DEFAULT_NAMESPACE, ManifestError, Named, Pod, object_fr
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
+
+_NOTHING: Final = "nothing was recorded in that time"
 
 
 @attrs.frozen
@@ -79,6 +83,8 @@ class History:
             length += 1
             at = record.until if isinstance(record, Gap) else record.at
             if at > self.until:
+                if math.isnan(self.begins):
+                    raise RecordingError(f"{_NOTHING}; the recording begins at {_shown(at)}")
                 break
             if not has_begun and not math.isnan(self.begins) and at > self.since:
                 has_begun = True
@@ -98,9 +104,12 @@ class History:
                     found = self._changed(at, record.type, record.manifest)
             if has_begun:
                 yield from found
+        else:
+            if self.ends < self.since:
+                raise RecordingError(f"{_NOTHING}; the last record is of {_shown(self.ends)}")
         if not has_begun:
             if math.isnan(self.begins):
-                raise RecordingError("nothing was recorded in that time")
+                raise RecordingError(_NOTHING)
             yield from self._beginning(max(self.begins, self.since))
         self._length = length
         self.ends = max(self.ends, self.begins) if math.isinf(self.until) else self.until
@@ -138,6 +147,10 @@ class History:
                 pass
         self.left_out[str(manifest.get("kind"))] += 1
         return None
+
+
+def _shown(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _identity(manifest: Manifest) -> Key:
