@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kschedfw import (
     EnabledPlugin,
     InMemoryCluster,
+    NodeInfo,
     PlacedGroup,
     Plugin,
     Pod,
@@ -40,6 +41,7 @@ from kschedfw.framework.gate_table import (
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.metrics import AttemptResult, NoMetrics
 from kschedfw.scheduler import SchedulingError
+from kschedfw.scheduler.groups.preemption import victim_units
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 
@@ -226,6 +228,26 @@ def test_a_member_whose_victims_still_take_its_room_is_not_bound_with_its_group(
     ]
     victim = room.get(Pod, "default/victim")
     assert victim is None or victim.is_terminating
+
+
+def test_equal_victims_that_have_not_started_are_in_the_order_of_nodes_and_of_pods_on_them() -> None:
+    """As observed of kube-scheduler v1.36.2, where the nodes, and the pods of each, were made in this order."""
+    nodes = [
+        NodeInfo.of(make_node(node).build(), [make_pod(f"{node}-{name}").build() for name in "ebfadc"])
+        for node in ("n2", "n1")
+    ]
+    units = victim_units(nodes, lambda _key: None)
+    assert [unit.pods[0].name for unit in units] == [
+        f"{node}-{name}" for node in ("n2", "n1") for name in "ebfadc"
+    ]
+
+
+def test_equal_groups_that_have_not_started_are_in_the_order_of_their_first_pods() -> None:
+    """As observed of kube-scheduler v1.36.2."""
+    as_one = make_pod_group("g").disrupted_as_a_whole().build()
+    pods = [make_pod(name).group(name[0]).build() for name in ("b1", "a1", "c1", "c2", "a2", "b2")]
+    units = victim_units([NodeInfo.of(make_node("n").build(), pods)], lambda _key: as_one)
+    assert [[pod.name for pod in unit.pods] for unit in units] == [["b1", "b2"], ["a1", "a2"], ["c1", "c2"]]
 
 
 def test_metrics_tell_of_groups_and_of_each_member() -> None:

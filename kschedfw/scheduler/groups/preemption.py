@@ -52,7 +52,11 @@ class VictimUnit:
 def victim_units(
     nodes: Iterable[NodeInfo], find_group: Callable[[str], PodGroup | None]
 ) -> Sequence[VictimUnit]:
-    """All pods on these nodes as units, the most important first; equal ones by the name of their first pod."""
+    """All pods on these nodes as units, the most important first, and equal ones in the order of nodes and pods.
+
+    So are those that haven't started, since kube-scheduler notes the present for their start, pod by pod. Of units that
+    started at the same time its order is random.
+    """
     units: list[VictimUnit] = []
     members: dict[str, list[Pod]] = {}
     groups: dict[str, PodGroup] = {}
@@ -66,7 +70,7 @@ def victim_units(
             else:
                 units.append(VictimUnit((pod,), pod.priority))
     units += [VictimUnit(tuple(pods), groups[key].priority) for key, pods in members.items()]
-    return sorted(units, key=lambda unit: (unit.importance, unit.pods[0].key))
+    return sorted(units, key=lambda unit: unit.importance)
 
 
 PLUGIN = "DefaultPreemption"
