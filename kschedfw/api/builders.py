@@ -72,6 +72,10 @@ class _Builder(Generic[T]):
         _at(self._manifest, "spec")[field] = value
         return self
 
+    def _add(self, field: str, *entries: Mapping[str, object]) -> Self:
+        _list(_at(self._manifest, "spec"), field).extend(map(dict, entries))
+        return self
+
 
 class PodBuilder(_Builder[Pod]):
     """Builds a Pod; every method returns the builder. Without `container` the pod has one, named `main`."""
@@ -100,8 +104,7 @@ class PodBuilder(_Builder[Pod]):
 
     def container(self, name: str, *, image: str = "registry.example/app:1") -> Self:
         """Add a container; `requests`, `limits`, `image` and `host_port` go to the last one added."""
-        _list(_at(self._manifest, "spec"), "containers").append({"name": name, "image": image})
-        return self
+        return self._add("containers", {"name": name, "image": image})
 
     def init_container(
         self, name: str, *, requests: Mapping[str, str | int] | None = None, sidecar: bool = False
@@ -113,8 +116,7 @@ class PodBuilder(_Builder[Pod]):
         }
         if sidecar:
             container["restartPolicy"] = "Always"
-        _list(_at(self._manifest, "spec"), "initContainers").append(container)
-        return self
+        return self._add("initContainers", container)
 
     def overhead(self, **overhead: str | int) -> Self:
         _at(self._manifest, "spec", "overhead").update(overhead)
@@ -150,8 +152,7 @@ class PodBuilder(_Builder[Pod]):
         return self._spec("schedulingGroup", {"podGroupName": name})
 
     def scheduling_gate(self, *names: str) -> Self:
-        _list(_at(self._manifest, "spec"), "schedulingGates").extend({"name": name} for name in names)
-        return self
+        return self._add("schedulingGates", *({"name": name} for name in names))
 
     def node_selector(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
         _at(self._manifest, "spec", "nodeSelector").update({**(labels or {}), **more})
@@ -197,13 +198,11 @@ class PodBuilder(_Builder[Pod]):
         }
         if min_domains is not None:
             constraint["minDomains"] = min_domains
-        _list(_at(self._manifest, "spec"), "topologySpreadConstraints").append(constraint)
-        return self
+        return self._add("topologySpreadConstraints", constraint)
 
     def volume(self, name: str, source: Mapping[str, object]) -> Self:
         """Add a volume: `volume("disk", {"gcePersistentDisk": {"pdName": "d"}})`."""
-        _list(_at(self._manifest, "spec"), "volumes").append({"name": name, **copy.deepcopy(dict(source))})
-        return self
+        return self._add("volumes", {"name": name, **copy.deepcopy(dict(source))})
 
     def claim(self, name: str, *, read_only: bool = False) -> Self:
         """Use the persistent volume claim."""
@@ -225,8 +224,7 @@ class PodBuilder(_Builder[Pod]):
         entry.update(
             {name: text for name, text in (("key", key), ("value", value), ("effect", effect)) if text}
         )
-        _list(_at(self._manifest, "spec"), "tolerations").append(entry)
-        return self
+        return self._add("tolerations", entry)
 
     def build(self, *, check: bool = True) -> Pod:
         self._container()
@@ -271,8 +269,7 @@ class NodeBuilder(_Builder[Node]):
         entry: Manifest = {"key": key, "effect": effect}
         if value:
             entry["value"] = value
-        _list(_at(self._manifest, "spec"), "taints").append(entry)
-        return self
+        return self._add("taints", entry)
 
     def declared_features(self, *names: str) -> Self:
         """Declare features that pods may need, e.g. `RestartAllContainersOnContainerExits`."""
@@ -280,8 +277,7 @@ class NodeBuilder(_Builder[Node]):
         return self
 
     def unschedulable(self) -> Self:
-        _at(self._manifest, "spec")["unschedulable"] = True
-        return self
+        return self._spec("unschedulable", True)
 
     def image(self, *names: str, size: int) -> Self:
         """Add an image of `size` bytes with these names."""

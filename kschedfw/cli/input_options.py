@@ -102,7 +102,7 @@ def _live_options() -> _Options:
         stated = {option.name: given[option.parameter] for option in offered}
         return _live(sources, {name: text for name, text in stated.items() if text is not None})
 
-    return _Options([*map(_parameter, offered), *map(_hidden, _absent(sources))], value)
+    return _Options([*map(_shown, offered), *map(_hidden, _absent(sources))], value)
 
 
 _GROUPS: Final[Mapping[str, Callable[[], _Options]]] = {
@@ -133,23 +133,18 @@ def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
     }
 
 
-def _parameter(option: SourceOption) -> inspect.Parameter:
+def _shown(option: SourceOption) -> inspect.Parameter:
     shown = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help)
-    return inspect.Parameter(
-        option.parameter,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[option.type | None, shown],
-    )
+    return _parameter(option.parameter, Annotated[option.type | None, shown])
 
 
 def _hidden(name: str) -> inspect.Parameter:
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[str | None, typer.Option(f"--{name}", hidden=True)],
-    )
+    return _parameter(name, Annotated[str | None, typer.Option(f"--{name}", hidden=True)])
+
+
+def _parameter(name: str, annotation: object) -> inspect.Parameter:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
 
 
 def _live(sources: Mapping[str, Source], given: Given) -> Live:
