@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kschedfw.api.affinity import TolerationOperator
@@ -68,7 +68,7 @@ def resource_claim_template_errors(template: ResourceClaimTemplate) -> Errors:
 
 def resource_slice_errors(obj: ResourceSlice) -> Errors:
     spec = obj.spec
-    yield from _subdomain(spec.driver, "spec.driver")
+    yield from _name(spec.driver, "spec.driver", subdomain_problems)
     yield from _pool_name(spec.pool.name, "spec.pool.name")
     if spec.pool.generation < 0:
         why = "must be greater than or equal to zero"
@@ -84,17 +84,17 @@ def resource_slice_errors(obj: ResourceSlice) -> Errors:
     }
     yield from _one_of(alternatives, "spec")
     yield from _one_term(spec.node_selector, "spec.nodeSelector")
-    yield from _too_many(spec.devices, _MOST_DEVICES, "spec.devices")
+    yield from too_many(spec.devices, _MOST_DEVICES, "spec.devices")
     yield from _duplicates((each.name for each in spec.devices), "spec.devices", "name")
     for index, device in enumerate(spec.devices):
         yield from _device(device, f"spec.devices[{index}]", by_itself=spec.per_device_node_selection)
     yield from _duplicates((each.name for each in spec.shared_counters), "spec.sharedCounters", "name")
     for index, counters in enumerate(spec.shared_counters):
-        yield from _label(counters.name, f"spec.sharedCounters[{index}].name")
+        yield from _name(counters.name, f"spec.sharedCounters[{index}].name")
 
 
 def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
-    yield from _label(device.name, f"{path}.name")
+    yield from _name(device.name, f"{path}.name")
     if len(device.attributes) + len(device.capacity) > _MOST_ATTRIBUTES:
         count = len(device.attributes) + len(device.capacity)
         why = f"the total number of attributes and capacities must not exceed {_MOST_ATTRIBUTES}"
@@ -137,7 +137,7 @@ def pod_claims(spec: PodSpec, path: str) -> Errors:
     yield from _duplicates((each.name for each in spec.resource_claims), f"{path}.resourceClaims", "name")
     for index, claim in enumerate(spec.resource_claims):
         where = f"{path}.resourceClaims[{index}]"
-        yield from _label(claim.name, f"{where}.name")
+        yield from _name(claim.name, f"{where}.name")
         alternatives = {
             "resourceClaimName": claim.resource_claim_name is not None,
             "resourceClaimTemplateName": claim.resource_claim_template_name is not None,
@@ -151,13 +151,13 @@ def pod_claims(spec: PodSpec, path: str) -> Errors:
 
 
 def _device_claim(claim: DeviceClaim, path: str) -> Errors:
-    yield from _too_many(claim.requests, _MOST_REQUESTS, f"{path}.requests")
+    yield from too_many(claim.requests, _MOST_REQUESTS, f"{path}.requests")
     yield from _duplicates((each.name for each in claim.requests), f"{path}.requests", "name")
     names = set()
     for index, request in enumerate(claim.requests):
         names |= {request.name, *(f"{request.name}/{each.name}" for each in request.first_available)}
         yield from _request(request, f"{path}.requests[{index}]")
-    yield from _too_many(claim.constraints, _MOST_CONSTRAINTS, f"{path}.constraints")
+    yield from too_many(claim.constraints, _MOST_CONSTRAINTS, f"{path}.constraints")
     for index, constraint in enumerate(claim.constraints):
         yield from _constraint(constraint, names, f"{path}.constraints[{index}]")
     for index, config in enumerate(claim.config):
@@ -165,7 +165,7 @@ def _device_claim(claim: DeviceClaim, path: str) -> Errors:
 
 
 def _request(request: DeviceRequest, path: str) -> Errors:
-    yield from _label(request.name, f"{path}.name")
+    yield from _name(request.name, f"{path}.name")
     if request.exactly is not None and request.first_available:
         why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
         yield FieldError.invalid(path, request.name, why)
@@ -173,16 +173,16 @@ def _request(request: DeviceRequest, path: str) -> Errors:
         yield FieldError.required(path, "exactly one of `exactly` or `firstAvailable` is required")
     if request.exactly is not None:
         yield from _asked(request.exactly, f"{path}.exactly")
-    yield from _too_many(request.first_available, _MOST_ALTERNATIVES, f"{path}.firstAvailable")
+    yield from too_many(request.first_available, _MOST_ALTERNATIVES, f"{path}.firstAvailable")
     yield from _duplicates((each.name for each in request.first_available), f"{path}.firstAvailable", "name")
     for index, alternative in enumerate(request.first_available):
         where = f"{path}.firstAvailable[{index}]"
-        yield from _label(alternative.name, f"{where}.name")
+        yield from _name(alternative.name, f"{where}.name")
         yield from _asked(alternative, where)
 
 
 def _asked(asked: ExactDeviceRequest | DeviceSubRequest, path: str) -> Errors:
-    yield from _subdomain(asked.device_class_name, f"{path}.deviceClassName")
+    yield from _name(asked.device_class_name, f"{path}.deviceClassName", subdomain_problems)
     yield from _selectors(asked.selectors, f"{path}.selectors")
     if asked.allocation_mode is DeviceAllocationMode.ALL:
         if asked.count:
@@ -231,7 +231,7 @@ def _known_requests(requests: Sequence[str], names: set[str], path: str) -> Erro
 
 
 def _selectors(selectors: Sequence[DeviceSelector], path: str) -> Errors:
-    yield from _too_many(selectors, _MOST_SELECTORS, path)
+    yield from too_many(selectors, _MOST_SELECTORS, path)
     for index, selector in enumerate(selectors):
         where = f"{path}[{index}].cel"
         if selector.cel is None:
@@ -267,7 +267,8 @@ def _one_term(selector: NodeSelector | None, path: str) -> Errors:
         yield FieldError.invalid(f"{path}.nodeSelectorTerms", terms, why)
 
 
-def _too_many(items: Sequence[object], most: int, path: str) -> Errors:
+def too_many(items: Sequence[object], most: int, path: str) -> Errors:
+    """Yield an error if there are more items than `most`."""
     if len(items) > most:
         yield FieldError(path, f"Too many: {len(items)}: must have at most {most} items")
 
@@ -281,19 +282,12 @@ def _duplicates(names: Iterable[str], path: str, field: str) -> Errors:
         seen.add(name)
 
 
-def _label(name: str, path: str) -> Errors:
+def _name(name: str, path: str, problems: Callable[[str], Sequence[str]] = label_problems) -> Errors:
+    """Yield the errors of a name that has to be given: by default, the name of a label."""
     if not name:
         yield FieldError.required(path)
     else:
-        for why in label_problems(name):
-            yield FieldError.invalid(path, name, why)
-
-
-def _subdomain(name: str, path: str) -> Errors:
-    if not name:
-        yield FieldError.required(path)
-    else:
-        for why in subdomain_problems(name):
+        for why in problems(name):
             yield FieldError.invalid(path, name, why)
 
 

@@ -8,7 +8,7 @@ UserNamespacesHostNetworkSupport is off, may not combine the host's network with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from kschedfw.api.containers import Container, ResourceRequirements
@@ -27,7 +27,7 @@ from kschedfw.api.resource_names import (
     may_overcommit,
     must_be_integer,
 )
-from kschedfw.api.validate_devices import pod_claims
+from kschedfw.api.validate_devices import pod_claims, too_many
 from kschedfw.api.validate_selectors import (
     Errors,
     affinity,
@@ -129,15 +129,10 @@ def _restart_rules(container: Container, path: str) -> Errors:
     if rules and container.restart_policy is None:
         why = "must specify restartPolicy when restart rules are used"
         yield FieldError.required(f"{path}.restartPolicy", why)
-    yield from _at_most(_MOST_RULES, rules, f"{path}.restartPolicyRules")
+    yield from too_many(rules, _MOST_RULES, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
         place = f"{path}.restartPolicyRules[{index}].exitCodes.values"
-        yield from _at_most(_MOST_EXIT_CODES, rule.exit_codes.values, place)
-
-
-def _at_most(most: int, items: Sequence[object], path: str) -> Errors:
-    if len(items) > most:
-        yield FieldError(path, f"Too many: {len(items)}: must have at most {most} items")
+        yield from too_many(rule.exit_codes.values, _MOST_EXIT_CODES, place)
 
 
 # --- Resources ---------------------------------------------------------------------------------------------------
