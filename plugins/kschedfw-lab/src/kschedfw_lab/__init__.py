@@ -1,6 +1,6 @@
-"""Experiments at scale: sweeps and their results, and experiments of published papers, done again.
+"""Experiments at scale: sweeps with their results, and reproductions of published experiments.
 
-The names are in `__init__.pyi`; a name's module is imported when the name is first used.
+The names are in `__init__.pyi`. The module of a name is imported when the name is first used.
 """
 
 import lazy_loader as _lazy

@@ -1,7 +1,7 @@
-"""What the commands of reproductions have in common: runs by policy and seed, on an engine, recorded as a sweep's are.
+"""Common parts of the reproductions' commands: runs by policy and seed, on an engine, recorded as a sweep's runs are.
 
-A reproduction measures something of its own, so its runs aren't those of a `Sweep`. All else is the same: the engines,
-the directory of results, and how it goes on after an interruption.
+A reproduction makes measurements of its own, so its runs aren't those of a `Sweep`. Everything else is the same: the
+engines, the directory of results, and how a command resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ EXIT_CODES: Final = (
 _PIECE: Final = 1 << 20
 _MOST_SEEDS: Final = 10_000
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Failures of plugins are collected for the whole process, so a process does one run at a time."""
+"""Held during a run, since the failures of plugins are collected per process."""
 
 Measured = tuple[Metrics, Series]
 
 
 @attrs.frozen
 class Task:
-    """A run: one policy with one seed. It can be pickled, since other processes do it.
+    """A run of one policy with one seed. It can be pickled, since other processes run it.
 
-    `key` stands for all that its results depend on. `measure` does the run; it raises KschedfwError if a plugin fails.
+    `key` identifies everything that its results depend on. `measure` does the run. It raises KschedfwError if a plugin
+    fails.
     """
 
     key: str
@@ -72,14 +73,14 @@ def task(
     content: Sequence[str],
     distributions: Sequence[str],
 ) -> Task:
-    """The run of a policy with a seed.
+    """Return the run of a policy with a seed.
 
     Args:
-        policy: what is measured, as tables name it.
-        seed: of the run.
-        measure: does the run; can be pickled.
-        content: whatever else the results depend on, such as digests of files.
-        distributions: the same, as `installed` has them.
+        policy: the name of the measured policy in tables.
+        seed: the seed of the run.
+        measure: does the run. It must be picklable.
+        content: everything else that the results depend on, such as digests of files.
+        distributions: the distributions that the results depend on, as `installed` returns them.
     """
     text = json.dumps([policy, seed, *content, *distributions])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -87,12 +88,15 @@ def task(
 
 
 def installed(*names: str) -> tuple[str, ...]:
-    """These distributions with their versions, kschedfw first."""
+    """Return these distributions with their versions, kschedfw first."""
     return tuple(f"{name} {version(name)}" for name in ("kschedfw", *names))
 
 
 def digest_of(*files: Path) -> str:
-    """A digest of the content of files; raises OSError where one can't be read."""
+    """Return a digest of the files' content.
+
+    Raises OSError: a file can't be read.
+    """
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
@@ -103,7 +107,7 @@ def digest_of(*files: Path) -> str:
 
 
 def outcome_of(run: Task) -> Outcome:
-    """Do it in this process; its error becomes a part of the outcome."""
+    """Do the run in this process. An error becomes a part of the outcome."""
     with _ONE_AT_A_TIME:
         start = time.perf_counter()
         try:
@@ -115,7 +119,10 @@ def outcome_of(run: Task) -> Outcome:
 
 @attrs.frozen
 class Reproduced:
-    """The results of all runs that are done, earlier ones included, and whether Ctrl-C ended it before all were."""
+    """The results of all finished runs, earlier ones included.
+
+    `interrupted` is true if Ctrl-C ended the command early.
+    """
 
     results: Results
     interrupted: bool
@@ -128,14 +135,14 @@ class Reproduced:
 def reproduce(
     tasks: Sequence[Task], directory: Path, engine: Engine, *, resume: bool, tell: Callable[[str], None]
 ) -> Reproduced:
-    """Do the runs, each recorded when it is done. Ctrl-C ends it; the runs in flight are lost.
+    """Do the runs, and record each when it is finished. Ctrl-C ends this; unfinished runs are lost.
 
     Args:
         tasks: the runs, in the order of the tables.
-        directory: where the results go; must have none without `resume`.
-        engine: does them.
-        resume: whether runs are skipped that the directory has.
-        tell: is told of each run that is done, in a line.
+        directory: the directory of results. Without `resume` it must have none.
+        engine: does the runs.
+        resume: skip runs whose results are in the directory.
+        tell: called with a line about each finished run.
 
     Raises:
         KschedfwError: the directory has results already, or those of something else; or the engine broke down.
@@ -164,7 +171,7 @@ def reproduce(
 
 @attrs.frozen
 class _Progress:
-    """Tells of each run, and how long the rest will take."""
+    """Reports each finished run, and the expected time for the rest."""
 
     start: float
     tell: Callable[[str], None]
@@ -205,7 +212,7 @@ def add_options(parser: argparse.ArgumentParser, *, seeds: str, directory: str) 
 
 @contextmanager
 def engine_of(options: argparse.Namespace, distributions: Sequence[str]) -> Iterator[Engine]:
-    """The engine that the options ask for; its workers have these distributions.
+    """Make the engine that the options ask for. Its workers must have these distributions.
 
     Raises:
         MissingExtraError: Dask isn't installed.
@@ -220,7 +227,7 @@ def engine_of(options: argparse.Namespace, distributions: Sequence[str]) -> Iter
 
 
 def run_command(name: str, command: Callable[[], int]) -> int:
-    """Run a command; its errors become one line on standard error and an exit code."""
+    """Run a command and return its exit code. Errors become one line on standard error."""
     try:
         return command()
     except (MissingExtraError, EngineError) as error:
@@ -238,7 +245,7 @@ def _complain(name: str, error: Exception, code: int) -> int:
 
 
 def exit_code(reproduced: Reproduced, tasks: Sequence[Task]) -> int:
-    """Say on standard error what is missing, and return the exit code."""
+    """Print to standard error what is missing, and return the exit code."""
     if reproduced.failed:
         failed = ", ".join(dict.fromkeys(str(run.factors["policy"]) for run in reproduced.failed))
         tell(f"{_counted(len(reproduced.failed))} failed, so there are no figures for {failed}")
@@ -251,7 +258,7 @@ def exit_code(reproduced: Reproduced, tasks: Sequence[Task]) -> int:
 
 
 def by_policy(results: Results) -> Mapping[str, Sequence[RunResult]]:
-    """The runs of each policy; a policy of which a run failed is left out."""
+    """Return the runs of each policy, without policies of which a run failed."""
     found: dict[str, list[RunResult]] = {}
     for run in results.runs():
         found.setdefault(str(run.factors["policy"]), []).append(run)
@@ -269,7 +276,10 @@ def tell(text: str) -> None:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """The seeds that a text such as `42-51` or `42,45` names; raises ArgumentTypeError."""
+    """Parse seeds, such as `42-51` or `42,45`.
+
+    Raises ArgumentTypeError: the text has another format.
+    """
     seeds: list[int] = []
     try:
         for part in text.split(","):

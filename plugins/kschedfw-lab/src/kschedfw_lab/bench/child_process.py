@@ -1,4 +1,4 @@
-"""Runs each measurement in a process of its own, so that memory and garbage of others don't affect it."""
+"""Runs each measurement in a process of its own, so that others' memory and garbage don't affect it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ResultT = TypeVar("ResultT")
 
 
 class BenchmarkError(KschedfwError):
-    """A measurement failed; says why."""
+    """A measurement failed. The message says why."""
 
 
 def measure_in_child(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
-    """`measure` in a new process; raises as `run_in_child`. The case and the timer must be picklable."""
+    """Run `measure` in a new process. The case and the timer must be picklable; raises as `run_in_child`."""
     return run_in_child(partial(_measure, case, timer), progress)
 
 
 def footprint_in_child(case: Case) -> Footprint:
-    """`measure_footprint` in a new process; raises as `run_in_child`. The case must be picklable."""
+    """Run `measure_footprint` in a new process. The case must be picklable; raises as `run_in_child`."""
     return run_in_child(partial(_footprint, case))
 
 
@@ -43,7 +43,7 @@ def _footprint(case: Case, _progress: Progress) -> Footprint:
 
 
 def run_in_child(task: Callable[[Progress], ResultT], progress: Progress | None = None) -> ResultT:
-    """Run the task in a new process, and return its result. Both must be picklable.
+    """Run the task in a new process, and return its result. Task and result must be picklable.
 
     Raises:
         BenchmarkError: the task raised something, or its process was killed.
@@ -80,7 +80,7 @@ class _Done:
 
 
 def end_of_process(exit_code: int | None) -> str:
-    """How a process ended that returned no result."""
+    """Return a message about a process that ended without a result."""
     if exit_code is None or exit_code >= 0:
         return f"its process ended with exit code {exit_code}"
     name = signal.Signals(-exit_code).name
@@ -90,7 +90,7 @@ def end_of_process(exit_code: int | None) -> str:
 def _work(sender: Connection, task: Callable[[Progress], object]) -> None:
     try:
         sender.send(_Done(task(lambda done, total: sender.send((done, total)))))
-    except KeyboardInterrupt:  # the parent process gets it, too
+    except KeyboardInterrupt:  # The terminal sends Ctrl-C to the parent process, too, which reports it.
         return
     except KschedfwError as error:
         sender.send(BenchmarkError(str(error)))

@@ -1,4 +1,4 @@
-"""The clock for measurements, in which waiting takes no time."""
+"""A clock for measurements that skips waiting times."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 Timer = Callable[[], float]
-"""Seconds since an arbitrary moment, never set back, such as `time.perf_counter`."""
+"""Returns seconds since an arbitrary moment. Never goes back; for example `time.perf_counter`."""
 
 
 class SkippingClock:
-    """The timer's time, plus the time that was skipped instead of waiting, such as backoffs."""
+    """The timer's time plus all skipped time. Waits, such as backoffs, are skipped."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
@@ -24,9 +24,9 @@ class SkippingClock:
         return self._timer()
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
-        # There is one thread, so no other could end the wait.
+        # The benchmark has one thread, so no other thread could end the wait early.
         self.skip_to(deadline)
 
     def skip_to(self, time: float) -> None:
-        """Advance to this time; never goes back."""
+        """Advance the clock to `time`; do nothing if it is in the past."""
         self._skipped += max(0.0, time - self.now())

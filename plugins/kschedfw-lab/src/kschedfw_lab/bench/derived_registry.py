@@ -1,4 +1,4 @@
-"""A registry whose plugins are those of another, each perhaps changed: in one form alone, or listened to."""
+"""A registry that changes the plugins of another registry, for example to one form, or to record their answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kschedfw import AnyPlugin, Registry
 
 
 class DerivedRegistry(Registry):
-    """Another registry's plugins, as `derive` makes them."""
+    """The plugins of another registry, each replaced by what `derive` returns for it."""
 
     def __init__(self, inner: Registry, derive: Callable[[type[AnyPlugin]], type[AnyPlugin]]) -> None:
         super().__init__(entry_points=False)

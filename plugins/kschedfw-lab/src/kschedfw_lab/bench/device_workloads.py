@@ -1,4 +1,4 @@
-"""Workloads of pods that ask for devices (dynamic resource allocation)."""
+"""Workloads whose pods request devices (dynamic resource allocation)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedfw_lab.bench.shapes import Manifest
 from kschedfw_lab.bench.workload import Placement, Workload, nothing
 
 _DEVICES = 10
-"""Devices of a node, in most of scheduler_perf's workloads (`maxClaimsPerNode`)."""
+"""The number of devices per node in most of scheduler_perf's workloads (`maxClaimsPerNode`)."""
 
 
 def _from_templates(
@@ -26,7 +26,7 @@ def _from_templates(
     per_node: int = _DEVICES,
     with_devices: Callable[[Manifest, int], tuple[Manifest, ...]] = devices.slice_of_node,
 ) -> Workload:
-    """Each pod has a claim of its own, which exists and isn't allocated yet."""
+    """Return a workload in which each pod has a claim of its own, which exists and isn't allocated yet."""
     return Workload(
         name,
         measures,
@@ -48,7 +48,7 @@ def _from_templates(
 def _extended(
     name: str, measures: str, follows: str, *, prefix: str, others: tuple[Manifest, ...]
 ) -> Workload:
-    """Each pod asks for a device by an extended resource."""
+    """Return a workload in which each pod requests a device by an extended resource."""
     shape = partial(devices.for_extended_resource, prefix=prefix)
     return Workload(
         name,

@@ -13,7 +13,7 @@ NODE_LABELS = {"node-with-dra": "true"}
 EXTENDED_CLASSES = 25
 """The number of device classes with extended resources."""
 SHARERS = 5
-"""How many pods share a claim."""
+"""The number of pods that share a claim."""
 
 _API = "resource.k8s.io/v1"
 _REQUEST = "req-0"
@@ -80,7 +80,7 @@ def node(index: int) -> Manifest:
 
 
 def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """The node's own slice, with this number of equal devices."""
+    """Return the node's slice with `devices` equal devices."""
     name = shapes.name_of(node)
     spec = {
         "driver": DRIVER,
@@ -92,7 +92,7 @@ def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 
 def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """The same, and claims to which the first half of the devices is allocated."""
+    """Return the node's slice with `devices` equal devices, and claims to which the first half of them is allocated."""
     name = shapes.name_of(node)
     taken = (
         _object(
@@ -108,8 +108,9 @@ def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 
 def partitionable_slices(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """This number of pools that all nodes can reach. Each has four counters, which six devices share; one device is
-    allocated.
+    """Return `devices` pools that all nodes can reach.
+
+    Each pool has four counters, which six devices share. One of these devices is allocated.
     """
     return tuple(
         each for number in range(devices) for each in _partitionable(f"{shapes.name_of(node)}-{number}")
@@ -173,7 +174,7 @@ def _partition(name: str, slice_name: str, counters: Sequence[int]) -> Manifest:
 
 
 def with_template(name: str, namespace: str = "default") -> Manifest:
-    """A pod whose claim was made from a template."""
+    """Return a pod whose claim was made from a template."""
     reference = {"name": "resource", "resourceClaimTemplateName": "test-claim-template"}
     pod = _with_claim(name, namespace, reference)
     metadata = {**shapes.metadata_of(pod), "uid": f"uid-{name}"}
@@ -182,7 +183,7 @@ def with_template(name: str, namespace: str = "default") -> Manifest:
 
 
 def sharing(index: int, name: str, namespace: str = "default") -> Manifest:
-    """One of five pods that use the same claim."""
+    """Return one of five pods that use the same claim."""
     claim = f"{name.partition('-')[0]}-claim-{index // SHARERS}"
     return _with_claim(name, namespace, {"name": "resource", "resourceClaimName": claim})
 
@@ -198,27 +199,27 @@ def for_extended_resource(index: int, name: str, namespace: str = "default", *, 
 
 
 def claim_for_one(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pod, for one device."""
+    """Return the pod's claim, for one device."""
     return (_claim_of(pod, _ONE_DEVICE),)
 
 
 def claim_for_first_available(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pod, for a device of a class that has none, or else of one that has."""
+    """Return the pod's claim, for a device of a class without devices, or else of a class with devices."""
     return (_claim_of(pod, _FIRST_AVAILABLE),)
 
 
 def claim_for_two(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pod, for two devices of the same slice."""
+    """Return the pod's claim, for two devices of the same slice."""
     return (_claim_of(pod, _TWO_OF_A_SLICE),)
 
 
 def allocated_claim(pod: Manifest, turn: int) -> tuple[Manifest, ...]:
-    """The claim of a pod that is on its node, with the device of this number."""
+    """Return the claim of a placed pod. The `turn`-th device of its node is allocated to the claim."""
     return ({**_claim_of(pod, _ONE_DEVICE), "status": _allocated(_node_of(pod), f"device-{turn}")},)
 
 
 def shared_claim(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pods that share it, made with the first of them."""
+    """Return the claim that several pods share; empty for all but the first of them."""
     kind, _, number = shapes.name_of(pod).partition("-")
     if int(number) % SHARERS:
         return ()
@@ -245,6 +246,6 @@ def _claim_of(pod: Manifest, devices: Manifest) -> Manifest:
 
 
 def _allocated(pool: str, device: str) -> Manifest:
-    """Without a node selector, which isn't read for claims that are allocated already."""
+    """Return an allocation without a node selector: the scheduler doesn't read it if a claim is already allocated."""
     result = {"request": _REQUEST, "driver": DRIVER, "pool": pool, "device": device}
     return {"allocation": {"devices": {"results": [result]}}}

@@ -1,7 +1,7 @@
-"""Variants of the workloads in which no two of the measured pods are alike, as in most real clusters.
+"""Variants of the workloads in which no two measured pods are alike, as in most real clusters.
 
-What a pod asks for stays what the workload is about: it fits where the workload's own pods would, and its terms find
-the same pods and nodes.
+The pods request almost the same as in the original workload. They fit on the same nodes, and their terms match the same
+pods and nodes.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from kschedfw_lab.bench.shapes import Manifest, name_of
 from kschedfw_lab.bench.workload import Workload
 
 SUFFIX = "-distinct"
-"""What the name of a variant ends with."""
+"""The suffix of a variant's name."""
 
 LABEL = "pod"
-"""The label whose value no other pod has."""
+"""A label whose value differs for every pod."""
 
 _GOLDEN = 0x9E3779B1
-"""2³² divided by the golden ratio: its multiples modulo 2³² spread evenly, however many there are."""
+"""2³² divided by the golden ratio.
+
+The multiples modulo 2³² of this number are evenly spread, however many there are.
+"""
 
 
 def evenly(index: int, below: int) -> int:
-    """A number from 0 to `below` - 1; those of the first indexes, however many, are spread evenly over all of them."""
+    """Return a number from 0 to `below` - 1. The numbers of any first indexes are evenly spread over this range."""
     return (index * _GOLDEN % (1 << 32)) * below >> 32
 
 
 def distinct(workload: Workload) -> Workload:
-    """The workload with measured pods that have requests, labels and affinity values of their own."""
+    """Return the workload with measured pods whose requests, labels and affinity values differ from one another."""
     return attrs.evolve(
         workload,
         name=workload.name + SUFFIX,
@@ -41,13 +44,12 @@ def distinct(workload: Workload) -> Workload:
 
 
 def of_its_own(pod: Manifest, index: int) -> Manifest:
-    """The pod with what no other has; its name must be its own already.
+    """Return the pod with requests, labels and selectors that no other pod has. Its name must be unique already.
 
-    * It requests three quarters to the whole of what it did of CPU and memory; the fraction comes from `index`. A pod
-      that requests no memory gets a request of `index` + 1 bytes.
-    * Where it has labels, it gets one more, with its name for the value.
-    * Where it has selectors (of nodes, in affinity and in spread constraints), its name is one more value that they
-      take.
+    * CPU and memory requests become three quarters to the whole of the original; the fraction depends on `index`. A pod
+      without a memory request gets one of `index` + 1 bytes.
+    * If the pod has labels, it gets one more, with its name as the value.
+    * If it has selectors (of nodes, in affinity and in spread constraints), its name becomes one more accepted value.
     """
     manifest: dict[str, Any] = {**pod}
     spec = manifest["spec"] = _with_value(manifest["spec"], name_of(pod))
@@ -77,7 +79,7 @@ def _less(name: str, amount: str, index: int) -> str:
 
 
 def _with_value(part: Any, value: str) -> Any:
-    """The part of a manifest, with the value as one more in each selector."""
+    """Return the part of a manifest with `value` as one more accepted value in each selector."""
     if isinstance(part, Mapping):
         return {
             key: _selector_with(below, value)

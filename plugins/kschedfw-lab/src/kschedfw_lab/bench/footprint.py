@@ -1,4 +1,4 @@
-"""How much memory the scheduler holds for nodes and pods, beyond the objects that came from manifests."""
+"""Measures the memory that the scheduler holds for nodes and pods, beyond the objects from manifests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw_lab.bench.memory import held_memory
 from kschedfw_lab.bench.stage import AlgorithmStage, Case, Objects, in_cluster
 
 _FEW_NODES: Final = 300
-"""More than those from which on compiled code decides."""
+"""The number of warm-up nodes. Compiled code is used for this many nodes, but not for a few."""
 
 
 @attrs.frozen
@@ -27,7 +27,7 @@ class Footprint:
 def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footprint:
     """Count the bytes that cache, snapshot and framework hold after one pod was scheduled.
 
-    The cluster with all objects exists before counting begins; the initial pods are bound in it.
+    The cluster with all its objects exists before counting begins. The initial pods are bound in it.
     """
     objects = Objects.of(attrs.evolve(case, pods=1))
     cluster = InMemoryCluster(objects.cluster)
@@ -44,7 +44,7 @@ def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footpr
 
 
 def _schedule_one(case: Case, registry: Registry) -> None:
-    """Import and compile what scheduling takes, so that this code isn't counted."""
+    """Schedule a pod in a small cluster, so that the imported and compiled code isn't counted later."""
     objects = Objects.of(case)
     cluster = InMemoryCluster(objects.cluster)
     stage = AlgorithmStage.of(case, cluster, registry)

@@ -1,4 +1,4 @@
-"""Compares the forms of one plugin: the cost of each, and whether it differs by more than noise."""
+"""Compares the forms of one plugin: the cost of each form, and whether it differs from others by more than noise."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from kschedfw_lab.bench.stage import Case, PluginForm
 from kschedfw_lab.bench.workloads import find_workload
 
 REPEATS = 5
-"""Runs of each form. Without a difference, the runs of two forms don't overlap with probability 1/126."""
+"""Runs of each form. If two forms cost the same, their runs don't overlap with a probability of only 1/126."""
 
 LEAST_REPEATS = 4
-"""With fewer runs, too many verdicts would be due to chance."""
+"""The least number of runs. With fewer, too many verdicts would be due to chance."""
 
 _BATCH_HOOKS = ("filter_batch", "score_batch")
 
 
 class FormError(KschedfwError):
-    """The plugin doesn't have the form."""
+    """The plugin doesn't have the requested form."""
 
 
 def with_form(registry: Registry, form: PluginForm) -> Registry:
-    """The registry, in which one plugin has only this form."""
+    """Return a registry in which the form's plugin has only this form."""
     return DerivedRegistry(
         registry, lambda plugin: in_form(plugin, form.form) if plugin.name == form.plugin else plugin
     )
 
 
 def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
-    """The plugin without the forms after this one.
+    """Return the plugin without the forms that would be preferred to `form`.
 
     Raises:
-        FormError: it doesn't have the form, so that measuring it would measure another one.
+        FormError: the plugin lacks this form, so another one would be measured.
     """
     batch = [hook for hook in _BATCH_HOOKS if getattr(plugin, hook, None) is not None]
     without: dict[str, object] = {}
@@ -57,21 +57,21 @@ def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
 
 
 class Verdict(Enum):
-    """The comparison of two sets of runs: they differ if they don't overlap."""
+    """The comparison of two sets of runs. They differ if they don't overlap."""
 
     SLOWER = "slower"
-    """The fastest run took longer than the slowest one of the other set."""
+    """This set's fastest run took longer than the slowest run of the other set."""
     FASTER = "faster"
     NO_DIFFERENCE = "no difference above noise"
 
 
 @attrs.frozen
 class FormRuns:
-    """The runs of one form; None is the profile without the plugin.
+    """The runs with one form, or without the plugin if `form` is None.
 
-    `seconds` per pod and `places` (the nodes of the measured pods, in order) have an entry for each run. `asked` is
-    the number of nodes per attempt for which the plugin was called. `was_asked` is whether it was called at all;
-    with the memo, that may have been before the measurement.
+    `seconds` (per pod) and `places` (the nodes of the measured pods, in order) have an entry for each run. `asked` is
+    the number of nodes per attempt for which the plugin was called. `was_asked` is true if it was called at all; with
+    the memo, that may have been before the measurement.
     """
 
     form: Evaluation | None
@@ -100,7 +100,10 @@ class FormRuns:
 
 @attrs.frozen
 class FormsComparison:
-    """A plugin's forms on one workload. `runs` begin with those without the plugin; there are as many of each."""
+    """The comparison of a plugin's forms on one workload. `runs` begins with the runs without the plugin.
+
+    There are equally many runs of each form.
+    """
 
     plugin: str
     workload: str
@@ -111,7 +114,10 @@ class FormsComparison:
 
     @property
     def was_asked(self) -> bool:
-        """True if the plugin was called for any node. If not, its forms weren't measured, and there is no verdict."""
+        """Return whether the plugin was called for any node.
+
+        If not, its forms weren't measured, and there is no verdict.
+        """
         forms = [each for each in self.runs if each.form is not None]
         by_form = {each.form: each.was_asked for each in forms}
         fresh = [asked for form, asked in by_form.items() if form is not Evaluation.MEMO]
@@ -119,7 +125,7 @@ class FormsComparison:
 
     @property
     def difference(self) -> str:
-        """The first difference between the decisions of runs with the plugin, for a report; empty if there is none.
+        """The first difference between the decisions of two runs with the plugin, for a report; empty if there is none.
 
         Runs are compared up to the end of the shortest one. Always empty for workloads in which pods arrive in real
         time.
@@ -148,9 +154,9 @@ class FormsComparison:
         return len(self.runs[0].seconds)
 
     def cost(self, each: FormRuns) -> float | None:
-        """The additional seconds per pod compared with runs without the plugin; None if they aren't above noise.
+        """Return the additional seconds per pod, compared with runs without the plugin.
 
-        Also None if the plugin wasn't called.
+        Return None if the difference is within the noise, or if the plugin wasn't called.
         """
         without = self.runs[0]
         more = self.was_asked and each.against(without) is Verdict.SLOWER
@@ -188,7 +194,10 @@ class FormsComparison:
 
 
 def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int) -> Iterator[Case]:
-    """The cases to measure, in turns; every second turn is in reverse order, so that no form always comes first."""
+    """Yield the cases to measure, in turns.
+
+    Every second turn is in reverse order, so that no form always comes first.
+    """
     cases = [_without(case, plugin)]
     cases += [attrs.evolve(case, form=PluginForm(plugin, form)) for form in forms]
     for turn in range(repeats):
@@ -198,7 +207,7 @@ def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: in
 def comparison(
     case: Case, plugin: str, measured: Sequence[tuple[Case, Measurement]]
 ) -> FormsComparison | None:
-    """The comparison of all complete turns; None if there are none."""
+    """Return the comparison of all complete turns; None if there are none."""
     by_form: dict[Evaluation | None, list[Measurement]] = {}
     for each, measurement in measured:
         by_form.setdefault(None if each.form is None else each.form.form, []).append(measurement)
@@ -218,7 +227,7 @@ def comparison(
 def _form_runs(form: Evaluation | None, plugin: str, runs: Sequence[Measurement]) -> FormRuns:
     uses = [use for run in runs for use in run.plugins if use.plugin == plugin]
     attempts = sum(use.attempts for use in uses)
-    before = form is Evaluation.MEMO  # the memo may still have answers from before
+    before = form is Evaluation.MEMO  # The memo may still hold answers from before the measurement.
     return FormRuns(
         form,
         tuple(run.seconds_per_pod for run in runs),

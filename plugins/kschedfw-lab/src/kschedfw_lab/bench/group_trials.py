@@ -1,4 +1,4 @@
-"""Times what is decided on groups: the part of a group's cycle that is the algorithm alone."""
+"""Times decisions about groups: the algorithm's part of a group's cycle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kschedfw_lab.bench.laps import CallCount, Laps
 
 
 class GroupTrials:
-    """Times the algorithm of a scheduler's groups: the trials of the members on the placements, and the choice.
+    """Times the algorithm for a scheduler's groups: trying the members on each placement, and choosing one.
 
-    What comes before and after it, taking members from the queue and binding them, isn't timed.
+    Taking the members from the queue and binding them isn't timed.
     """
 
     def __init__(self, scheduler: Scheduler, laps: Laps) -> None:
@@ -25,7 +25,7 @@ class GroupTrials:
         algorithm.run = self._timed  # type: ignore[method-assign]  # with the same arguments
 
     def attempt(self) -> bool:
-        """Schedule the next group, and count its trials as an attempt; False if no pod is active."""
+        """Schedule the next group, and count its trials as an attempt. Return False if no pod is active."""
         self._taken = (0.0, 0.0)
         self._scheduler.tick()
         tried = self._scheduler.schedule_one()

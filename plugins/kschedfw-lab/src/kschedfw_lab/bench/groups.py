@@ -1,4 +1,4 @@
-"""Workloads of gangs: groups of pods that are placed together, on nodes that are divided into racks."""
+"""Workloads of gangs: groups of pods that are placed together, on nodes in racks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _REQUESTS: Final = {"cpu": "1", "memory": "2Gi"}
 
 
 def with_groups(profile: Profile) -> Profile:
-    """The profile with the plugins that the gates for groups add to the default one."""
+    """Return the profile with the plugins that the feature gates for groups add to the default profile."""
     known = {*default_profile().plugin_names, *profile.plugin_names}
     added = [each for each in default_profile(feature_gates=GATES).multi_point if each.name not in known]
     return attrs.evolve(profile, multi_point=(*profile.multi_point, *added))
 
 
 def in_rack(node: Manifest, index: int, racks: int) -> Manifest:
-    """The node of this number in one of so many racks."""
+    """Return the node with the label of its rack; `index` is the node's number."""
     metadata = metadata_of(node)
     labels = metadata.get("labels") or {}
     assert isinstance(labels, Mapping)
@@ -37,9 +37,9 @@ def in_rack(node: Manifest, index: int, racks: int) -> Manifest:
 
 
 def in_groups(pods: Sequence[Manifest], members: int, racks: int) -> Iterator[Manifest]:
-    """The pods in gangs of so many members, the last one of those that are left, each after its PodGroup.
+    """Yield the pods in gangs of `members`, each gang after its PodGroup. The last gang may be smaller.
 
-    A gang runs with all its members or not at all. With several racks, which are its placements then, it keeps to one.
+    A gang runs with all its members or not at all. With several racks, all members must be in the same one.
     """
     for first in range(0, len(pods), members):
         own = pods[first : first + members]

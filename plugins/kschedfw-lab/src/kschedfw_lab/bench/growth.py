@@ -1,4 +1,4 @@
-"""Measures how the time per pod and the memory grow with the cluster, and the time per group with groups."""
+"""Measures how time and memory grow with the size of the cluster, of groups, or of other parts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kschedfw_lab.bench.workload import Placement
 
 
 class Axis(StrEnum):
-    """What grows."""
+    """The quantity that grows."""
 
     NODES = "nodes"
     PODS = "pods"
-    """Pods that are on nodes."""
+    """Pods on nodes."""
     DEVICES = "devices"
-    """Devices of each node."""
+    """Devices per node."""
     MEMBERS = "members"
-    """Pods of each group."""
+    """Pods per group."""
     RACKS = "racks"
-    """Racks that nodes are divided into: the placements of groups."""
+    """Racks that the nodes are divided into. A rack is a possible placement of a group."""
 
     @property
     def is_about_groups(self) -> bool:
@@ -40,7 +40,7 @@ SIZES = {
     Axis.RACKS: (1, 10, 50, 200),
 }
 NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000, Axis.MEMBERS: 5_000, Axis.RACKS: 5_000}
-"""The number of nodes if something else grows."""
+"""The number of nodes if another quantity grows."""
 INITIAL_PODS = {
     Axis.NODES: 1_000,
     Axis.PODS: 1_000,
@@ -48,13 +48,13 @@ INITIAL_PODS = {
     Axis.MEMBERS: 1_667,
     Axis.RACKS: 1_667,
 }
-"""The number of initial pods if something else grows; they fit on nodes with one device each."""
+"""The number of initial pods if another quantity grows. They fit on nodes with one device each."""
 PODS = 200
 """The number of pods that are scheduled at each size."""
 GROUPS = 3
-"""The number of groups that are scheduled at each size, where groups have a size."""
+"""The number of groups that are scheduled at each size, on the axes about groups."""
 LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024, Axis.DEVICES: 2 * 1024}
-"""The limits of the bytes held for a node, a placed pod and a device."""
+"""The highest accepted memory, in bytes per node, placed pod and device."""
 
 Measure = Callable[[Case], Measurement]
 MeasureFootprint = Callable[[Case], Footprint]
@@ -62,9 +62,10 @@ MeasureFootprint = Callable[[Case], Footprint]
 
 @attrs.frozen
 class GrowthRow:
-    """One size. `bytes_each` is held for a node, a placed pod or a device, beyond the objects from manifests.
+    """The measurements of one size.
 
-    It is None where groups grow, of which nothing is held.
+    `bytes_each` is the memory held for a node, a placed pod or a device, beyond the objects from manifests. It is None
+    on the axes about groups, for which no memory is held.
     """
 
     size: int
@@ -76,10 +77,10 @@ class GrowthRow:
 
 
 def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Case]:
-    """The case in each of the sizes.
+    """Return the case in each of the sizes.
 
-    Initial pods are bound to the nodes in turn, except for the last ones, which are scheduled to warm up. Where groups
-    grow, both parts are measured, the algorithm first, and a group like the measured ones warms up.
+    Initial pods are bound to the nodes in turn, except for the last ones, which are scheduled to warm up. On the axes
+    about groups, both parts are measured, the algorithm first, and one group more is scheduled to warm up.
     """
     if axis.is_about_groups:
         return [
@@ -102,12 +103,12 @@ def _of_groups(axis: Axis, case: Case, size: int) -> Case:
 
 
 def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFootprint) -> GrowthRow:
-    """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
+    """Measure time and memory of one of the `cases`, in two runs, since counting memory takes time."""
     measurement = measure(case)
     if axis.is_about_groups:
         return GrowthRow(case.members if axis is Axis.MEMBERS else case.racks, measurement, None)
     bound = attrs.evolve(case, own_placement=Placement.BOUND)
-    # The memory of an empty framework doesn't count as that of nodes, nor that of nodes as that of pods or devices.
+    # Subtract the framework's own memory from that of nodes, and the nodes' memory from that of pods or devices.
     if axis is Axis.NODES:
         size, more = case.nodes, case.nodes - 1
         without, grown = attrs.evolve(bound, nodes=1, initial_pods=0), attrs.evolve(bound, initial_pods=0)

@@ -1,4 +1,4 @@
-"""Costs of attempts: duration, processor time, time of the garbage collector, and calls of Python functions."""
+"""The costs of attempts: duration, processor time, garbage collection, and number of function calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kschedfw_lab.bench.results import GarbageCollection
 from kschedfw_lab.bench.stage import Case
 
 Progress = Callable[[int, int], None]
-"""Called with the number of pods done and to do, every `PROGRESS_INTERVAL`."""
+"""Called every `PROGRESS_INTERVAL` with the number of finished pods and of all pods."""
 
 PROGRESS_INTERVAL = 0.1
-"""Seconds between two such calls."""
+"""The seconds between two calls of a `Progress`."""
 
 
 class Laps:
-    """The duration of each attempt."""
+    """Measures the duration of each attempt."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class Laps:
         self._started = self.timer()
 
     def stop(self) -> tuple[float, float]:
-        """Return the seconds since `start`, by the clock and of the processor."""
+        """Return the elapsed and the processor's seconds since `start`."""
         seconds = self.timer() - self._started
         return seconds, self._cpu_timer() - self._cpu_started
 
     def add(self, taken: tuple[float, float]) -> None:
-        """Add an attempt to the totals; `taken` is what `stop` returned."""
+        """Add an attempt to the totals. `taken` is the result of `stop`."""
         seconds, cpu_seconds = taken
         self.seconds.append(seconds)
         self.elapsed += seconds
@@ -85,12 +85,12 @@ class CallCount:
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(self._before)
-        self.calls -= 1  # of this function
+        self.calls -= 1  # The call of this function itself was counted, too.
 
 
 @contextmanager
 def garbage_collection(timer: Timer) -> Iterator[Callable[[], GarbageCollection]]:
-    """Collect garbage, then watch the collector. The function that is given returns the record up to its call."""
+    """Collect garbage, then watch the collector. Yield a function that returns what was recorded up to its call."""
     collections, seconds, started = 0, 0.0, 0.0
 
     def watch(phase: str, _info: Mapping[str, int]) -> None:

@@ -36,10 +36,10 @@ from kschedfw_lab.bench.stage import ALL_NODES, AlgorithmStage, Case, Churn, Obj
 from kschedfw_lab.bench.workload import CHURN_INTERVAL
 
 LISTENED_NODES, LISTENED_PODS = 50, 20
-"""How many are enough to hear whether a plugin repeats itself."""
+"""The numbers of nodes and pods in a run that only determines how often plugins repeat their answers."""
 
 COUNTED_PODS = 9
-"""The number of pods after the measured ones in whose attempts calls are counted, which would take time."""
+"""The number of additional pods for whose attempts calls are counted. Counting would slow down the measured ones."""
 
 MOST_ATTEMPTS = 10
 """The average number of attempts per pod after which a workload is aborted."""
@@ -56,7 +56,7 @@ def measure(
 ) -> Measurement:
     """Run the case, and return the measurement.
 
-    `timer` gives real time, `cpu_timer` the processor's. `between` is called after each attempt, off the clocks.
+    `timer` returns real time, `cpu_timer` the processor's time. `between` is called after each attempt and isn't timed.
 
     Raises:
         UnknownWorkloadError: there is no such workload.
@@ -67,7 +67,7 @@ def measure(
     registry = Registry() if registry is None else registry
     if case.form is not None:
         registry = with_form(registry, case.form)
-    # Groups have no algorithm without the cycle that takes their members from the queue.
+    # A group's members come from the queue, so its algorithm can't run without the scheduler's cycle.
     run = _algorithm if case.part is Part.ALGORITHM and not case.members else _end_to_end
     measurement = run(case, Laps(case, timer, cpu_timer, progress, between), registry)
     measurement = attrs.evolve(measurement, peak_resident_bytes=peak_resident_bytes())
@@ -79,7 +79,10 @@ def measure(
 def _with_repeats(
     uses: tuple[PluginUse, ...], case: Case, timer: Timer, registry: Registry
 ) -> tuple[PluginUse, ...]:
-    """The same, with how often those that promise nothing repeat themselves: in a small run of its own."""
+    """Return the uses with `repeated` set for plugins without promises.
+
+    The repeated answers are counted in a small run of their own.
+    """
     listener = Listener([use.plugin for use in uses if use.rows_asked and not use.promises])
     if not listener.answers:
         return uses
@@ -98,7 +101,7 @@ def _with_repeats(
             Laps(small, timer, timer, None, None),
             DerivedRegistry(registry, listener.listened_to),
         )
-    except SchedulingError:  # of a plugin that fails nothing can be said
+    except SchedulingError:  # A plugin that fails gives no answers to compare.
         return uses
     shares = {name: answers.share for name, answers in listener.answers.items()}
     return tuple(attrs.evolve(use, repeated=shares.get(use.plugin)) for use in uses)
@@ -160,7 +163,7 @@ def _attempt(stage: AlgorithmStage, pod: Pod, laps: Laps) -> str:
 
 
 def _calls(stage: AlgorithmStage, pod: Pod) -> int:
-    """Schedule and assume the pod. Return the number of calls of Python functions in between."""
+    """Schedule and assume the pod. Return how many Python functions were called meanwhile."""
     state = CycleState()
     with CallCount() as count:
         node_name = _place(stage, state, pod)
@@ -170,7 +173,7 @@ def _calls(stage: AlgorithmStage, pod: Pod) -> int:
 
 
 def place(stage: AlgorithmStage, pod: Pod) -> str:
-    """Schedule and assume the pod, and return its node; empty if it fits nowhere."""
+    """Schedule and assume the pod. Return its node's name; empty if it fits nowhere."""
     state = CycleState()
     node_name = _place(stage, state, pod)
     if node_name:
@@ -188,7 +191,7 @@ def _place(stage: AlgorithmStage, state: CycleState, pod: Pod) -> str:
 
 
 def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) -> None:
-    """Bind the pod's reservations, such as devices, so that they are taken for the pods that follow."""
+    """Bind the pod's reservations, such as devices, so that later pods find them taken."""
     framework = stage.framework
     for run in (
         framework.run_reserve_plugins_reserve,
@@ -255,7 +258,7 @@ def _end_to_end(case: Case, laps: Laps, registry: Registry) -> Measurement:
 
 
 def _attempt_next(scheduler: Scheduler, laps: Laps) -> bool:
-    """One iteration of `Scheduler.run_until_idle`; False if no pod is active."""
+    """Run one iteration of `Scheduler.run_until_idle`. Return False if no pod is active."""
     laps.start()
     scheduler.tick()
     tried = scheduler.schedule_one()
@@ -266,7 +269,7 @@ def _attempt_next(scheduler: Scheduler, laps: Laps) -> bool:
 
 
 def _node_name(cluster: InMemoryCluster, pod: Pod) -> str:
-    """The node that the pod is bound to; empty for none."""
+    """Return the name of the pod's node; empty if it isn't bound."""
     present = cluster.get(Pod, pod.key)
     return "" if present is None else present.node_name
 

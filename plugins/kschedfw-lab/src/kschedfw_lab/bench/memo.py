@@ -1,4 +1,4 @@
-"""How often each plugin was called, and why the memo didn't have its answers."""
+"""Counts how often each plugin was called, and why the memo couldn't answer for it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score
 
 
 REPETITIVE = 0.9
-"""The share of answers that come again from which on keeping them is suggested."""
+"""The share of repeated answers from which on a report suggests that the plugin should declare `reads` and `sign`."""
 
 
 @attrs.frozen
 class PluginUse:
     """How often a filter or score plugin was called in `attempts`.
 
-    `rows_asked` is the number of nodes for which either form of its hooks was called, `rows_asked_before` that
-    number in earlier attempts. `rows_in_question` is what `rows_asked` would be if every attempt called it for every
-    node at each of its `points`. `why_not` says why its answers can't be used again; empty if they can. `promises` says
-    whether it declares `reads` and `sign`. If it doesn't, `repeated` is the share of its answers about a node that
-    were those for the pod before, None if that isn't known.
+    `rows_asked` is the number of nodes for which either form of its hooks was called; `rows_asked_before` is this
+    number in earlier attempts. `rows_in_question` is the number of calls if every attempt called the plugin for every
+    node at each of its `points`. `why_not` says why its answers can't be reused; empty if they can. `promises` is true
+    if the plugin declares `reads` and `sign`. If it doesn't, `repeated` is the share of answers that equal the answer
+    for the previous pod on the same node; None if that isn't known.
     """
 
     plugin: str
     points: tuple[ExtensionPoint, ...]
     reads: Reads | None
     batch: bool
-    """Whether it has a batch form at each of the points."""
+    """True if the plugin has a batch form at each of the points."""
     attempts: int
     rows_asked: int
     rows_in_question: int
@@ -42,7 +42,7 @@ class PluginUse:
 
     @property
     def suggestion(self) -> str:
-        """What would spare most of the questions at the least cost; empty where that isn't known."""
+        """Advice that would save most calls at the least cost; empty if there is none."""
         if self.promises or self.repeated is None or self.repeated < REPETITIVE:
             return ""
         return (
@@ -56,7 +56,7 @@ class PluginUse:
 
     @property
     def spared(self) -> float:
-        """The share of calls that were saved: the answers were known, or the plugin skipped the pods."""
+        """The share of calls that were saved, because the answer was known or the plugin skipped the pod."""
         if not self.rows_in_question:
             return 0.0
         return max(0.0, 1 - self.rows_asked / self.rows_in_question)
@@ -76,9 +76,9 @@ class PluginUse:
 
 
 def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[PluginUse, ...]]:
-    """Start counting; returns a function that, given the number of attempts, returns the counts.
+    """Start counting. Return a function that takes the number of attempts and returns the counts.
 
-    These have an entry for each filter and score plugin of the framework, in the order of the profile.
+    The counts have an entry for each filter and score plugin of the framework, in the order of the profile.
     """
     report = framework.memo_report()
     before = {name: counts.rows_asked for name, counts in report.items()}
@@ -94,7 +94,7 @@ def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[Plu
 
 
 def together(uses: Sequence[PluginUse]) -> tuple[PluginUse, ...]:
-    """The sums, by plugin, of several measurements with one profile."""
+    """Return the sums, by plugin, of several measurements with one profile."""
     order = list(dict.fromkeys(use.plugin for use in uses))
     ordered = sorted(uses, key=lambda use: order.index(use.plugin))
     return tuple(_sum(list(same)) for _, same in groupby(ordered, key=lambda use: use.plugin))
@@ -108,7 +108,7 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
         rows_in_question=sum(use.rows_in_question for use in uses),
         rows_asked_before=sum(use.rows_asked_before for use in uses),
         why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
-        # the least: promises have to hold everywhere
+        # Take the minimum, since a plugin's promises have to hold in every workload.
         repeated=min((use.repeated for use in uses if use.repeated is not None), default=None),
     )
 

@@ -15,15 +15,15 @@ _STATUS = Path("/proc/self/status")
 
 
 def peak_resident_bytes() -> int | None:
-    """The peak resident memory of this process in bytes; None if the system doesn't report it."""
+    """Return this process's peak resident memory in bytes; None if the system doesn't report it."""
     if _STATUS.exists():
-        # Linux. `ru_maxrss` includes the memory of the process that started this one.
+        # On Linux read /proc: `ru_maxrss` would include the memory of the process that started this one.
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
     try:
         import resource
-    except ModuleNotFoundError:  # Windows
+    except ModuleNotFoundError:  # Windows has no module `resource`.
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
@@ -31,16 +31,16 @@ def peak_resident_bytes() -> int | None:
 
 @attrs.define
 class Held:
-    """The memory that a `held_memory` block left allocated, once it has ended."""
+    """The bytes that a `held_memory` block left allocated, set when the block has ended."""
 
     bytes: int = 0
 
 
 @contextmanager
 def held_memory() -> Iterator[Held]:
-    """Counts the memory that is allocated within the block and still held at its end, NumPy's too.
+    """Count the memory, NumPy's included, that is allocated within the block and still held at its end.
 
-    Counting slows down the code in the block a lot.
+    Counting slows the block down considerably.
     """
     held = Held()
     gc.collect()

@@ -1,12 +1,13 @@
-"""The workload `openb`: a GPU cluster with the requests of real pods, those of the OpenB trace or ones like them.
+"""The workload `openb`: a GPU cluster with the requests of real pods, from the OpenB trace or made like it.
 
-The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23); see
-`kschedfw.simulator.openb` for what its rows become. It isn't part of kschedfw. Without it, nodes and pods are made:
+The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23).
+`kschedfw.simulator.openb` describes how its rows are converted. The trace isn't part of kschedfw. Without it, nodes and
+pods are made:
 
-* nodes of the trace's models of GPU, with the CPU and memory that most nodes of a model have, in their proportion;
-* pods in the proportion of those with 0, 1, 2, 4 and 8 GPUs. Among those with as many GPUs, CPU and memory are the
-  trace's quantiles, a twentieth each (for 2 and more GPUs, of which there are few, a fifth), and the largest CPU goes
-  with the largest memory. So some 30 kinds of pods come again and again, where the trace has 124.
+* nodes with the trace's GPU models, in their proportion, with the most frequent CPU and memory of each model;
+* pods with 0, 1, 2, 4 and 8 GPUs, in the trace's proportion. For each number of GPUs, CPU and memory are quantiles of
+  the trace: twentieths, or fifths for 2 and more GPUs, of which there are few. The largest CPU goes with the largest
+  memory. This makes some 30 kinds of pods, where the trace has 124.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NAME = "openb"
 NODES_FILE = "openb_node_list_all_node.csv"
 PODS_FILE = "openb_pod_list_default.csv"
 NODES, PODS = 1523, 8152
-"""How many of each the trace has in these files."""
+"""The numbers of nodes and pods in the trace's files."""
 
 
 @attrs.frozen
@@ -61,7 +62,7 @@ _NODES = (
 
 
 def _quantiles(share: int, gpus: int, cpu: Sequence[int], memory: Sequence[int]) -> tuple[_Kind, ...]:
-    """Kinds of pods with so many GPUs, of which each has the same part of the share."""
+    """Return kinds of pods with `gpus` GPUs. Each kind has the same part of `share`."""
     return tuple(_Kind(share // len(cpu), *amounts, gpus) for amounts in zip(cpu, memory, strict=True))
 
 
@@ -173,7 +174,7 @@ _PODS = (
 
 
 def openb(trace: Path | None = None) -> Workload:
-    """The workload with the trace in that folder, or with one like it.
+    """Return the workload with the trace in the folder, or with objects made like it.
 
     Raises:
         OpenbError: a file isn't one of the trace.
@@ -196,7 +197,7 @@ def openb(trace: Path | None = None) -> Workload:
 
 
 def _of_share(kinds: Sequence[_Kind], index: int) -> _Kind:
-    """One of the kinds, such that any number of indexes from 0 has all in their proportion."""
+    """Return the kind for an index. The kinds of any first indexes are in the proportion of their shares."""
     place = evenly(index, sum(kind.share for kind in kinds))
     for kind in kinds:
         place -= kind.share
@@ -214,7 +215,7 @@ def _made_pod(index: int) -> Manifest:
     requests = _of_share(_PODS, index).amounts
     limits = {
         name: amount for name, amount in requests.items() if name == GPU
-    }  # which can't be overcommitted
+    }  # Extended resources can't be overcommitted, so limits equal requests.
     return shapes.pod("pod", NAMESPACE, requests=requests, limits=limits, port=False)
 
 
@@ -232,7 +233,10 @@ def _in_turns(objects: Sequence[Named], index: int) -> Manifest:
 
 
 def _renamed(manifest: Manifest, name: str) -> Manifest:
-    """The manifest under another name, in its labels, too, and without its uid: no two objects may have the same."""
+    """Return the manifest under another name, in its labels, too.
+
+    Remove the uid, since no two objects may share one.
+    """
     metadata: dict[str, Any] = {**shapes.metadata_of(manifest), "name": name}
     metadata.pop("uid", None)
     if shapes.HOSTNAME in metadata.get("labels", {}):

@@ -1,6 +1,6 @@
-"""How often a plugin without promises gives the answer about a node that it gave for the pod before.
+"""Measures how often a plugin without promises repeats its answer about a node for the next pod.
 
-Where that is nearly always so, two lines make its answers be kept: `reads` and `sign`.
+If it nearly always does, declaring `reads` and `sign` lets the memo keep its answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HOOKS = ("filter", "score")
 
 @attrs.define
 class Answers:
-    """What a plugin answered: its latest answers by hook and node, how many came again, and how many were the same."""
+    """A plugin's latest answers by hook and node, how many came again, and how many of these were equal."""
 
     latest: dict[tuple[str, str], object] = attrs.field(factory=dict)
     again: int = 0
@@ -26,7 +26,7 @@ class Answers:
 
     @property
     def share(self) -> float | None:
-        """Of the answers that came again, those that were the same; None if none came again."""
+        """The share of equal answers among those that came again; None if none came again."""
         return self.same / self.again if self.again else None
 
     def take(self, hook: str, node: str, answer: object) -> None:
@@ -39,13 +39,13 @@ class Answers:
 
 
 class Listener:
-    """Listens to the answers of the plugins with these names."""
+    """Records the answers of the plugins with these names."""
 
     def __init__(self, names: Collection[str]) -> None:
         self.answers = {name: Answers() for name in names}
 
     def listened_to(self, plugin: type[AnyPlugin]) -> type[AnyPlugin]:
-        """The plugin, which is listened to if it is one of those; else as it is."""
+        """Return the plugin with its answers recorded, or unchanged if its name isn't among `names`."""
         if plugin.name not in self.answers:
             return plugin
         hooks = {
@@ -57,7 +57,10 @@ class Listener:
 
 
 def _noting(plugin: type[AnyPlugin], hook: str, answers: Answers) -> Callable[..., object]:
-    """The plugin's hook, with all the arguments that there are, as it has to be asked for a node."""
+    """Return the plugin's hook with recorded answers.
+
+    It takes all possible arguments and passes on the plugin's own.
+    """
     taken: list[str] | None = None
 
     def note(self: Any, state: object, pod: object, node_info: NodeInfo) -> object:
@@ -71,5 +74,6 @@ def _noting(plugin: type[AnyPlugin], hook: str, answers: Answers) -> Callable[..
         return answer
 
     note.__name__ = hook
-    vars(note).update(vars(getattr(plugin, hook)))  # such as the mark that it is a hook
+    # Copy attributes of the hook, such as the mark that it is one.
+    vars(note).update(vars(getattr(plugin, hook)))
     return note

@@ -1,4 +1,4 @@
-"""The report of a benchmark: measurements or growth, and the machine."""
+"""A benchmark's report: measurements or growth, and the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kschedfw_lab.bench.yardstick import (
 
 @attrs.frozen
 class Machine:
-    """The machine and the versions with which figures were measured."""
+    """The machine and the versions that the figures were measured with."""
 
     system: str
     cpus: int
@@ -48,10 +48,10 @@ class Machine:
 
 @attrs.frozen
 class BenchReport:
-    """Measurements (or, with an axis, the rows of a growth table) in the order in which they were made.
+    """Measurements in the order in which they were made, or the rows of a growth table if there is an axis.
 
-    `baseline` has the same measurements with the default profile, if `profile` is another one. `source` is the file
-    of the profile, if any. If one plugin's forms were compared, `forms` is set instead of measurements.
+    `baseline` has the same measurements with the default profile, if `profile` is another one. `source` is the file of
+    the profile, if any. If the forms of one plugin were compared, `forms` is set and there are no measurements.
     """
 
     machine: Machine
@@ -66,14 +66,14 @@ class BenchReport:
     forms: FormsComparison | None = None
 
     def baseline_of(self, measurement: Measurement) -> Measurement | None:
-        """The same measurement with the default profile; None if there is none."""
+        """Return the same measurement with the default profile; None if there is none."""
         return next((each for each in self.baseline if _what(each) == _what(measurement)), None)
 
     @property
     def plugins(self) -> tuple[PluginUse, ...]:
         """How often the profile's plugins were called, over all measurements with 100 % of the nodes.
 
-        Over all other measurements if there are none of these.
+        If there are none of these, over all measurements.
         """
         measured = [*self.measurements, *(row.measurement for row in self.growth)]
         every = [each for each in measured if each.percentage == ALL_NODES] or measured
@@ -103,7 +103,7 @@ class BenchReport:
         }
 
     def _plugins(self) -> dict[str, int]:
-        """The profile's plugins, each with the weight of its score, or 0."""
+        """Return the profile's plugins with the weights of their scores; 0 for plugins that don't score."""
         listed = (*self.profile.multi_point, *self.profile.points.get(ExtensionPoint.SCORE, ()))
         return dict.fromkeys(self.profile.plugin_names, 0) | {plugin.name: plugin.weight for plugin in listed}
 

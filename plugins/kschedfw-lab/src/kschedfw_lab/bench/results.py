@@ -37,13 +37,13 @@ class Latency:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
-    # In integers, so that no rounding error moves the rank.
+    # Computed in integers, so that no rounding error changes the rank.
     return ordered[(percent * len(ordered) + 99) // 100 - 1]
 
 
 @attrs.frozen
 class GarbageCollection:
-    """How often the cyclic garbage collector ran during the attempts, and for how long, in seconds."""
+    """The number of runs of the cyclic garbage collector during the attempts, and their duration in seconds."""
 
     collections: int = 0
     seconds: float = 0.0
@@ -53,15 +53,19 @@ class GarbageCollection:
 class Measurement:
     """The result of one workload, in one process.
 
-    Of the `wanted` pods, `finished` were placed or found to fit nowhere in `attempts`; these are fewer than wanted
-    if the time limit was reached. `seconds` is the time of the attempts, `cpu_seconds` the processor's time in them, of
-    all threads; on a machine that others use, too, it says more. `create_seconds` is the time to create the
-    pods in the cluster, which adds them to the queue; it isn't a part of `seconds`, and 0 if only the algorithm is
-    measured. `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how
-    often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
-    attempts, empty for a pod that fits nowhere; `calls_per_pod` is the median number of calls of Python functions
-    in the attempts of further pods, which doesn't depend on the machine. Both only if the algorithm alone is measured.
-    Of groups, an attempt is that of all `members` of one, on `racks` placements.
+    `finished` of the `wanted` pods were placed or found to fit nowhere, in `attempts`. `finished` is less than `wanted`
+    if the time limit was reached. `seconds` is the duration of the attempts. `cpu_seconds` is the processor's time in
+    them, of all threads; it is the better figure on a shared machine. `create_seconds` is the time to create the pods
+    in the cluster, which adds them to the queue. It isn't part of `seconds`, and 0 if only the algorithm is measured.
+
+    `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how often filter and
+    score plugins were called.
+
+    Only for the algorithm: `places` are the nodes of the measured pods in the order of their attempts, empty for a pod
+    that fits nowhere. `calls_per_pod` is the median number of Python function calls in the attempts of further pods; it
+    doesn't depend on the machine.
+
+    With groups, an attempt is that of all `members` of a group, on `racks` placements.
     """
 
     workload: str

@@ -19,7 +19,7 @@ SMALL = {"cpu": "100m", "memory": "500Mi"}
 
 
 def made(manifest: Manifest) -> Named:
-    """The object as read from a file: it shares nothing with others of the same shape."""
+    """Return a new object, as if read from a file. It shares no parts with others of the same shape."""
     return object_from_manifest(json.loads(json.dumps(manifest)))
 
 
@@ -34,7 +34,7 @@ def name_of(manifest: Manifest) -> str:
 
 
 def bound(pod: Manifest, node_name: str) -> Manifest:
-    """The pod's manifest with a node."""
+    """Return the pod's manifest with a node."""
     spec = pod["spec"]
     assert isinstance(spec, Mapping)
     return {**pod, "spec": {**spec, "nodeName": node_name}}
@@ -47,7 +47,7 @@ def node(
     capacity: Labels | None = None,
     taints: tuple[Labels, ...] = (),
 ) -> Manifest:
-    """A node with 4 CPUs, 32 GiB and room for 110 pods; `capacity` adds to that, or changes it."""
+    """Return a node with 4 CPUs, 32 GiB and room for 110 pods. `capacity` adds to these amounts or changes them."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -71,7 +71,7 @@ def pod(
     port: bool = True,
     **spec: object,
 ) -> Manifest:
-    """A pod with one container; `limits` are the requests unless given, `spec` has further fields of its spec."""
+    """Return a pod with one container. `limits` default to the requests; `spec` are further fields of its spec."""
     container: dict[str, object] = {"name": "pause", "image": "registry.k8s.io/pause:3.10.2"}
     if port:
         container["ports"] = [{"containerPort": 80}]
@@ -104,7 +104,7 @@ def service(name: str, namespace: str, selector: Labels) -> Manifest:
 
 
 def pod_affinity_term(labels: Labels, topology_key: str, **namespaces: object) -> Manifest:
-    """A term for pods with these labels; further fields, such as `namespaces`, say where they are."""
+    """Return a term for pods with these labels. Further fields, such as `namespaces`, select the pods' namespaces."""
     return {"labelSelector": {"matchLabels": labels}, "topologyKey": topology_key, **namespaces}
 
 
@@ -117,7 +117,7 @@ def preferred(term: Manifest) -> Manifest:
 
 
 def node_affinity(**term: object) -> Manifest:
-    """Required node affinity with one selector term: `matchExpressions` or `matchFields`."""
+    """Return required node affinity with one selector term: `matchExpressions` or `matchFields`."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 

@@ -35,18 +35,18 @@ from kschedfw_lab.bench.workloads import find_workload
 
 ALL_NODES = 100
 ADAPTIVE = 0
-"""`percentage` for kube-scheduler's own rule."""
+"""The `percentage` that means kube-scheduler's own rule."""
 
 WARM_UP = 100
-"""The least number of initial pods that are scheduled, so that work that is done once isn't measured."""
+"""The least number of initial pods that are scheduled, so that one-time work isn't measured."""
 
 DEFAULT_TIME_LIMIT = 30.0
-"""Seconds of attempts."""
+"""The default time limit, in seconds of attempts."""
 
 
 @attrs.frozen
 class PluginForm:
-    """A plugin and the form in which it is called, whatever the forms of others."""
+    """A plugin and the form in which it is called. Other plugins keep their forms."""
 
     plugin: str
     form: Evaluation
@@ -90,8 +90,9 @@ class Case:
         members: int | None = None,
         racks: int | None = None,
     ) -> Case:
-        """The case of a workload in its own size, or in another. With another number of nodes, the numbers of pods
-        are scaled unless they are given.
+        """Return the case of a workload, by default in the workload's own size.
+
+        With another number of nodes, the numbers of pods are scaled unless they are given.
         """
         nodes = workload.nodes if nodes is None else nodes
 
@@ -118,12 +119,12 @@ class Case:
 
     @property
     def devices(self) -> int:
-        """The number of devices of each node; 0 in workloads without devices."""
+        """The number of devices per node; 0 in workloads without devices."""
         return self.workload.devices if self.own_devices is None else self.own_devices
 
     @property
     def members(self) -> int:
-        """The number of pods of each group; 0 in workloads without groups."""
+        """The number of pods per group; 0 in workloads without groups."""
         own = self.workload.members
         return min(self.pods, self.own_members or own) if own else 0
 
@@ -134,24 +135,24 @@ class Case:
         return min(self.nodes, self.own_racks or own) if own else 0
 
     def node(self, index: int) -> shapes.Manifest:
-        """The node of this number, in its rack."""
+        """Return the `index`-th node, in its rack."""
         node = self.workload.node(index)
         return in_rack(node, index, self.racks) if self.racks else node
 
     def grouped(self, pods: Sequence[shapes.Manifest]) -> Iterable[shapes.Manifest]:
-        """The pods, in workloads of groups each in one, with the PodGroups."""
+        """Return the pods. In workloads of groups, put each pod into one and add the PodGroups."""
         return in_groups(pods, self.members, self.racks) if self.members else pods
 
 
 @attrs.frozen
 class Objects:
-    """A workload's objects. `placed` pods are bound; those in `to_place` are scheduled before the measurement.
+    """The objects of a workload. `placed` pods are bound; those in `to_place` are scheduled before the measurement.
 
-    PodGroups are among their pods, each before its members.
+    PodGroups are among the pods, each before its members.
     """
 
     cluster: Sequence[Named]
-    """Nodes, and objects such as namespaces."""
+    """Nodes, and other objects such as namespaces."""
     placed: Sequence[Named]
     to_place: Sequence[Named]
     measured: Sequence[Named]
@@ -159,7 +160,7 @@ class Objects:
     node_names: Sequence[str]
 
     def node_name(self, index: int) -> str:
-        """The node for the pod of this number, if pods are bound to the nodes in turn."""
+        """Return the name of the node for the `index`-th pod, if pods are bound to the nodes in turn."""
         return self.node_names[index % len(self.node_names)]
 
     @classmethod
@@ -174,7 +175,7 @@ class Objects:
         placed = max(0, case.initial_pods - to_place)
         initial = [workload.initial_pod(i) for i in range(case.initial_pods)]
         measured = [workload.measured_pod(i) for i in range(case.pods)]
-        # A group like the measured ones, since the first pays for what is made once.
+        # Warm up with a group like the measured ones, since the first one pays for one-time work.
         warm_up = [workload.measured_pod(case.pods + i) for i in range(case.members)]
         bound = [shapes.bound(pod, nodes[i % len(nodes)].name) for i, pod in enumerate(initial[:placed])]
         companions = [
@@ -197,7 +198,7 @@ class Objects:
 
     @staticmethod
     def further(case: Case, count: int) -> Sequence[Named]:
-        """The pods that would come after the measured ones, after their companions."""
+        """Return the pods that would follow the measured ones, each after the objects that it needs."""
         workload, first = case.workload, case.pods + case.members
         pods = [workload.measured_pod(first + number) for number in range(count)]
         companions = [each for pod in pods for each in workload.with_pod(pod)]
@@ -232,7 +233,7 @@ class AlgorithmStage:
             random=random,
             parallelizer=Parallelizer(
                 1
-            ),  # as in `Scheduler` by default: threads only help plugins that block
+            ),  # One thread, as in `Scheduler` by default: threads only help plugins that block.
             evaluation=case.evaluation,
         )
         scheduler = GenericScheduler(
@@ -242,7 +243,7 @@ class AlgorithmStage:
 
 
 def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock: SkippingClock) -> Scheduler:
-    """A scheduler for the cluster, on one thread. Unschedulable pods are tried again only after events."""
+    """Return a scheduler for the cluster, on one thread. It retries unschedulable pods only after events."""
     return Scheduler(
         cluster,
         [with_groups(case.profile) if case.members else case.profile],
@@ -266,7 +267,7 @@ class Churn:
         self._next = interval
 
     def due(self, elapsed: float) -> Iterator[Named]:
-        """The pods that have arrived since the last call."""
+        """Yield the pods that have arrived since the last call."""
         while self._make is not None and elapsed >= self._next:
             self._next += self._interval
             yield shapes.made(self._make(next(self._made)))

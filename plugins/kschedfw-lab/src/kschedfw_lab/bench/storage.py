@@ -10,11 +10,11 @@ from kschedfw_lab.bench.shapes import Manifest
 DRIVER = "ebs.csi.aws.com"
 IN_TREE_PLUGIN = "kubernetes.io/aws-ebs"
 _LIMIT = 39
-"""How many volumes of the driver a node can attach."""
+"""The number of the driver's volumes that a node can attach."""
 
 
 def with_claim(name: str, namespace: str = "default") -> Manifest:
-    """A small pod that uses the claim named after it."""
+    """Return a small pod that uses the claim named after it."""
     volumes = [{"name": "vol", "persistentVolumeClaim": {"claimName": name}}]
     return shapes.pod(name, namespace, requests=shapes.SMALL, volumes=volumes)
 
@@ -25,12 +25,12 @@ def with_secret(name: str, namespace: str = "default") -> Manifest:
 
 
 def in_tree_disk(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pod, and its volume: a disk of AWS."""
+    """Return the pod's claim and its volume, an AWS disk."""
     return _bound(pod, {"awsElasticBlockStore": {"volumeID": f"vol-{shapes.name_of(pod)}"}})
 
 
 def csi_volume(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim of the pod, and its volume: one of a CSI driver."""
+    """Return the pod's claim and its volume, of a CSI driver."""
     return _bound(pod, {"csi": {"driver": DRIVER, "volumeHandle": f"vol-{shapes.name_of(pod)}"}})
 
 
@@ -68,12 +68,12 @@ def _bound(pod: Manifest, source: Manifest) -> tuple[Manifest, ...]:
 
 
 def csi_node(node: Manifest) -> tuple[Manifest, ...]:
-    """The CSINode with the limit of the node's driver."""
+    """Return the node's CSINode with the driver's limit."""
     return (_csi_node(node, {}),)
 
 
 def migrated_csi_node(node: Manifest) -> tuple[Manifest, ...]:
-    """The same, with the in-tree plugin migrated to the driver."""
+    """Return the node's CSINode with the driver's limit, and the in-tree plugin migrated to the driver."""
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": IN_TREE_PLUGIN}
     return (_csi_node(node, annotations),)
 

@@ -1,4 +1,4 @@
-"""A bench's measurements as the runs of a tidy table."""
+"""Writes a benchmark's measurements as the runs of a tidy table."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ FACTORS: Final = (
     "form",
     REPEAT,
 )
-"""The columns. `profile` is `measured`, `default` or, for --forms, `without` the plugin; `repeat` counts from 1, and
-measuring into the same directory once more continues it."""
+"""The columns of the factors.
+
+`profile` is `measured`, `default`, or `without` (with --forms, the plugin). `repeat` counts from 1; measuring into the
+same directory again continues it.
+"""
 
 
 def keep(report: BenchReport, cases: Mapping[str, Case], keeper: Keeper) -> None:
-    """Add all measurements; `cases` are what was asked for, by workload."""
+    """Add all measurements of the report. `cases` are the requested cases by workload."""
     for profile, measurements in (("measured", report.measurements), ("default", report.baseline)):
         for each in measurements:
             factors = _factors(each, profile, cases[each.workload].devices, report.evaluation)

@@ -14,19 +14,21 @@ class Placement(StrEnum):
     """How the initial pods are placed."""
 
     ROUND_ROBIN = "round-robin"
-    """Bound to the nodes in turn, except for the last `WARM_UP` pods, which are scheduled. For pods that spread
-    evenly anyway.
+    """Bound to the nodes in turn, except for the last `WARM_UP` pods, which are scheduled.
+
+    For workloads whose pods would be spread evenly anyway.
     """
     SCHEDULED = "scheduled"
-    """All scheduled. For pods whose places depend on each other."""
+    """All scheduled. For workloads in which the pods' places depend on each other."""
     BOUND = "bound"
-    """All bound to the nodes in turn. For clusters in which scheduling them would take too long, and that need no
-    warm-up.
+    """All bound to the nodes in turn.
+
+    For workloads in which scheduling the initial pods would take too long, and which need no warm-up.
     """
 
 
 def nothing(*_: object) -> tuple[Manifest, ...]:
-    """The objects that come with most nodes and pods: none."""
+    """Return no objects. Most nodes and pods need no others."""
     return ()
 
 
@@ -34,16 +36,16 @@ def nothing(*_: object) -> tuple[Manifest, ...]:
 class Workload:
     """A cluster, and the pods to schedule on it.
 
-    `follows` is the test case of scheduler_perf that has this shape, and in parentheses its workload with these
-    sizes. The functions make the manifest with the given number. Where scheduler_perf creates one kind of nodes or
-    pods after the other, kinds alternate here, so that every size has the same mixture.
+    `follows` is the test case of scheduler_perf with this shape, and in parentheses its workload with these sizes. The
+    functions make the manifest with the given number. scheduler_perf creates one kind of nodes or pods after the other;
+    here kinds alternate, so that every size has the same mixture.
 
-    `with_node` and `with_pod` make the objects that come with each of them, such as the pod's volume. `with_bound`
-    makes those of a bound initial pod, the `turn`-th on its node, from 0; by default `with_pod` does. `with_devices`
-    makes the objects that publish a node's devices, `devices` of them by default.
+    `with_node` and `with_pod` make the objects that a node or a pod needs, such as the pod's volume. `with_bound` makes
+    those of a bound initial pod, the `turn`-th on its node, from 0; it defaults to `with_pod`. `with_devices` makes the
+    objects that publish a node's devices, `devices` of them by default.
 
-    Where `members` isn't 0, measured pods come in gangs of so many, and nodes are divided into `racks`. With several
-    racks a gang keeps to one of them.
+    If `members` isn't 0, measured pods come in gangs of this size, and nodes are divided into `racks`. With several
+    racks, all members of a gang must be in the same one.
 
     A pod of `churn` arrives every `CHURN_INTERVAL` seconds.
     """
@@ -70,4 +72,4 @@ class Workload:
 
 
 CHURN_INTERVAL = 0.2
-"""Seconds."""
+"""The seconds between the arrivals of two pods of `churn`."""

@@ -28,7 +28,7 @@ class UnknownWorkloadError(KschedfwError):
         return f"there is no workload {self.name!r}; {hint}`kschedfw bench --help` lists them"
 
 
-# Pods, by their number
+# Pods by their number
 
 
 def _initial(shape: Callable[[str, str], Manifest], namespace: str = "default") -> Callable[[int], Manifest]:
@@ -72,7 +72,7 @@ def _between_pods(
     node: Callable[[int], Manifest] = kinds.node,
     placement: Placement = Placement.ROUND_ROBIN,
 ) -> Workload:
-    """Affinity between the pods of two namespaces, which the terms name."""
+    """Return a workload with affinity between the pods of two namespaces, which the terms name."""
     return Workload(
         name,
         measures,
@@ -98,8 +98,9 @@ def _between_namespaces(
     node: Callable[[int], Manifest] = kinds.node,
     placement: Placement = Placement.ROUND_ROBIN,
 ) -> Workload:
-    """Affinity between the pods of all namespaces with a label: `initial_pods` are in 100 namespaces, the measured
-    ones in another.
+    """Return a workload with affinity between the pods of all namespaces with a label.
+
+    The `initial_pods` are in 100 namespaces, the measured ones in another.
     """
     return Workload(
         name,
@@ -125,7 +126,7 @@ def _with_volumes(
     node: Callable[[int], Manifest] = kinds.node,
     with_node: Callable[[Manifest], tuple[Manifest, ...]] = nothing,
 ) -> Workload:
-    """Each pod has a bound volume of its own."""
+    """Return a workload in which each pod has a bound volume of its own."""
     return Workload(
         name,
         measures,
@@ -379,7 +380,7 @@ _ALL = (
 )
 
 SCHEDULER_PERF: Mapping[str, Workload] = {workload.name: workload for workload in (*_ALL, *DEVICE_WORKLOADS)}
-"""Those with the shapes of scheduler_perf's, by name."""
+"""Workloads with the shapes of scheduler_perf's, by name."""
 
 _GANGS: Mapping[str, Workload] = {workload.name: workload for workload in GROUP_WORKLOADS}
 
@@ -389,14 +390,14 @@ WORKLOADS: Mapping[str, Workload] = {**SCHEDULER_PERF, **_GANGS, openb.NAME: ope
 DISTINCT_WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload for workload in map(distinct, (*SCHEDULER_PERF.values(), *GROUP_WORKLOADS))
 }
-"""The variants whose pods differ, by name; the pods of `openb` are what they are."""
+"""Variants in which no two pods are alike, by name. `openb` has no variant, since its requests are real ones."""
 
 
 def find_workload(name: str, trace: Path | None = None) -> Workload:
-    """The workload, or the variant, of this name; `openb` with the OpenB trace in that folder, if one is given.
+    """Return the workload or variant of this name. `trace` is the folder of the OpenB trace for `openb`, if any.
 
     Raises:
-        UnknownWorkloadError: there is none.
+        UnknownWorkloadError: there is no such workload.
         OpenbError, OSError: the trace can't be read.
     """
     if name == openb.NAME:

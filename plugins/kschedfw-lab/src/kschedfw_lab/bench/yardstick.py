@@ -11,7 +11,7 @@ from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES
 from kschedfw_lab.bench.workloads import find_workload
 
 SOURCE = "kube-scheduler v1.36, 2 cores, for orientation: another machine"
-"""How they were measured: kube-scheduler's own SchedulePod and assume in one process, without an API server."""
+"""How the figures were measured: kube-scheduler's SchedulePod and assume in one process, without an API server."""
 
 
 SIDE_BY_SIDE_SOURCE = (
@@ -21,9 +21,9 @@ SIDE_BY_SIDE_SOURCE = (
 
 @attrs.frozen
 class PodsPerSecond:
-    """With the adaptive percentage of nodes, and with all nodes; None: not measured.
+    """Pods per second with the adaptive percentage of nodes, and with all nodes; None if not measured.
 
-    `side_by_side` is with the adaptive percentage, too, from the other measurement (`SIDE_BY_SIDE_SOURCE`).
+    `side_by_side` is from another measurement (`SIDE_BY_SIDE_SOURCE`), with the adaptive percentage.
     """
 
     adaptive: float
@@ -44,11 +44,11 @@ KUBE_SCHEDULER: Mapping[str, PodsPerSecond] = {
     "unschedulable": PodsPerSecond(1406, None),
 }
 RESIDENT_MIB = (145, 235)
-"""The least and the most resident memory."""
+"""kube-scheduler's lowest and highest resident memory."""
 
 
 def kube_scheduler_pods_per_second(measurement: Measurement) -> float | None:
-    """The figure to compare the measurement with; None if there is none for this part, size or percentage."""
+    """Return kube-scheduler's figure for this measurement; None if there is none for its part, size or percentage."""
     measured = _figures(measurement)
     if measured is None:
         return None
@@ -56,7 +56,7 @@ def kube_scheduler_pods_per_second(measurement: Measurement) -> float | None:
 
 
 def side_by_side_pods_per_second(measurement: Measurement) -> float | None:
-    """The same from the other measurement, which was made with the adaptive percentage alone."""
+    """Return kube-scheduler's figure from the side-by-side measurement, which has the adaptive percentage only."""
     measured = _figures(measurement)
     return None if measured is None or measurement.percentage != ADAPTIVE else measured.side_by_side
 

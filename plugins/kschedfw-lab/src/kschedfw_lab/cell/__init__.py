@@ -1,4 +1,4 @@
-"""Several schedulers on one cluster: on a shared state, and by the other architectures that Omega's authors compare."""
+"""Several schedulers on one cluster: on a shared state, and in the other architectures that Omega's authors compare."""
 
 from kschedfw.scheduler import StillFits
 from kschedfw_lab.cell.accounts import Accounts

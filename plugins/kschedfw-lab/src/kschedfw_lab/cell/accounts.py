@@ -1,4 +1,4 @@
-"""What one of several schedulers has achieved, in the terms of Omega's evaluation."""
+"""One scheduler's achievements, in the terms of Omega's evaluation."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import attrs
 
 @attrs.define
 class Accounts:
-    """A scheduler's books. Times are in seconds.
+    """Counts of one scheduler. Times are in seconds.
 
-    Terms: Schwarzkopf et al., "Omega", EuroSys 2013, section 4 (job wait time, scheduler busyness) and section 5
-    (conflict fraction).
+    The terms are those of Schwarzkopf et al., "Omega", EuroSys 2013: section 4 (job wait time, scheduler busyness) and
+    section 5 (conflict fraction).
     """
 
     transactions: int = 0
-    """Commits that were tried."""
+    """The number of attempted commits."""
     successful: int = 0
-    """Of these, commits after which nothing of the decision was left to place again."""
+    """The number of commits without a conflict."""
     conflicting: int = 0
-    """Of these, commits with at least one conflict."""
+    """The number of commits with at least one conflict."""
     claims: int = 0
     accepted: int = 0
     busy: float = 0.0
     """Time spent on decisions."""
     wasted: float = 0.0
-    """Of this, the time of what had to be decided again."""
+    """The part of `busy` that was spent on placements that weren't accepted."""
     waits: list[float] = attrs.field(factory=list)
     """Job wait times: from submission to the beginning of the first decision."""
 
     def note_decision(self, seconds: float, claims: int, accepted: int, *, conflicts: bool) -> None:
-        """Count a decision that took so long, and the transaction of its claims, if it has any.
+        """Count a decision that took `seconds`, and the transaction of its claims if there are any.
 
-        Of a decision of which a part was accepted, the other part was wasted time.
+        If only some of the claims were accepted, the others' share of the time counts as wasted.
         """
         self.busy += seconds
         if not claims:
@@ -45,13 +45,15 @@ class Accounts:
 
     @property
     def conflict_fraction(self) -> float:
-        """Conflicting transactions for each successful one: 0 if all commit at once, 3 if the average decision is made
-        four times."""
+        """Conflicting transactions per successful one.
+
+        It is 0 if every transaction succeeds at once, and 3 if it takes four transactions on average.
+        """
         return self.conflicting / max(self.successful, 1)
 
     @property
     def useful_work(self) -> float:
-        """The part of the busy time that wasn't wasted: 0 to 1; 1 if there was none."""
+        """The share of the busy time that wasn't wasted, from 0 to 1; 1 if the scheduler was never busy."""
         return 1 - self.wasted / self.busy if self.busy else 1.0
 
     @property
@@ -60,5 +62,5 @@ class Accounts:
         return sum(self.waits) / len(self.waits) if self.waits else 0.0
 
     def busyness(self, elapsed: float) -> float:
-        """The part of so many seconds in which the scheduler made decisions."""
+        """Return the share of `elapsed` seconds in which the scheduler made decisions."""
         return self.busy / elapsed if elapsed else 0.0

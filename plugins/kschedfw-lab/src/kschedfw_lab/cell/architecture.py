@@ -17,17 +17,17 @@ class NodeAccess(StrEnum):
     ALL = "all"
     """All nodes, at any time."""
     PARTITION = "partition"
-    """Those of its partition, for ever."""
+    """The nodes of its own fixed partition."""
     OFFER = "offer"
-    """Those that it is offered: all that nobody else is offered, locked for the others until it has committed."""
+    """The nodes that it is offered: all that no other scheduler holds. They are locked until it has committed."""
 
 
 @attrs.frozen
 class Architecture:
-    """How one or several schedulers share a cluster.
+    """An architecture: how one or several schedulers share a cluster.
 
-    Without `per_kind` one scheduler takes all kinds of pods, one after another, and there is nobody to conflict with.
-    With `one_path` it takes as long for each as for the kind that takes longest.
+    Without `per_kind`, one scheduler takes all kinds of pods, one after another, so that nothing can conflict. With
+    `one_path`, its decisions about any kind take as long as those about the slowest kind.
     """
 
     name: str
@@ -37,21 +37,21 @@ class Architecture:
 
 
 MONOLITHIC: Final = Architecture("monolithic", per_kind=False, one_path=True)
-"""One scheduler, which takes as long for every kind of pods as for the slowest."""
+"""One scheduler, whose decisions take as long as those about the slowest kind of pods."""
 MULTI_PATH: Final = Architecture("multi-path", per_kind=False)
-"""One scheduler, which takes each kind's own time."""
+"""One scheduler, whose decisions take each kind's own time."""
 PARTITIONED: Final = Architecture("partitioned", per_kind=True, access=NodeAccess.PARTITION)
-"""A scheduler per kind, each on a part of the nodes."""
+"""One scheduler per kind, each on a part of the nodes."""
 TWO_LEVEL: Final = Architecture("two-level", per_kind=True, access=NodeAccess.OFFER)
-"""A scheduler per kind, each on the nodes that it is offered."""
+"""One scheduler per kind, each on the nodes that it is offered."""
 SHARED_STATE: Final = Architecture("shared-state", per_kind=True)
-"""A scheduler per kind, each on all nodes."""
+"""One scheduler per kind, each on all nodes."""
 ARCHITECTURES: Final = (MONOLITHIC, MULTI_PATH, PARTITIONED, TWO_LEVEL, SHARED_STATE)
-"""All of them."""
+"""All architectures."""
 
 
 class NodeShares(Generic[NodeT]):
-    """Says which nodes each scheduler may use now. Partitions are of equal size, give or take a node."""
+    """Assigns nodes to schedulers. The sizes of partitions differ by at most one node."""
 
     def __init__(self, access: NodeAccess, nodes: Iterable[NodeT], schedulers: int) -> None:
         listed = tuple(nodes)
@@ -61,7 +61,7 @@ class NodeShares(Generic[NodeT]):
         self._offered: dict[int, frozenset[NodeT]] = {}
 
     def take(self, scheduler: int) -> frozenset[NodeT]:
-        """The nodes for the next decision of the scheduler with this number; empty if it has to wait for an offer."""
+        """Return the nodes for the scheduler's next decision; empty if it has to wait for an offer."""
         if self._access is NodeAccess.ALL:
             return self.all
         if self._access is NodeAccess.PARTITION:
@@ -72,5 +72,5 @@ class NodeShares(Generic[NodeT]):
         return offer
 
     def give_back(self, scheduler: int) -> None:
-        """The decision is committed: what was offered for it is free for others."""
+        """Release the nodes that were offered to the scheduler, since its decision is committed."""
         self._offered.pop(scheduler, None)

@@ -1,4 +1,4 @@
-"""A cluster with its schedulers, in virtual time: any of the architectures, with real schedulers."""
+"""A cluster in virtual time that real schedulers share, in one of the architectures."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Cell:
     """A cluster that is scheduled by one of the architectures, in virtual time.
 
     Args:
-        truth: the cluster. Its nodes at this moment are the ones that are partitioned or offered.
-        architecture: who sees which nodes.
-        think_times: of each kind of pods. There is a scheduler per kind, or one for all, as the architecture says.
-        kind_of: the kind of a pod: one of the keys of `think_times`; pods of other kinds are left alone.
-        profiles, registry: as of `Scheduler`, the same for all.
+        truth: the cluster. Its nodes at this moment are partitioned or offered.
+        architecture: which nodes each scheduler may use.
+        think_times: the think time of each kind of pods. The architecture has one scheduler per kind, or one for all.
+        kind_of: returns the kind of a pod, a key of `think_times`. Pods of other kinds are ignored.
+        profiles, registry: as of `Scheduler`, the same for all schedulers.
         detection, mode, delay, group_of: as of `OptimisticScheduler`.
-        seed: of all random numbers; each scheduler has a generator of its own.
+        seed: the seed of all random numbers. Each scheduler has its own generator.
 
     Raises:
         ValueError: there are no kinds.
@@ -82,18 +82,18 @@ class Cell:
         members = [_Thinking(scheduler, seconds) for scheduler in self.schedulers]
         self._turns = Turns[str](members, shares, self.clock)
         self.at = self._turns.at
-        """Plan an event, such as pods that come or go: `at(time, event)`, in seconds of virtual time."""
+        """Plan an event, such as the arrival of pods: `at(time, event)`, in seconds of virtual time."""
         self.run = self._turns.run
-        """Go on until nothing is left to do, or `until` a time."""
+        """Run until nothing is left to do, or until the time `until`."""
 
     def close(self) -> None:
-        """End all schedulers."""
+        """Close all schedulers."""
         for scheduler in self.schedulers:
             scheduler.close()
 
 
 class _Thinking:
-    """A scheduler as a member of turns."""
+    """A scheduler as a `Member` of `Turns`."""
 
     def __init__(self, scheduler: OptimisticScheduler, seconds: Callable[[Pod, int], float]) -> None:
         self._scheduler = scheduler
@@ -109,7 +109,7 @@ class _Thinking:
     def begin(self, nodes: frozenset[str]) -> float:
         self._scheduler.copy.offer(nodes)
         pods = self._scheduler.next_pods()
-        if not pods:  # what isn't offered any more had made one active
+        if not pods:  # A pod may have become active by nodes that are no longer offered.
             return 0.0
         self._decision = self._scheduler.decide(pods)
         return self._seconds(pods[0], len(pods))

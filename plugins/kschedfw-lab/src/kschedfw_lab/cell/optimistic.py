@@ -1,4 +1,4 @@
-"""One of several schedulers on a shared state: it syncs, decides, and commits."""
+"""One of several schedulers on a shared state. It syncs its copy, decides, and commits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from kschedfw_lab.cell.accounts import Accounts
 
 @attrs.frozen(eq=False)
 class Decision:
-    """Places for some pods, not committed yet: what a scheduler thinks out between two syncs.
+    """Uncommitted placements: what a scheduler decides between two syncs.
 
-    `placements` are held in the scheduler's cache; `unplaced` pods fit nowhere in its copy. `started` is on the clock's
+    `placements` are held in the scheduler's cache. `unplaced` pods fit nowhere in its copy. `started` is on the clock's
     monotonic scale, in seconds.
     """
 
@@ -40,22 +40,22 @@ class Decision:
 
 
 class OptimisticScheduler:
-    """A `Scheduler` of its own queue, profiles, cache, snapshot and pace, on a private copy of a shared state.
+    """A `Scheduler` with a queue, a cache and a snapshot of its own, on a private copy of a shared state.
 
-    `decide` brings the copy up to date and finds places, `commit` asks for them in one transaction. Between the two
-    others may act: how long that takes is the caller's affair. What conflicts goes back to the queue. `schedule_next`
-    does both at once.
+    `decide` updates the copy and finds places. `commit` requests these places in one transaction. Other schedulers may
+    act between the two calls; the caller determines how much time passes. Pods with a conflict return to the queue.
+    `schedule_next` does both at once.
 
     Args:
-        state: what is shared.
-        name: for people.
+        state: the shared state.
+        name: the scheduler's name in messages.
         profiles, registry, random: as of `Scheduler`.
         detection: how conflicts are detected.
-        mode: what becomes of a decision of which a part conflicts.
-        delay: seconds by which the copy lags at least.
-        is_mine: the pending pods that this scheduler takes; by default all those whose scheduler name it has a profile
-            for. Several may take the same ones: whoever commits first has the pod.
-        group_of: names the gang of a pod; all pending pods of a gang are decided on together. None: alone.
+        mode: what happens to the rest of a decision if a part of it conflicts.
+        delay: the seconds by which the copy lags behind at least.
+        is_mine: returns whether this scheduler takes a pending pod. By default it takes the pods whose scheduler name
+            it has a profile for. If several schedulers take a pod, the first one to commit gets it.
+        group_of: returns the name of a pod's gang, or None. All pending pods of a gang are decided on together.
     """
 
     def __init__(
@@ -85,16 +85,16 @@ class OptimisticScheduler:
             self.copy, profiles, registry=registry, clock=self._clock, random=random, initial_backoff=0.0
         )
         self._arrived: dict[str, float] = {}
-        """When the copy first had each pod on which there was no decision yet."""
+        """When each pod without a decision first arrived in the copy, by uid."""
         self.copy.watch(self._note_arrival)
 
     def close(self) -> None:
-        """End orderly: give up what is held, and stop following."""
+        """Release all held placements, and stop following the shared state."""
         self.scheduler.close()
         self.copy.close()
 
     def next_pods(self) -> Sequence[Pod]:
-        """The next pod of the queue, and with it all pending pods of its gang; empty if there is none now."""
+        """Return the queue's next pod with all pending pods of its gang; empty if no pod is active."""
         first = self.scheduler.queue.next_pod()
         if first is None:
             return ()
@@ -104,9 +104,9 @@ class OptimisticScheduler:
         return [pod for pod in self.copy.list(Pod) if not pod.node_name and self._group_of(pod) == gang]
 
     def decide(self, pods: Iterable[Pod]) -> Decision:
-        """Sync, and find a place for each of the pods, counting those before it.
+        """Sync the copy, and find a place for each pod, given the places of the pods before it.
 
-        A pod that fits nowhere goes back to the queue until something changes; of a gang then all do.
+        A pod that fits nowhere returns to the queue until something changes. With `ALL_OR_NOTHING`, all pods then do.
 
         Raises:
             ProfileError, PodInFlightError: as of `Scheduler.place`.
@@ -131,7 +131,7 @@ class OptimisticScheduler:
         return Decision(pods, tuple(placed), claims, tuple(unplaced), started)
 
     def commit(self, decision: Decision) -> Outcome:
-        """Ask for the decision's places in one transaction; pods that don't get theirs go back to the queue."""
+        """Request the decision's places in one transaction. Pods that don't get theirs return to the queue."""
         outcome = Outcome()
         claims = {claim.pod.uid: claim for claim in decision.claims}
 
@@ -152,7 +152,7 @@ class OptimisticScheduler:
         return outcome
 
     def schedule_next(self) -> bool:
-        """Decide on the next pods and commit at once; False if there is none now."""
+        """Decide on the next pods and commit at once. Return False if no pod is active."""
         self.copy.sync()
         self.scheduler.tick()
         pods = self.next_pods()

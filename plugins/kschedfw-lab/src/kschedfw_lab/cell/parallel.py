@@ -1,4 +1,4 @@
-"""Schedulers on one shared state that run in parallel: as threads, or as processes."""
+"""Schedulers that run in parallel on one shared state, as threads or as processes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from kschedfw_lab.cell.optimistic import OptimisticScheduler
 
 _IDLE_SECONDS: Final = 0.002
 _END: Final = None
-"""What ends an outbox."""
+"""The message that ends an outbox."""
 
 
 def schedule_until(scheduler: OptimisticScheduler, is_done: Callable[[], bool]) -> None:
-    """Schedule whatever is active, on this thread, until it is done."""
+    """Schedule active pods on this thread until `is_done` returns true."""
     pause = threading.Event()
     while not is_done():
         if not scheduler.schedule_next():
@@ -38,7 +38,10 @@ def schedule_until(scheduler: OptimisticScheduler, is_done: Callable[[], bool]) 
 
 
 def run_in_threads(schedulers: Sequence[OptimisticScheduler], is_done: Callable[[], bool]) -> None:
-    """Run each scheduler on a thread of its own until it is done. An exception in one ends all, and is raised here."""
+    """Run each scheduler on a thread of its own until `is_done` returns true.
+
+    An exception in one thread ends all of them, and is raised here.
+    """
     failures: list[BaseException] = []
 
     def run(scheduler: OptimisticScheduler) -> None:
@@ -63,13 +66,13 @@ class StateServer:
         self._state = state
 
     def connect(self) -> Connection:
-        """The end of a new pipe, for `RemoteState` in a child process. It is served until that end is closed."""
+        """Return one end of a new pipe, for `RemoteState` in a child process. It is served until that end is closed."""
         ours, theirs = Pipe()
         threading.Thread(target=self._serve, args=(ours,), name="shared-state", daemon=True).start()
         return theirs
 
     def _serve(self, connection: Connection) -> None:
-        # One line for changes and answers: whoever reads an answer has read the changes before it.
+        # Changes and answers share one queue: when a client reads an answer, it has read all earlier changes.
         outbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         threading.Thread(target=_send_all, args=(connection, outbox), daemon=True).start()
         followings: list[Following] = []
@@ -83,7 +86,7 @@ class StateServer:
                 else:
                     outbox.put(("answer", number, *self._answer(method, arguments, options)))
         except (EOFError, OSError):
-            pass  # the process has ended
+            pass  # The client's process has ended.
         finally:
             for each in followings:
                 each.close()
@@ -92,7 +95,7 @@ class StateServer:
     def _answer(
         self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[object, ClusterError | None]:
-        """What a call returned, or raised."""
+        """Call the method. Return its result, or the ClusterError that it raised."""
         called = self._state.commit if method == "commit" else getattr(self._state.truth, method)
         try:
             return called(*arguments, **options), None
@@ -105,7 +108,7 @@ def _send_all(connection: Connection, outbox: SimpleQueue[tuple[Any, ...] | None
         while (message := outbox.get()) is not _END:
             connection.send(message)
     except OSError:
-        pass  # the process has ended
+        pass  # The client's process has ended.
     finally:
         connection.close()
 
@@ -113,7 +116,7 @@ def _send_all(connection: Connection, outbox: SimpleQueue[tuple[Any, ...] | None
 class RemoteState:
     """A shared state in another process, behind a connection of its `StateServer`. Thread-safe.
 
-    Writes and commits raise ClusterErrors as there, and a ClusterError if the other process is gone.
+    Writes and commits raise the same ClusterErrors as there, and a ClusterError if the other process is gone.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -127,17 +130,17 @@ class RemoteState:
         threading.Thread(target=self._receive, name="remote-state", daemon=True).start()
 
     def follow(self, note: Handler) -> Following:
-        """See `SharedState.follow`. One may follow at a time."""
+        """Follow the changes, as `SharedState.follow`. Only one caller may follow at a time."""
         self._note = note
         objects, sequences = self._call("follow")
         return Following(self._forget, objects, sequences)
 
     def commit(self, transaction: ClaimTransaction) -> Outcome:
-        """See `SharedState.commit`."""
+        """Commit a transaction, as `SharedState.commit`."""
         return cast("Outcome", self._call("commit", transaction))
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _forget(self) -> None:
@@ -174,7 +177,7 @@ class RemoteState:
 
 
 class RemoteTruth:
-    """The truth of a `RemoteState`: see `Truth`."""
+    """The truth of a `RemoteState`; see `Truth`."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
@@ -204,4 +207,4 @@ def _gone() -> ClusterError:
 
 
 def _ignore(_event: WatchEvent) -> None:
-    """Nobody follows."""
+    """Discard an event while nobody follows."""

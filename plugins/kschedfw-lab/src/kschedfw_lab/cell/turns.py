@@ -1,4 +1,4 @@
-"""Schedulers that work side by side in virtual time."""
+"""Schedulers that work concurrently in virtual time."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ NodeT_contra = TypeVar("NodeT_contra", contravariant=True)
 
 
 class Member(Protocol[NodeT_contra]):
-    """One of the schedulers."""
+    """A scheduler that takes part in `Turns`."""
 
     @property
     def has_work(self) -> bool:
-        """True if a decision is due."""
+        """Return whether a decision is due."""
         ...
 
     def begin(self, nodes: frozenset[NodeT_contra]) -> float:
-        """Decide about the next work, on these nodes as they are now; returns the seconds that it takes to think so."""
+        """Decide about the next work on the current state of these nodes.
+
+        Return how many seconds the decision takes.
+        """
         ...
 
     def end(self) -> None:
-        """Commit what was decided; what conflicts is work again."""
+        """Commit the decision. Conflicting parts become work again."""
         ...
 
 
 class Turns(Generic[NodeT]):
-    """Gives each member its nodes, lets it begin a decision, and end it when its time has passed.
+    """Gives nodes to each member, begins its decisions, and ends them when their time has passed.
 
-    Members think at the same time; nothing else takes time. What is due at the same moment happens in the order in
-    which it was planned.
+    Members decide concurrently. Only decisions take virtual time. Events at the same time happen in the order in which
+    they were planned.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Turns(Generic[NodeT]):
         heapq.heappush(self._planned, (time, next(self._order), event))
 
     def run(self, until: float = math.inf) -> None:
-        """Go on until nothing is planned and nobody has work, or to this time."""
+        """Run until nothing is planned and no member has work, or until this time."""
         self._begin_where_possible()
         while self._planned and self._planned[0][0] <= until:
             time, _, event = heapq.heappop(self._planned)

@@ -1,4 +1,4 @@
-"""`kschedfw bench`: how fast a profile schedules on this machine."""
+"""`kschedfw bench`: measures how fast a profile schedules on this machine."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from kschedfw_lab.cli.bench_output import print_bench_report
 from kschedfw_lab.results.keeping import KeepOption, kept
 
 ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
-"""The names that stand for several workloads."""
+"""The names that select several workloads."""
 
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
-"""A progress bar with this label."""
+"""Returns a progress bar with this label."""
 
 _NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in WORKLOADS.values())
 
@@ -240,7 +240,7 @@ def bench(
             )
         measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
         percentage = configured if percentage is None else percentage
-    # First, so that nothing is measured in vain if the profile can't run.
+    # Check the profile first, so that nothing is measured in vain if it can't run.
     Framework(Registry(), measured, cluster=InMemoryCluster())
     compared = None if forms is None else _forms(forms, enable or [])
     if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
@@ -339,7 +339,7 @@ def bench(
 def _profile_of(
     configuration: SchedulerConfiguration, scheduler_name: str | None
 ) -> tuple[Profile, int | None]:
-    """The profile to measure, and its percentage of nodes to score, if it has one.
+    """Return the profile to measure, and its percentage of nodes to score if it has one.
 
     The profile is renamed to the default scheduler, which the workloads' pods name.
     """
@@ -354,7 +354,7 @@ def _profile_of(
 
 
 def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
-    """The plugin, and its forms to compare; raises unless it has all of them."""
+    """Return the plugin and its forms to compare. Raise an error unless it has all of them."""
     names = list(dict.fromkeys(text.split(",")))
     known = [each.value for each in Evaluation]
     if unknown := [name for name in names if name not in known]:
@@ -370,7 +370,7 @@ def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
 def _compare_forms(
     case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int, bar: Bar
 ) -> Iterator[FormsComparison | None]:
-    """Yields the comparison so far, after each measurement."""
+    """Yield the comparison so far after each measurement."""
     runs = list(form_cases(case, plugin, forms, repeats))
     done: list[tuple[Case, Measurement]] = []
     for number, each in enumerate(runs, 1):
@@ -381,7 +381,7 @@ def _compare_forms(
 
 
 def _nothing_learnt(forms: FormsComparison) -> str:
-    """Why the comparison of forms isn't reliable; empty if it is."""
+    """Return why the comparison of forms isn't reliable; empty if it is."""
     if not forms.was_asked:
         return (
             f"{forms.plugin} wasn't asked about any node: the pods of {forms.workload} are none of its business, so "
@@ -399,10 +399,10 @@ def _measure_all(
     done: list[Measurement],
     baseline: list[Measurement] | None,
 ) -> None:
-    """Measure every part and percentage, and add each result to `done` at once, so that an interruption doesn't lose
-    it.
+    """Measure every part and percentage.
 
-    Measurements with the default profile are added to `baseline`, if it is given.
+    Each result is added to `done` at once, so that an interruption doesn't lose it. Measurements with the default
+    profile are added to `baseline`, if it is given.
     """
     percentages = (ADAPTIVE, ALL_NODES) if percentage is None else (percentage,)
     runs = [
@@ -422,7 +422,7 @@ def _measure_all(
 
 
 def _growing(axis: Axis, planned: Sequence[Case], given: Mapping[str, int | None]) -> Case:
-    """The case that grows, in its default size unless sizes are given, by option."""
+    """Return the case that grows. It has its default size, except for sizes that are given by option."""
     if len(planned) > 1:
         raise UsageError("--growth takes one --workload")
     case = planned[0]

@@ -1,4 +1,4 @@
-"""The benchmark's report as text."""
+"""A benchmark's report as text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _headline(report: BenchReport) -> Text:
 
 
 def _changes(report: BenchReport) -> str:
-    """The profile's differences from the default one, or its file."""
+    """Return the profile's differences from the default one, or its file."""
     if report.source:
         return f"profile of {report.source}"
     default = {plugin.name: plugin for plugin in default_profile().multi_point}
@@ -170,7 +170,7 @@ def _notes(measured: Sequence[Measurement]) -> Padding:
 
 
 def _growth(axis: Axis, rows: Sequence[GrowthRow]) -> Padding:
-    """The growth of one part."""
+    """Return the growth of one part as a table."""
     first = rows[0].measurement
     fixed, grown = {
         Axis.NODES: (f"{first.initial_pods:,} pods placed before", "nodes"),

@@ -1,4 +1,4 @@
-"""`kschedfw compare`: the same cluster under several configurations."""
+"""`kschedfw compare`: schedules the same cluster under several configurations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from kschedfw_lab.results.keeping import KeepOption, kept
 from kschedfw_lab.sweep.measures import metrics_by_label
 
 FACTORS = ("policy", "seed")
-"""Of the results of a comparison."""
+"""The factors of a comparison's results."""
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
 
@@ -173,7 +173,7 @@ def compare(
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
-    if failures.count:  # figures with a plugin that fails prove nothing, whatever the conditions
+    if failures.count:  # If a plugin fails, the figures prove nothing, whatever the conditions say.
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)

@@ -1,4 +1,4 @@
-"""What the options of `compare` name: configurations (`--profile`) and conditions (`--fail-on`)."""
+"""Parses the options of `compare`: configurations (`--profile`) and conditions (`--fail-on`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kschedfw_lab.compare import Comparison, Condition, ConditionError, Setup
 
 
 def check_pods(candidates: Iterable[Setup], cluster: Cluster) -> None:
-    """Check that no candidate is without pods only because the pods name another scheduler.
+    """Check that some pending pod names a scheduler of each candidate. Otherwise the candidate would have no pods.
 
     Raises:
-        UsageError: a candidate is; says what would be right.
+        UsageError: no pod names a scheduler of a candidate. The message says what would be right.
     """
     pending = {
         pod.spec.scheduler_name for pod in cluster.list(Pod) if not pod.node_name and not pod.is_terminal
@@ -30,10 +30,10 @@ def check_pods(candidates: Iterable[Setup], cluster: Cluster) -> None:
 
 
 def conditions_of(values: Iterable[str]) -> list[Condition[Comparison]]:
-    """The conditions, in their order.
+    """Parse the conditions.
 
     Raises:
-        UsageError: a text isn't a condition; says why.
+        UsageError: a text isn't a condition. The message says why.
     """
     try:
         return [Condition.parse(value) for value in values]
@@ -45,7 +45,7 @@ def check_resources(conditions: Sequence[Condition[Comparison]], cluster: Cluste
     """Check that the resources in the conditions exist on some node.
 
     Raises:
-        UsageError: a resource exists on no node; names a similar one.
+        UsageError: a resource exists on no node. The message names a similar one.
     """
     known = {name for node in cluster.list(Node) for name in node.status.allocatable}
     for condition in conditions:

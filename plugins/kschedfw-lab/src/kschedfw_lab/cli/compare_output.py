@@ -1,4 +1,4 @@
-"""The output of a comparison: text for terminals of any width and for pipes, and an HTML page.
+"""Prints a comparison for terminals of any width and for pipes, and writes it as an HTML page.
 
 The page has plots, but no scripts, and loads nothing from elsewhere.
 """
@@ -20,19 +20,19 @@ from kschedfw_lab.cli.compare_rows import Section, Story, moved_anywhere, percen
 from kschedfw_lab.compare import Comparison
 
 WIDEST_NAMES = 36
-"""The first columns of all tables are equally wide, so that the others line up.
+"""The greatest width of first columns, in characters, unless half of the terminal is wider.
 
-This is their greatest width in characters, unless half of the terminal's width is more.
+The first columns of all tables are equally wide, so that the other columns line up.
 """
 
 MOST_PODS = 2000
-"""How many pods with different outcomes the page lists; the JSON has all of them."""
+"""The most pods with different outcomes that the page lists. The JSON has all of them."""
 
 TEMPLATE = "compare_page.html"
 
 
 def print_comparison(comparison: Comparison, *, show: int) -> None:
-    """Print it to stdout, with up to `show` of the pods with different outcomes."""
+    """Print the comparison to stdout, with up to `show` of the pods with different outcomes."""
     console = stdout_console()
     print_parts(console, _parts(comparison, show, console.width))
 
@@ -71,10 +71,10 @@ def _table(section: Section, names: int) -> Padding:
     table = plain_table("", "", *section.columns)
     table.columns[0].width = names
     for column in table.columns[1:]:
-        column.no_wrap = False  # labels may be long
+        column.no_wrap = False  # Labels of configurations may be long.
     for name, cells in section.rows:
         table.add_row(Text(name), *cells)
-    # A title that belongs to the table would be wrapped at the table's width.
+    # Printed apart from the table: a table's own title would be wrapped at the table's width.
     parts: list[RenderableType] = [Text(section.title, style="bold"), table]
     if section.note:
         parts.append(Text(section.note))
@@ -96,7 +96,7 @@ def _stories(told: Sequence[Story], moved: int) -> Padding:
 
 
 def page_writer(file: Path) -> Callable[[Comparison], None]:
-    """A function that writes a comparison to the file. Errors in the way are raised here, before any work.
+    """Return a function that writes a comparison to the file. Errors are raised here, before any work.
 
     Raises:
         UsageError: the file can't be written.

@@ -1,4 +1,4 @@
-"""The geometry of the plots of a comparison. Units are those of the SVG's viewBox."""
+"""The geometry of a comparison's plots. Units are those of the SVG's viewBox."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kschedfw_lab.compare import Comparison, Run
 WITHIN = "within a node"
 
 WIDTH = 720
-"""The width of all plots; the page scales them."""
+"""The width of all plots. The page scales them."""
 
 NAMES = 180
 VALUES = 70
 BAR, BAR_GAP, GROUP_GAP = 14, 3, 14
 MOST_POINTS = 240
-"""The most points of a curve or strip; for more nodes a point stands for neighbours."""
+"""The most points of a curve or strip. With more nodes, a point stands for several neighbours."""
 
 CURVE_WIDTH, CURVE_HEIGHT = 340, 180
 STRIP = 26
@@ -35,7 +35,7 @@ STRIP = 26
 
 @attrs.frozen
 class Bar:
-    """A bar of one run; `series` is the run's number, which gives the colour."""
+    """A run's bar. `series` is the run's number, which determines the colour."""
 
     series: int
     label: str
@@ -71,7 +71,7 @@ class Curve:
 
 @attrs.frozen
 class Curves:
-    """A resource's requested share on each node, the fullest node first; for many nodes as a line."""
+    """A resource's requested share on each node, the fullest node first. Many nodes are drawn as a line."""
 
     id: str
     resource: str
@@ -89,7 +89,7 @@ class Cell:
 
 @attrs.frozen
 class Strip:
-    """All nodes of one run in the input's order, as cells; fuller nodes are darker."""
+    """All nodes of one run as cells, in the input's order. Fuller nodes are darker."""
 
     series: int
     label: str
@@ -98,7 +98,7 @@ class Strip:
 
 @attrs.frozen
 class Plots:
-    """All plots: bars with names for few nodes, curves for many."""
+    """All plots: named bars for few nodes, curves for many."""
 
     bars: tuple[Bars, ...]
     nodes: tuple[Bars, ...]
@@ -155,7 +155,7 @@ def _bars(
 ) -> Bars:
     """Make bars. `scale` is the value of a bar of full length; by default the largest value.
 
-    There is a group for each of the `names` (by default the resources) for which a run has a value. With `heading`
+    There is a group for each of the `names` (by default the resources) that has a value in some run. With `heading`,
     long names are above the bars instead of beside them.
     """
     of_runs = [values(run) for run in runs]
@@ -182,7 +182,7 @@ def _bars(
 
 
 def _node_bars(runs: Sequence[Run]) -> Iterator[Bars]:
-    """The requested share of each node, by resource, in the order of the input."""
+    """Yield bars with the requested share of each node, by resource, in the order of the input."""
     nodes = [allocation.node for allocation in runs[0].allocations]
     for index, resource in enumerate(resources_of(runs)):
         yield _bars(
@@ -217,7 +217,7 @@ def _curves(runs: Sequence[Run]) -> list[Curves]:
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
-    """At most `MOST_POINTS` of the values, including the first and the last."""
+    """Return at most `MOST_POINTS` of the values, including the first and the last."""
     if len(values) <= MOST_POINTS:
         return list(values)
     step = (len(values) - 1) / (MOST_POINTS - 1)

@@ -11,7 +11,7 @@ from kschedfw.simulator import Decision, Outcome
 from kschedfw_lab.compare import Against, Change, Comparison, Ground, Move, Moves, NodeAllocation, Run
 
 FEW_NODES = 20
-"""How many nodes are shown one by one; more are counted by how full they are."""
+"""The most nodes that are shown one by one. More nodes are counted by how full they are."""
 
 NOTHING = "–"
 
@@ -23,7 +23,7 @@ _FULL = "full"
 
 @attrs.frozen
 class Section:
-    """A table: rows with a value for each column, which are labels of runs; `note` explains the values."""
+    """A table: rows with a value for each column. The columns are labels of runs; `note` explains the values."""
 
     title: str
     columns: tuple[str, ...]
@@ -33,7 +33,7 @@ class Section:
 
 @attrs.frozen
 class Fate:
-    """The outcome for a pod under one configuration, and why other nodes weren't chosen."""
+    """A pod's outcome under one configuration, and why other nodes weren't chosen."""
 
     label: str
     what: str
@@ -42,14 +42,14 @@ class Fate:
 
 @attrs.frozen
 class Story:
-    """A pod with different outcomes: its fate under the baseline, and under configurations where it differs."""
+    """A pod with different outcomes: its outcome under the baseline, and under each configuration where it differs."""
 
     pod: str
     fates: tuple[Fate, ...]
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections of the comparison, without single pods."""
+    """Yield all tables of the comparison, without single pods."""
     runs = comparison.runs
     yield _pods(runs)
     yield _by_resource("Requested share of what nodes offer", runs, shares, "%")
@@ -91,7 +91,7 @@ def _pods(runs: Sequence[Run]) -> Section:
 
 
 def resources_of(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The resources that nodes have and that are requested under any configuration, without `pods`."""
+    """Return the resources that nodes have and that are requested under any configuration, without `pods`."""
     return tuple(
         dict.fromkeys(
             usage.resource
@@ -103,17 +103,17 @@ def resources_of(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def shares(run: Run) -> dict[str, float]:
-    """The requested share of what nodes offer, by resource."""
+    """Return the requested share of all allocatable amounts, by resource."""
     return {usage.resource: usage.share for usage in run.report.utilisation}
 
 
 def deviations(run: Run) -> dict[str, float]:
-    """The standard deviation of the nodes' requested shares, by resource."""
+    """Return the standard deviation of the nodes' requested shares, by resource."""
     return {usage.resource: usage.per_node.stddev for usage in run.report.utilisation}
 
 
 def unusable_shares(run: Run) -> dict[str, float]:
-    """The unusable share of what is free, by resource."""
+    """Return the unusable share of free amounts, by resource."""
     return {each.resource: each.share for each in run.fragmentation}
 
 
@@ -154,7 +154,7 @@ def _single_nodes(runs: Sequence[Run]) -> Section:
 
 
 def fullest(allocation: NodeAllocation) -> float:
-    """The highest requested share of the node's resources, without `pods`."""
+    """Return the highest requested share of the node's resources, without `pods`."""
     found = [allocation.share(name) or 0.0 for name in allocation.allocatable if name != PODS]
     return max(found, default=0.0)
 
@@ -217,7 +217,7 @@ _GRAVITY = {Change.LOST: 0, Change.GAINED: 1, Change.OTHER: 2, Change.MOVED: 3}
 
 
 def stories(comparison: Comparison, most: int) -> Iterator[Story]:
-    """Up to `most` of the pods with different outcomes; pods that weren't placed come first."""
+    """Yield up to `most` of the pods with different outcomes. Pods that weren't placed come first."""
     by_pod: dict[str, list[tuple[str, Move]]] = {}
     for moves in comparison.moves:
         for move in moves.moves:
@@ -241,7 +241,7 @@ def _told(*found: Against | None) -> tuple[str, ...]:
 
 
 def moved_anywhere(comparison: Comparison) -> int:
-    """The number of pods with different outcomes under any configuration."""
+    """Return how many pods have a different outcome under any configuration."""
     return len({move.pod for moves in comparison.moves for move in moves.moves})
 
 

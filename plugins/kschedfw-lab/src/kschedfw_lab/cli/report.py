@@ -1,4 +1,4 @@
-"""`kschedfw report`: what the results of a sweep say."""
+"""`kschedfw report`: analyses the results of a sweep."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ def report(
 
 
 def _beside(results: Path) -> Path:
-    """Where the page goes if nobody says otherwise."""
+    """Return the page's default path, beside the results."""
     return results / "report.html" if results.is_dir() else results.with_suffix(".html")

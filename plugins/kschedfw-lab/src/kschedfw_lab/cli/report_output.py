@@ -14,10 +14,10 @@ from kschedfw_lab.report.axes import MOST_TREATMENTS, series_order
 from kschedfw_lab.report.page import Cell, constant_metrics, overview_of
 
 LISTED = 5
-"""How many failed runs are listed, and how many runs without a pair; the page lists more, and the JSON all."""
+"""How many failed runs, and how many runs without a pair, are listed. The page lists more, and the JSON all."""
 
 BETWEEN = 2
-"""The space between columns."""
+"""The space between columns, in characters."""
 
 LEGEND = (
     "▲ ▼ more than chance, at 5 % by the paired permutation test; ≈ could be chance; = the same in every pair; "
@@ -26,7 +26,7 @@ LEGEND = (
 
 
 def print_analysis(analysis: Analysis) -> None:
-    """Print it to stdout."""
+    """Print the analysis to stdout."""
     console = stdout_console()
     print_parts(console, _parts(analysis, console.width))
 
@@ -79,7 +79,7 @@ def _headline(analysis: Analysis) -> str:
 
 
 def _tables(analysis: Analysis, width: int) -> Iterator[RenderableType]:
-    """A column per treatment, as many as there is room for; each table begins with the baseline."""
+    """Yield tables with a column per treatment. Each has as many columns as fit, and begins with the baseline."""
     tables = [table for table in analysis.tables if table.only_value is None]
     names = [table.metric for table in tables]
     rows = [[_cell(cell) for cell in overview_of(analysis, table)] for table in tables]
@@ -101,7 +101,7 @@ def _tables(analysis: Analysis, width: int) -> Iterator[RenderableType]:
 def _table(names: Sequence[str], columns: Sequence[Sequence[str]]) -> Padding:
     table = plain_table("", "", *(column[0] for column in columns))
     for column in table.columns[1:]:
-        column.no_wrap = False  # names may be long
+        column.no_wrap = False  # Names of treatments may be long.
     for number, name in enumerate(names, 1):
         table.add_row(Text(name), *(Text(column[number]) for column in columns))
     return Padding(table, (1, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""`kschedfw sweep`: many simulations that cross factors, on the processes of this machine or on a Dask cluster."""
+"""`kschedfw sweep`: runs simulations that cross factors, on this machine's processors or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -158,14 +158,17 @@ def sweep(
 
 
 def check_engine(workers: int | None, dask: str | None) -> None:
-    """Raises UsageError for options that don't go together."""
+    """Check that the options go together.
+
+    Raises UsageError: they don't.
+    """
     if workers is not None and dask is not None:
         raise UsageError(f"--workers {workers}: a Dask cluster has its own workers")
 
 
 @contextmanager
 def run_engine(workers: int | None, dask: str | None, distributions: Sequence[str]) -> Iterator[Engine]:
-    """What does the runs, by the options of a command; workers of a Dask cluster must have these distributions."""
+    """Make the engine that a command's options ask for. Workers of a Dask cluster must have these distributions."""
     if dask is None:
         with local_engine(workers) as engine:
             yield engine
@@ -175,10 +178,10 @@ def run_engine(workers: int | None, dask: str | None, distributions: Sequence[st
 
 
 def _seconds_of_first(runs: Sequence[Run]) -> float:
-    """How long the first run takes in this process, once its cluster is read.
+    """Return how many seconds the first run takes in this process. The plan has read its cluster already.
 
     Raises:
-        SweepError: it fails.
+        SweepError: the run fails.
     """
     if not runs:
         return 0.0

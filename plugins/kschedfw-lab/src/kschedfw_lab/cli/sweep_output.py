@@ -1,4 +1,4 @@
-"""The output of `kschedfw sweep`: the list of runs, a line of JSON for each, and the summary."""
+"""Prints the output of `kschedfw sweep`: the list of runs, a line of JSON for each, and the summary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw_lab.sweep.sweeping import Summary
 
 
 def print_json_line(run: Run, outcome: Outcome, done: int, total: int) -> None:
-    """Print a run that is done as a line of JSON."""
+    """Print a finished run as a line of JSON."""
     _print_json(
         {
             **_run_json(run),
@@ -29,7 +29,7 @@ def print_json_line(run: Run, outcome: Outcome, done: int, total: int) -> None:
 
 
 def print_dry_run(plan: Plan, todo: Sequence[Run], seconds: float, engine: Engine, *, as_json: bool) -> None:
-    """Print the runs to do, one a line, and how long they take if all take as long as the first one."""
+    """Print the runs to do, one a line, and how long they take if each takes as long as the first one."""
     in_all = seconds * len(todo) / min(engine.workers, max(1, len(todo)))
     if as_json:
         for run in todo:
@@ -46,7 +46,7 @@ def print_dry_run(plan: Plan, todo: Sequence[Run], seconds: float, engine: Engin
 
 
 def print_summary(summary: Summary, plan: Plan, directory: Path, seconds: float, *, as_json: bool) -> None:
-    """Print how it went, and on stderr why runs have failed."""
+    """Print a summary of the sweep, and on stderr why runs have failed."""
     if summary.stale:
         stale = (
             f"{counted(len(summary.stale), 'run')} of another specification, or of other inputs or versions"
@@ -81,7 +81,7 @@ def print_summary(summary: Summary, plan: Plan, directory: Path, seconds: float,
 
 
 def values_of(run: Run) -> str:
-    """The run's factors with their values."""
+    """Format the run's factors with their values."""
     return " ".join(f"{name}={printable(_text(value))}" for name, value in run.values.items())
 
 
@@ -101,7 +101,7 @@ def _counts(plan: Plan, todo: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: `0.12 s`, `48 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Format seconds for people: `0.12 s`, `48 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 9.5:
         return f"{seconds:.2g} s"
     whole = round(seconds)

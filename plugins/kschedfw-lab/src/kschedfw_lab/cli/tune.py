@@ -1,4 +1,4 @@
-"""`kschedfw tune`: searches for weights and arguments, and holds what it found against the default on other runs."""
+"""`kschedfw tune`: searches for weights and arguments, and compares the best ones with the default on other runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares configurations on the same cluster and pods: where the results differ, and why."""
+"""Compares configurations on the same cluster and pods: which outcomes differ, and why."""
 
 from kschedfw.scheduler import Setup, UnknownProfileError
 from kschedfw_lab.compare.comparison import Change, Comparison, Move, Moves, Run

@@ -19,9 +19,9 @@ from kschedfw_lab.compare.why import Against, Ground
 class Run:
     """The run of one configuration.
 
-    `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. How unevenly
-    a resource is used between nodes is `stddev` in the report's utilisation. `allocations` has every node, in the
-    order of the input, with what was allocated in the end.
+    `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. The report's
+    utilisation has in `stddev` how unevenly a resource is used between nodes. `allocations` has every node, in the
+    order of the input, with its final allocation.
     """
 
     label: str
@@ -32,13 +32,15 @@ class Run:
 
     @property
     def nodes_in_use(self) -> int:
-        """How many nodes have at least one pod."""
+        """The number of nodes with at least one pod."""
         return sum(allocation.pods > 0 for allocation in self.allocations)
 
     def to_json(self) -> dict[str, object]:
         report = self.report.to_json()
-        del report["decisions"]  # `simulate --json` has them; a comparison has those that differ
-        del report["missing"], report["refused"]  # they are the same for all
+        # `simulate --json` lists every decision. A comparison lists only those that differ.
+        del report["decisions"]
+        # These are the same for all runs, so the comparison has them once.
+        del report["missing"], report["refused"]
         return {
             "label": self.label,
             **report,
@@ -63,7 +65,7 @@ class Run:
 
 
 class Change(StrEnum):
-    """The way in which a pod's outcome differs."""
+    """How a pod's outcome differs."""
 
     MOVED = "moved"
     GAINED = "newly placed"
@@ -75,9 +77,9 @@ class Change(StrEnum):
 class Move:
     """A pod whose outcome under a configuration differs from that under the baseline.
 
-    `before` is its decision under the baseline, `after` under the other configuration; one of them is None if that
-    configuration doesn't schedule the pod. `baseline_against` says why the baseline didn't choose the other's node,
-    `against` why the other configuration didn't choose the baseline's node.
+    `before` is its decision under the baseline, `after` under the other configuration. One of them is None if that
+    configuration doesn't schedule the pod. `baseline_against` says why the baseline didn't choose the other
+    configuration's node. `against` says why the other configuration didn't choose the baseline's node.
     """
 
     pod: str
@@ -105,7 +107,7 @@ class Move:
 
 
 def place(decision: Decision | None) -> str | None:
-    """The pod's node at the end."""
+    """Return the pod's final node."""
     return None if decision is None else decision.place
 
 
@@ -126,9 +128,7 @@ class Moves:
 
     @property
     def causes(self) -> Mapping[tuple[Ground, str], int]:
-        """Why the baseline's node wasn't chosen: the grounds and deciding plugins, with the number of pods, most
-        frequent first.
-        """
+        """The reasons why the baseline's nodes weren't chosen: pods by ground and plugin, most frequent first."""
         counts = Counter(
             (move.against.ground, move.against.plugin) for move in self.moves if move.against is not None
         )
@@ -149,10 +149,10 @@ class Moves:
 
 @attrs.frozen
 class Comparison:
-    """The same cluster and pods under several configurations; the first one is the baseline.
+    """The same cluster and pods under several configurations. The first one is the baseline.
 
-    `moves` has the others, in their order. An interruption ends it early; the interrupted run is the last of `runs`
-    and has no moves.
+    `moves` has an entry for each of the others, in their order. An interruption ends the comparison early; the
+    interrupted run is then the last of `runs` and has no moves.
     """
 
     seed: int
@@ -166,12 +166,12 @@ class Comparison:
 
     @property
     def missing(self) -> Sequence[MissingObject]:
-        """Objects that pods referred to and the cluster lacked."""
+        """Objects that pods refer to and the cluster lacks."""
         return self.runs[0].report.missing
 
     @property
     def refused(self) -> Sequence[RefusedPod]:
-        """Pods that an API server would not create, so that none of the runs has them."""
+        """Pods that an API server would refuse to create, so that no run has them."""
         return self.runs[0].report.refused
 
     def to_json(self) -> dict[str, object]:

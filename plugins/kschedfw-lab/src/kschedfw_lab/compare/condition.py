@@ -4,9 +4,9 @@
     sum     = operand {("+" | "-") operand}
     operand = number ["%"] | ["baseline."] metric
 
-Leaves are joined as `kschedfw_lab.compare.grammar` says.
+`kschedfw_lab.compare.grammar` defines how leaves are joined.
 
-A metric alone holds if it isn't 0. A percentage that is compared with counts is that of all pods.
+A metric alone holds if it isn't 0. If a percentage is compared with counts of pods, it is a percentage of all pods.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _COMPARE: Final[Mapping[str, Callable[[Fraction, Fraction], bool]]] = {
 
 
 class ConditionError(KschedfwError, ValueError):
-    """A text isn't a condition; says what is wrong and what would be right."""
+    """A text isn't a condition. The message says what is wrong and what would be right."""
 
 
 @attrs.frozen
 class Metric(Generic[ComparisonT]):
-    """A metric of the run that is tested, or of the baseline."""
+    """A metric of the tested run, or of the baseline."""
 
     name: str
     unit: Unit
@@ -64,7 +64,7 @@ class Metric(Generic[ComparisonT]):
         return self.vocabulary.value_of(self.name, comparison, 0 if self.of_baseline else index)
 
     def shown(self, comparison: ComparisonT, index: int) -> str:
-        """The value as text."""
+        """Format the metric's value."""
         value = self.value(comparison, index)
         match self.unit:
             case Unit.SHARE:
@@ -79,7 +79,7 @@ class Metric(Generic[ComparisonT]):
 
 @attrs.frozen
 class Number:
-    """A number as it was written, perhaps with a percent sign."""
+    """A number as it was written, optionally with a percent sign."""
 
     value: Fraction
     is_percent: bool = False
@@ -87,14 +87,14 @@ class Number:
 
 @attrs.frozen
 class Sum(Generic[ComparisonT]):
-    """Operands, each with 1 or -1. All metrics in it have the same `unit`; None: there are only numbers."""
+    """Operands with their signs, 1 or -1. `unit` is that of all metrics in the sum; None if it has only numbers."""
 
     parts: tuple[tuple[int, Metric[ComparisonT] | Number], ...]
     unit: Unit | None
     vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
 
     def value(self, comparison: ComparisonT, index: int, unit: Unit) -> Fraction:
-        """The value, in an expression with this unit."""
+        """Return the sum's value in an expression with this unit."""
         total = Fraction(0)
         for sign, part in self.parts:
             if isinstance(part, Metric):
@@ -136,7 +136,7 @@ class Compared(Generic[ComparisonT]):
 
 @attrs.frozen
 class Condition(Generic[ComparisonT]):
-    """A condition, and its text."""
+    """A condition and its text."""
 
     text: str
     test: Expression[Compared[ComparisonT]]
@@ -153,7 +153,7 @@ class Condition(Generic[ComparisonT]):
     def parse(
         cls, text: str, vocabulary: Vocabulary[ComparisonT] | None = None
     ) -> Condition[ComparisonT] | Condition[Comparison]:
-        """The condition, on the metrics of the vocabulary: by default those of a `Comparison`.
+        """Parse a condition on the metrics of the vocabulary. By default these are the metrics of a `Comparison`.
 
         Raises:
             ConditionError: the text isn't a condition, or is too long or too deeply nested.
@@ -170,15 +170,15 @@ class Condition(Generic[ComparisonT]):
 
     @property
     def resources(self) -> frozenset[str]:
-        """The resources in its metrics."""
+        """The resources whose metrics the condition names."""
         return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
 
     def holds(self, comparison: ComparisonT, index: int) -> bool:
-        """Return whether the condition is true for a run, by its index; not for the baseline."""
+        """Return whether the condition is true for the run with this index. The baseline can't be tested."""
         return self.test.holds(lambda leaf: leaf.holds(comparison, index))
 
     def values(self, comparison: ComparisonT, index: int) -> dict[str, int | float]:
-        """The values of its metrics."""
+        """Return the values of the condition's metrics, by the metrics' text."""
         found = {metric: metric.value(comparison, index) for metric in self.metrics}
         return {
             str(metric): int(value) if metric.unit is Unit.COUNT else float(value)
@@ -186,15 +186,15 @@ class Condition(Generic[ComparisonT]):
         }
 
     def told(self, comparison: ComparisonT, index: int) -> str:
-        """Its metrics with their values, as text."""
+        """Format the condition's metrics with their values."""
         return ", ".join(f"{metric} is {metric.shown(comparison, index)}" for metric in self.metrics)
 
 
 @attrs.frozen
 class Failure:
-    """A condition that is true for a run, by the run's label.
+    """A condition that is true for a run, with the run's label.
 
-    `values` are the values of its metrics, by the metrics' text: counts, shares from 0 to 1, or seconds.
+    `values` are the values of the condition's metrics, by the metrics' text: counts, shares from 0 to 1, or seconds.
     `told` has them as text.
     """
 
@@ -208,14 +208,14 @@ class Failure:
 
 
 def failures(comparison: Comparison, conditions: Sequence[Condition[Comparison]]) -> list[Failure]:
-    """The conditions that are true, with their runs; the baseline isn't tested."""
+    """Return the conditions that are true, with their runs. The baseline isn't tested."""
     return failures_of(comparison, [moves.label for moves in comparison.moves], conditions)
 
 
 def failures_of(
     comparison: ComparisonT, labels: Sequence[str], conditions: Sequence[Condition[ComparisonT]]
 ) -> list[Failure]:
-    """The conditions that are true, with their runs, which have these labels; the baseline isn't among them."""
+    """Return the conditions that are true, with their runs. `labels` are the runs' labels, without the baseline's."""
     return [
         Failure(label, condition.text, condition.values(comparison, index), condition.told(comparison, index))
         for index, label in enumerate(labels, 1)

@@ -1,10 +1,10 @@
-"""Tests that `and`, `or`, `not` and parentheses join: the grammar that conditions and constraints share.
+"""Tests joined by `and`, `or`, `not` and parentheses: the common grammar of conditions and constraints.
 
     expression  = conjunction {"or" conjunction}
     conjunction = test {"and" test}
     test        = "not" test | "(" expression ")" | leaf
 
-What a leaf is, each language says itself.
+Each of the two languages defines its own leaves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import attrs
 LONGEST: Final = 500
 """The greatest length of an expression, in characters."""
 DEEPEST: Final = 20
-"""How deeply parentheses and `not` may be nested."""
+"""How deep parentheses and `not` may be nested."""
 
 WORDS: Final = ("and", "or", "not")
 
@@ -28,13 +28,13 @@ LeafT_co = TypeVar("LeafT_co", covariant=True)
 
 
 class Expression(Protocol[LeafT_co]):
-    """Leaves, and how they are joined."""
+    """Leaves with the operators that join them."""
 
     @property
     def leaves(self) -> Iterator[LeafT_co]: ...
 
     def holds(self, is_true: Callable[[LeafT_co], bool]) -> bool:
-        """Return whether the expression is true, given whether each leaf is."""
+        """Return whether the expression is true, given a function that tests a leaf."""
         ...
 
 
@@ -54,7 +54,7 @@ class Single(Generic[LeafT]):
 
 @attrs.frozen
 class Joined(Generic[LeafT]):
-    """Tests of which all, or any, must be true."""
+    """Tests of which all, or at least one, must be true."""
 
     tests: tuple[Expression[LeafT], ...]
     all: bool
@@ -84,9 +84,9 @@ class Negated(Generic[LeafT]):
 
 
 class Parser(ABC, Generic[LeafT]):
-    """Reads one text, token by token, from left to right.
+    """Parses one text, token by token, from left to right.
 
-    `token` matches one token. White space between tokens says nothing.
+    `token` matches one token. White space between tokens is ignored.
     """
 
     token: re.Pattern[str]
@@ -99,21 +99,21 @@ class Parser(ABC, Generic[LeafT]):
 
     @abstractmethod
     def leaf(self) -> LeafT:
-        """Read a leaf."""
+        """Parse a leaf."""
 
     @abstractmethod
     def error(self, why: str) -> Exception:
-        """The error that the text is wrong."""
+        """Return the error for an invalid text."""
 
     def whole(self) -> Expression[LeafT]:
-        """Read all of the text."""
+        """Parse the whole text."""
         test = self._expression()
         if self.peek():
             raise self.error(f"{self.peek()!r} is one too many")
         return test
 
     def peek(self) -> str:
-        """The next token; empty at the end."""
+        """Return the next token; empty at the end."""
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
 
     def pop(self) -> str:
@@ -122,7 +122,7 @@ class Parser(ABC, Generic[LeafT]):
         return token
 
     def take(self, token: str) -> bool:
-        """Read the next token if it is this one. Return whether it was."""
+        """Consume the next token if it equals `token`. Return whether it did."""
         if self.peek() != token:
             return False
         self._next += 1

@@ -1,4 +1,4 @@
-"""The metrics of a comparison by name, for conditions on them."""
+"""The metrics of a comparison by name, for conditions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ComparisonT_contra = TypeVar("ComparisonT_contra", contravariant=True)
 
 
 class Vocabulary(Protocol[ComparisonT_contra]):
-    """The metrics that conditions may name, and their values in a comparison, whose run 0 is the baseline.
+    """The metrics that conditions may name, and their values in a comparison. Run 0 is the baseline.
 
-    This module is that of `kschedfw compare`.
+    For `kschedfw compare`, this module itself implements the protocol.
     """
 
     @property
     def DIFFERENCES(self) -> Collection[str]:  # noqa: N802  # a module's constant
-        """The metrics that only runs beside the baseline have."""
+        """The metrics that exist only for runs other than the baseline."""
         ...
 
     def unit_of(self, name: str, /) -> Unit | None:
@@ -50,7 +50,7 @@ class Vocabulary(Protocol[ComparisonT_contra]):
         ...
 
     def pods_of(self, comparison: ComparisonT_contra, index: int, /) -> int:
-        """Return the number of pods, of which percentages of counts are."""
+        """Return the number of pods, which 100 % of a count means."""
         ...
 
 
@@ -67,7 +67,7 @@ COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
     "victims": lambda run: run.report.victims,
     "nodesInUse": lambda run: run.nodes_in_use,
 }
-"""Counts of a run; of pods, unless the name says otherwise."""
+"""Metrics that are counts. They count pods, unless the name says otherwise."""
 
 DIFFERENCES: Final[Mapping[str, tuple[Change, ...]]] = {
     "moved": (Change.MOVED,),
@@ -87,7 +87,7 @@ WITHIN: Final = "imbalance.within"
 
 
 def unit_of(name: str) -> Unit | None:
-    """The unit of the metric of this name; None if there is none. Doesn't check whether the resource exists."""
+    """Return the unit of the metric of this name; None if there is none. Don't check whether the resource exists."""
     if name in COUNTS or name in DIFFERENCES:
         return Unit.COUNT
     family, dot, resource = name.partition(".")
@@ -95,12 +95,12 @@ def unit_of(name: str) -> Unit | None:
 
 
 def resource_of(name: str) -> str | None:
-    """The resource in a metric's name; None if there is none."""
+    """Return the resource in a metric's name; None if there is none."""
     return None if name in COUNTS or name in DIFFERENCES or name == WITHIN else name.partition(".")[2]
 
 
 def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
-    """A metric of the run with this index; 0 for a resource that no node has or no pod requests."""
+    """Return a metric of the run with this index; 0 for a resource that no node has or no pod requests."""
     run = comparison.runs[index]
     if name in COUNTS:
         return Fraction(COUNTS[name](run))
@@ -114,17 +114,17 @@ def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
 
 
 def pods_of(comparison: Comparison, index: int) -> int:
-    """The number of pods of the run with this index."""
+    """Return the number of pods of the run with this index."""
     return comparison.runs[index].report.pods
 
 
 def names() -> str:
-    """All metrics, for messages."""
+    """Return the names of all metrics, for messages."""
     return ", ".join([*COUNTS, *DIFFERENCES, *(f"{family}.RESOURCE" for family in _SHARES), WITHIN])
 
 
 def similar_to(name: str) -> str | None:
-    """The metric with the most similar name, such as `utilisation.cpu` for `utilization.cpu`."""
+    """Return the metric with the most similar name, such as `utilisation.cpu` for `utilization.cpu`."""
     family, dot, resource = name.partition(".")
     similar = get_close_matches(family, _SHARES if resource else [*COUNTS, *DIFFERENCES], n=1)
     return f"{similar[0]}{dot}{resource}" if similar else None

@@ -1,4 +1,4 @@
-"""Metrics of how well nodes are used: allocation, imbalance, fragmentation."""
+"""Metrics of a cluster's utilisation: allocation, imbalance, fragmentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 @attrs.frozen
 class NodeAllocation:
-    """What is requested on a node and what is allocatable, by resource including `pods`; units as in `Utilisation`."""
+    """A node's requested and allocatable amounts by resource, including `pods`; units as in `Utilisation`."""
 
     node: str
     requested: Mapping[str, int]
@@ -42,12 +42,12 @@ class NodeAllocation:
         return self.requested.get(PODS, 0)
 
     def share(self, resource: str) -> float | None:
-        """Requested divided by allocatable; None where the node doesn't have the resource."""
+        """Return the requested share of the allocatable amount; None if the node doesn't have the resource."""
         offered = self.allocatable.get(resource)
         return self.requested[resource] / offered if offered else None
 
     def free(self, resource: str) -> int:
-        """The amount that isn't requested; never negative."""
+        """Return the amount that isn't requested; never negative."""
         return max(0, self.allocatable.get(resource, 0) - self.requested.get(resource, 0))
 
 
@@ -79,11 +79,11 @@ class Workload:
 
 @attrs.frozen
 class Fragmentation:
-    """How much of a resource is free, but can't be used by a typical pod that requests it.
+    """How much of a resource is free, but unusable to a typical pod that requests it.
 
-    `unusable` is the sum over the nodes of the free amount, times the share of such pods that don't fit on the node;
-    in the resource's unit. `free` is the sum without that factor. This is the fragmentation measure of Weng et al.,
-    "Beware of Fragmentation" (USENIX ATC '23), for any resource, and without pods that don't request it.
+    `unusable` is in the resource's unit. It is the sum over the nodes of the free amount, times the share of such pods
+    that don't fit on the node. `free` is the sum without this factor. This is the fragmentation measure of Weng et al.,
+    "Beware of Fragmentation" (USENIX ATC '23), applied to any resource, and without pods that don't request it.
     """
 
     resource: str
@@ -92,14 +92,14 @@ class Fragmentation:
 
     @property
     def share(self) -> float:
-        """Unusable divided by free: the probability that a typical pod can't use a free unit. 0 if none is free."""
+        """The probability that a typical pod can't use a free unit: unusable divided by free; 0 if none is free."""
         return self.unusable / self.free if self.free else 0.0
 
 
 def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[Fragmentation]:
-    """The fragmentation of each resource that pending pods request and nodes have."""
+    """Return the fragmentation of each resource that pending pods request and nodes have."""
     counts = np.array(list(workload.pending.values()), dtype=np.int64)
-    # Requests that no node can satisfy also decide whether a pod fits.
+    # Include requests for resources that no node has: a pod with such a request fits nowhere.
     names = [*workload.resources, PODS]
     asked = np.array(
         [[each.get(name) for name in names[:-1]] + [1] for each in workload.pending], dtype=np.int64
@@ -120,9 +120,10 @@ def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[F
 
 
 def imbalance_within(nodes: Iterable[NodeAllocation], workload: Workload) -> Spread:
-    """How unevenly each node's resources are used: the standard deviation of their requested shares, over the nodes.
+    """Return how unevenly each node's resources are used, as a distribution over the nodes.
 
-    The resources are those that any pod requests and the node has. NodeResourcesBalancedAllocation keeps this small.
+    The unevenness of a node is the standard deviation of its requested shares, over the resources that any pod requests
+    and the node has. NodeResourcesBalancedAllocation keeps it small.
     """
     deviations = []
     for node in nodes:

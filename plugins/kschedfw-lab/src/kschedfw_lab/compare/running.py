@@ -19,10 +19,10 @@ from kschedfw_lab.compare.trial import Trial
 from kschedfw_lab.compare.why import Against, against
 
 Progress = Callable[[str, int, int], None]
-"""Called with the label of the step, the number of pods done and the number of pods to do."""
+"""Called with the label of the step, the number of finished pods and the number of all pods."""
 
 Asked = Mapping[str, Collection[str]]
-"""The nodes, by pod, for which the reason is recorded why they weren't chosen."""
+"""By pod, the nodes for which the comparison records why they weren't chosen."""
 
 _NOTHING: Asked = {}
 
@@ -42,12 +42,12 @@ def compare(
     notes: Sequence[str] = (),
     refused: Sequence[RefusedPod] = (),
 ) -> Comparison:
-    """Simulate the cluster under each candidate, and compare all with the first of them.
+    """Simulate the cluster under each candidate, and compare each with the first one.
 
-    The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`;
-    `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). To find out why pods moved, the
-    first candidate runs a second time, when the pods and their nodes are known. `selector` makes a new HostSelector
-    for each run. `clock` is only used for the reports' `elapsed`. `notes`, and pods that admission
+    The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`.
+    `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). The first candidate runs twice:
+    only after the other runs is it known for which pods and nodes the reasons are needed. `selector` makes a new
+    HostSelector for each run. `clock` is only used for the reports' `elapsed`. `notes`, and pods that admission
     `refused`, are passed on to the comparison.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Runs one configuration on a cluster, and takes its measures."""
+"""Simulates a cluster under one configuration, and measures the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation
 
 
 def _random() -> HostSelector | None:
-    """No selector of its own: among the best nodes the seed decides."""
+    """Return no selector: the seed then decides among the best nodes."""
     return None
 
 
@@ -27,8 +27,8 @@ def _random() -> HostSelector | None:
 class Trial:
     """A cluster's objects, and the settings of a simulation that don't belong to a configuration.
 
-    A trial can be run any number of times: each run has its own copy of the cluster, and the same seed. `selector`
-    makes a new HostSelector for each run. For all other fields see `Simulation`.
+    A trial can be run any number of times. Each run has its own copy of the cluster, and the same seed. `selector`
+    makes a new HostSelector for each run. The other fields are those of `Simulation`.
     """
 
     objects: Sequence[Named] = attrs.field(kw_only=False)
@@ -50,7 +50,7 @@ class Trial:
         progress: Callable[[int, int], None] | None = None,
         before: Callable[[Simulation], None] | None = None,
     ) -> Run:
-        """Simulate the cluster under the candidate; `before` is called with the simulation before it runs.
+        """Simulate the cluster under the candidate. `before` is called with the simulation before it runs.
 
         Raises:
             ProfileError, PluginError: a profile can't run.

@@ -11,7 +11,7 @@ from kschedfw.explain import Explanation, NodeExplanation, Verdict
 
 
 class Ground(StrEnum):
-    """Why a node wasn't chosen in a scheduling cycle."""
+    """The ground on which a node wasn't chosen in a scheduling cycle."""
 
     REFUSED = "refused"
     """pre_filter, a filter or an extender rejected it."""
@@ -20,12 +20,12 @@ class Ground(StrEnum):
     TIED = "tied"
     """Another node had the same total and was drawn."""
     UNSEEN = "unseen"
-    """The search had ended before its turn."""
+    """The search for feasible nodes ended before this node's turn."""
 
 
 @attrs.frozen
 class Points:
-    """A score plugin's scores of the chosen and of the other node, 0–100, and its weight."""
+    """A score plugin's scores of the chosen and of the other node, from 0 to 100, and its weight."""
 
     plugin: str
     weight: int
@@ -34,7 +34,7 @@ class Points:
 
     @property
     def lead(self) -> int:
-        """The weighted lead of the chosen node."""
+        """The weighted difference between the chosen node's score and the other node's."""
         return (self.chosen - self.other) * self.weight
 
     def __str__(self) -> str:
@@ -94,8 +94,8 @@ class Against:
 
 
 def against(explanation: Explanation, node: str) -> Against | None:
-    """Why this decision didn't choose the node; None if it did, or if that isn't known."""
-    if node not in explanation.nodes:  # no nodes were considered for the pod
+    """Return why this decision didn't choose the node; None if it did, or if the reason isn't known."""
+    if node not in explanation.nodes:  # No nodes were considered for the pod.
         return None
     other = explanation.of(node)
     match other.verdict:
@@ -108,7 +108,7 @@ def against(explanation: Explanation, node: str) -> Against | None:
             plugin, reasons = ("", ()) if refusal is None else (refusal.plugin, tuple(refusal.reasons))
             return Against(node, explanation.node, Ground.REFUSED, plugin, reasons)
         case Verdict.FEASIBLE:
-            if explanation.node is None:  # a plugin failed in a later step
+            if explanation.node is None:  # A node was chosen, but a plugin failed in a later step.
                 return None
             return _outdone(explanation.of(explanation.node), other)
 

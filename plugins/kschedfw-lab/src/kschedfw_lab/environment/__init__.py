@@ -15,7 +15,7 @@ from kschedfw_lab.environment.recording import RecordedEpisodes
 from kschedfw_lab.environment.reward import Reward, Transition, pods_bound
 
 ID = "kschedfw/Scheduling-v0"
-"""For `gymnasium.make("kschedfw_lab.environment:kschedfw/Scheduling-v0", workload=...)`."""
+"""The environment's id: `gymnasium.make("kschedfw_lab.environment:kschedfw/Scheduling-v0", workload=...)`."""
 
 gymnasium.register(ID, entry_point="kschedfw_lab.environment:Environment")
 

@@ -1,4 +1,4 @@
-"""The kinds of actions: to choose a node, or the weights by which the scheduler chooses one."""
+"""The kinds of actions: an agent chooses a node, or the weights with which the scheduler chooses one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw_lab.environment.episode import OpenDecision
 Action: TypeAlias = int | np.integer | npt.NDArray[np.floating]
 
 LARGEST_WEIGHT = 100
-"""The weight that 1 stands for in an action."""
+"""The weight that an action's number 1 means."""
 
 
 class ActionError(KschedfwError, ValueError):
@@ -24,13 +24,13 @@ class ActionError(KschedfwError, ValueError):
 
 
 class ActionKind(Protocol):
-    """What an agent decides."""
+    """The kind of an agent's actions."""
 
     @property
     def space(self) -> spaces.Space[Action]: ...
 
     def row(self, action: Action, decision: OpenDecision) -> int:
-        """The row of the node that the action asks for; whether it is feasible is left open.
+        """Return the row of the node that the action selects. The node may be infeasible.
 
         Raises:
             ActionError: the action isn't in the space.
@@ -39,12 +39,12 @@ class ActionKind(Protocol):
         ...
 
     def of_scheduler(self, decision: OpenDecision) -> Action:
-        """The action by which the scheduler's own choice is made."""
+        """Return the action that selects the scheduler's own choice."""
         ...
 
 
 class NodeActions:
-    """An action is the row of a node."""
+    """Actions that are the row of a node."""
 
     def __init__(self, nodes: int) -> None:
         self.space = spaces.Discrete(nodes)
@@ -63,10 +63,13 @@ class NodeActions:
 
 
 class WeightActions:
-    """An action has a number from 0 to 1 for each score plugin; times `LARGEST_WEIGHT`, rounded, it is the weight."""
+    """Actions with a number from 0 to 1 for each score plugin.
+
+    The plugin's weight is `LARGEST_WEIGHT` times it, rounded.
+    """
 
     def __init__(self, weights: Mapping[str, int]) -> None:
-        """With the weights of the profile, by the plugins' names."""
+        """Make actions for a profile with these weights, by plugin name."""
         self.space = spaces.Box(0.0, 1.0, (len(weights),), np.float32)
         self._plugins = tuple(weights)
         own = np.array(list(weights.values()), dtype=np.float32) / LARGEST_WEIGHT

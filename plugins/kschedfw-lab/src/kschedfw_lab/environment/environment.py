@@ -37,7 +37,7 @@ from kschedfw_lab.environment.observation import Observation, Observer, Units
 from kschedfw_lab.environment.reward import Reward, pods_bound
 
 Workload: TypeAlias = Callable[[int], Iterable[Named]]
-"""Makes the nodes, pods and other objects of the episode with a seed; the same ones for the same seed."""
+"""Makes the nodes, pods and other objects of an episode from its seed. Equal seeds must give equal objects."""
 
 Info: TypeAlias = dict[str, Any]
 
@@ -148,17 +148,17 @@ class Environment(Env[Observation, Action]):
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The resources that the columns of an observation stand for."""
+        """The resources of an observation's columns."""
         return self._units.resources
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """The names of the nodes, by row."""
+        """The nodes' names, by row."""
         return self._current.simulation.scheduler.snapshot.table.names
 
     @property
     def simulation(self) -> Simulation:
-        """The simulation of the current episode: its cluster, scheduler and ledger, for reading."""
+        """The simulation of the current episode: its cluster, scheduler and ledger. Callers must only read it."""
         return self._current.simulation
 
     def reset(
@@ -187,7 +187,7 @@ class Environment(Env[Observation, Action]):
         return self._observed()
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
-        """Decide about the pod, and go on to the next decision; see the class.
+        """Place the pod by this action, and go on to the next decision; see the class.
 
         Raises:
             ActionError: the action isn't in the action space.
@@ -202,7 +202,7 @@ class Environment(Env[Observation, Action]):
         return observation, float(reward), transition.ended, truncated, info
 
     def _choice(self, action: Action, decision: OpenDecision) -> tuple[int | SchedulingError, bool]:
-        """The row that is taken, and whether it is the one that the action asks for."""
+        """Return the row that is taken, and whether it is the row that the action selects."""
         try:
             row = self._kind.row(action, decision)
             legal = bool(self._mask[row])
@@ -211,17 +211,17 @@ class Environment(Env[Observation, Action]):
             return error, True
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Which actions are feasible nodes, shape (n,); sb3-contrib's MaskablePPO calls it.
+        """Return whether each row is a feasible node, shape (n,). sb3-contrib's MaskablePPO calls this method.
 
         Raises:
-            ActionError: actions are weights, of which all are allowed.
+            ActionError: actions are weights, all of which are allowed.
         """
         if not isinstance(self._kind, NodeActions):
             raise ActionError("there is no mask for weights: all are allowed")
         return self._mask.astype(np.bool_)
 
     def scheduler_action(self) -> Action:
-        """The action by which the scheduler's own choice is made, by the profile's scores and weights."""
+        """Return the action that selects the scheduler's own choice, by the profile's scores and weights."""
         return self._kind.of_scheduler(self._decision)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One simulation, decision by decision."""
+"""A simulation that stops at each decision."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from kschedfw.simulator import Simulation
 from kschedfw_lab.environment.reward import Transition
 
 MakeSimulation = Callable[[Callable[[GenericScheduler], Algorithm]], Simulation]
-"""Makes a simulation whose decisions are made by the given algorithm."""
+"""Makes a simulation with the given algorithm as its scheduling algorithm."""
 
 
 class OpenDecision:
-    """The decision on one pod that fits on at least one node. Rows are those of `table`."""
+    """The pending decision on a pod that fits on at least one node. Rows are those of `table`."""
 
     def __init__(self, attempt: Attempt, generic: GenericScheduler) -> None:
-        """Raises FitError, NoNodesAvailableError or SchedulingError where no node is feasible."""
+        """Filter the nodes for the attempt's pod.
+
+        Raises FitError, NoNodesAvailableError or SchedulingError: no node is feasible.
+        """
         self.attempt = attempt
         self._generic = generic
         self.feasible, self._evaluated = generic.find(attempt.framework, attempt.state, attempt.pod)
@@ -65,7 +68,10 @@ class OpenDecision:
         )
 
     def row_by_weights(self, weights: Mapping[str, int]) -> int:
-        """The row that the scheduler would choose if its score plugins had these weights; with 0, a plugin is left out.
+        """Return the row that the scheduler would choose with these weights of its score plugins.
+
+        0 leaves a plugin out.
+
 
         Raises:
             SchedulingError: a plugin failed.
@@ -84,7 +90,7 @@ class OpenDecision:
 
 
 class _Prompted:
-    """An algorithm that gives the answer that it was told before."""
+    """An algorithm whose answer is set before it is asked."""
 
     def __init__(self, generic: GenericScheduler) -> None:
         self.generic = generic
@@ -101,14 +107,14 @@ class _Prompted:
 class Episode:
     """A simulation that stops at every pod for which a node is feasible.
 
-    An attempt without a feasible node leaves nothing to decide: the scheduler makes it, with preemption if the profile
-    has it, and goes on to the next.
+    An attempt without a feasible node leaves nothing to decide. The scheduler makes it, with preemption if the profile
+    has it, and goes on to the next attempt.
     """
 
     def __init__(self, make_simulation: MakeSimulation) -> None:
         self.simulation = make_simulation(self._prompted_by)
         self.decision: OpenDecision | None = None
-        """The decision to be made; None at the end."""
+        """The next decision; None at the end."""
         self._advance()
 
     def _prompted_by(self, generic: GenericScheduler) -> Algorithm:
@@ -116,7 +122,7 @@ class Episode:
         return self._algorithm
 
     def decide(self, choice: int | SchedulingError) -> Transition:
-        """Put the pod on the node in this row, or let the attempt fail; then go on to the next decision."""
+        """Place the pod on the node in this row, or let the attempt fail. Then go on to the next decision."""
         decision, simulation, ledger = self.decision, self.simulation, self.simulation.ledger
         assert decision is not None, "the episode has ended"
         bound, victims, attempts, time = (

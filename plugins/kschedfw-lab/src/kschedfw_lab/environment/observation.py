@@ -1,4 +1,4 @@
-"""What an agent sees of a cluster: the node table and a pod, as arrays of shares."""
+"""An agent's observation of a cluster: the node table and a pod, as arrays of shares."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kschedfw.api import CPU, MEMORY, PODS
 Shares: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.int8]
 Observation: TypeAlias = dict[str, npt.NDArray[Any]]
-"""Arrays by name; their shapes and ranges are those of `Units.space`."""
+"""Arrays by name. `Units.space` gives their shapes and ranges."""
 
 _FEW_ROWS: Final = 32
-"""Up to so many nodes whose pods have changed are written one by one; for more, NumPy is faster."""
+"""The most changed nodes whose rows are written one by one. For more nodes, NumPy is faster."""
 
 
 @attrs.frozen(eq=False)
 class Units:
-    """What the axes of an observation stand for.
+    """The axes of an observation.
 
     Attributes:
-        nodes: how many rows there are for nodes; those beyond a cluster's nodes are 0.
+        nodes: the number of rows for nodes. Rows beyond a cluster's nodes are 0.
         resources: the resources of the columns.
-        largest: of each resource, the amount that counts as 1: what the largest node has; shape (r,), float64, > 0.
+        largest: by resource, the amount that counts as 1: that of the largest node; shape (r,), float64, > 0.
     """
 
     nodes: int
@@ -38,8 +38,10 @@ class Units:
 
     @classmethod
     def of(cls, table: NodeTable, nodes: int | None = None, resources: Sequence[str] | None = None) -> Units:
-        """Those of a cluster; by default with as many nodes as it has, and the resources that any of them has: CPU,
-        memory and pods first, then the others by name.
+        """Return the units for a cluster.
+
+        By default there are as many rows as nodes, and a column for each resource that any node has: CPU, memory and
+        pods first, then the others by name.
         """
         most = {name: int(table.allocatable[:, column].max()) for name, column in table.columns.items()}
         if resources is None:
@@ -63,7 +65,7 @@ class Units:
 
 
 class Observer:
-    """Looks at the nodes of one table."""
+    """Observes the nodes of one table."""
 
     def __init__(self, table: NodeTable, units: Units) -> None:
         self._table = table
@@ -74,10 +76,10 @@ class Observer:
         self._capacity: Shares = np.zeros((0, 0), dtype=np.float32)
         self._free: Shares = np.zeros((0, 0), dtype=np.float32)
         self._free_at = -1
-        """The version of the table's `pod_changes` at which `_free` was true; -1: never."""
+        """The version of the table's `pod_changes` that `_free` corresponds to; -1 before the first observation."""
 
     def observation(self, pod: Pod | None, mask: Mask) -> Observation:
-        """New arrays: the nodes as they are, the pod to decide about, and its mask."""
+        """Return new arrays: the nodes, the pod to decide on, and its mask."""
         return {
             "free": self.free(),
             "capacity": self.capacity(),
@@ -86,38 +88,38 @@ class Observer:
         }
 
     def free(self) -> Shares:
-        """The share of a node's resource that no pod has requested, shape (n, r); 0 where there is nothing of it."""
+        """Return the share of each node's resource that no pod has requested, shape (n, r); 0 if the node has none."""
         self._follow_nodes()
         self._follow_pods()
         return self._free.copy()
 
     def capacity(self) -> Shares:
-        """What each node has of each resource, divided by what the largest node has, shape (n, r)."""
+        """Return each node's amount of each resource, divided by that of the largest node, shape (n, r)."""
         self._follow_nodes()
         return self._capacity.copy()
 
     def pod(self, pod: Pod | None) -> Shares:
-        """What the pod requests of each resource, divided by what the largest node has, shape (r,); 0 without a pod."""
+        """Return the pod's requests, divided by the amounts of the largest node, shape (r,); 0 without a pod."""
         units = self._units
         if pod is None:
             return np.zeros(len(units.resources), dtype=np.float32)
         amounts = pod.requests.amounts
         wanted = (1 if name == PODS else amounts.get(name) for name in units.resources)
-        # For so few numbers, Python takes a third of the time of NumPy.
+        # For so few numbers, Python takes a third of NumPy's time.
         shares = [
             min(amount / most, 1.0) for amount, most in zip(wanted, units.largest.tolist(), strict=True)
         ]
         return np.array(shares, dtype=np.float32)
 
     def mask(self, rows: IntArray | None) -> Mask:
-        """1 in these rows, else 0; shape (n,)."""
+        """Return an array with 1 in these rows, else 0; shape (n,)."""
         mask = np.zeros(self._units.nodes, dtype=np.int8)
         if rows is not None:
             mask[rows] = 1
         return mask
 
     def _follow_nodes(self) -> None:
-        """Take what depends on node objects alone anew if any of them has changed."""
+        """Recompute what depends only on node objects, if any of them has changed."""
         table, units = self._table, self._units
         seen = table.layout, table.node_changes.version
         if seen == self._seen:
@@ -134,7 +136,7 @@ class Observer:
         self._capacity[: len(table)] = np.clip(allocatable.T / units.largest, 0.0, 1.0)
 
     def _follow_pods(self) -> None:
-        """Bring `_free` up to date: usually a pod came to one node since the last look."""
+        """Update `_free`. In the usual case, one pod came to one node since the last observation."""
         table, units = self._table, self._units
         version = table.pod_changes.version
         if version == self._free_at:
@@ -145,7 +147,7 @@ class Observer:
             self._free = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
             for index, column in enumerate(self._columns):
                 if column is not None:
-                    # The product is float64, and rounded only here.
+                    # Multiply in float64; the only rounding is that to float32 here.
                     self._free[: len(table), index] = table.free[:, column] * self._per_unit[index]
             np.clip(self._free, 0.0, 1.0, out=self._free)
             return

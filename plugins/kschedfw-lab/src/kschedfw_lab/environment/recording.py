@@ -1,4 +1,4 @@
-"""What episodes of an environment came to, as results."""
+"""Records finished episodes of an environment as results."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kschedfw_lab.results.writer import ResultsWriter
 
 
 class RecordedEpisodes(Wrapper[Observation, Action, Observation, Action]):
-    """An environment whose finished episodes are added to results, each as a run.
+    """An environment that adds its finished episodes to results, each as a run.
 
-    Its factors are the `agent`, the `seed` and the `episode`: a number that counts, from 1, how often this agent had
-    this seed. Its metrics are `reward`, `steps`, `illegal` (steps whose node wasn't feasible), `bound`, `victims`,
-    `unbound` (pods that were left at the end), `virtual_seconds`, and `truncated` (0 or 1).
+    The factors are the `agent`, the `seed` and the `episode`, which counts from 1 how often this agent had this seed.
+    The metrics are `reward`, `steps`, `illegal` (steps whose node wasn't feasible), `bound`, `victims`, `unbound` (pods
+    that were left at the end), `virtual_seconds`, and `truncated` (0 or 1).
 
     Args:
         env: the environment.
-        results: where they go; its factors must be `RecordedEpisodes.FACTORS`. One process writes to a directory, so
-            environments in processes of their own have directories of their own.
-        agent: what decides, by any name.
+        results: the directory of results. Its factors must be `RecordedEpisodes.FACTORS`. Only one process may write to
+            a directory, so environments in different processes need different directories.
+        agent: a name for the agent.
     """
 
     FACTORS: Final = ("agent", "seed", "episode")
@@ -42,13 +42,13 @@ class RecordedEpisodes(Wrapper[Observation, Action, Observation, Action]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Begin an episode; one that hasn't ended isn't added."""
+        """Begin an episode. An episode that hasn't ended isn't recorded."""
         self._reward = 0.0
         self._steps = self._illegal = 0
         return self._environment.reset(seed=seed, options=options)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
-        """Take a step; at the end of the episode, add it."""
+        """Take a step. At the end of the episode, record it."""
         observation, reward, terminated, truncated, info = self._environment.step(action)
         self._reward += reward
         self._steps += 1
@@ -58,11 +58,11 @@ class RecordedEpisodes(Wrapper[Observation, Action, Observation, Action]):
         return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """As `Environment.action_masks`."""
+        """Return `Environment.action_masks`."""
         return self._environment.action_masks()
 
     def scheduler_action(self) -> Action:
-        """As `Environment.scheduler_action`."""
+        """Return `Environment.scheduler_action`."""
         return self._environment.scheduler_action()
 
     def _add(self, info: Info, *, truncated: bool) -> None:

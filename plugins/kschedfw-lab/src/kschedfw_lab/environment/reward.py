@@ -1,4 +1,4 @@
-"""What an action was worth."""
+"""Reward functions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kschedfw import NodeTable, Pod
 
 @attrs.frozen(eq=False)
 class Transition:
-    """What happened from one decision to the next, or to the end of the episode.
+    """The changes between two decisions, or between the last decision and the end of the episode.
 
     Attributes:
-        pod: the pod that was decided about.
-        node: the node that was chosen; "" if a plugin failed to score.
-        bound: how many pods were bound.
-        victims: how many pods were preempted.
-        refused: how many attempts found no feasible node.
-        seconds: how much virtual time went by.
-        table: the nodes as they are now, in columns; it changes with the next action.
-        ended: whether this was the last decision.
+        pod: the pod that was decided on.
+        node: the chosen node; "" if a plugin failed to score.
+        bound: the number of pods that were bound.
+        victims: the number of pods that were preempted.
+        refused: the number of attempts without a feasible node.
+        seconds: the virtual time that passed.
+        table: the current nodes, in columns. It changes with the next action.
+        ended: true if this was the last decision.
     """
 
     pod: Pod
@@ -36,9 +36,12 @@ class Transition:
 
 
 Reward: TypeAlias = Callable[[Transition], float]
-"""Says what a transition was worth; must be finite."""
+"""Returns the reward for a transition. It must be finite."""
 
 
 def pods_bound(transition: Transition) -> float:
-    """The pods that were bound, less those that were preempted. Over an episode, the number of pods with a place."""
+    """Return the number of bound pods minus that of preempted pods.
+
+    Its sum over an episode is the number of placed pods.
+    """
     return float(transition.bound - transition.victims)

@@ -1,4 +1,4 @@
-"""`python -m kschedfw_lab.omega`: all sweeps, as tables and plots."""
+"""`python -m kschedfw_lab.omega`: runs all sweeps, and writes tables and plots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROGRESS = 50
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all sweeps, and write runs.csv, figures.csv and figures.html; the exit code is 0, or 2 for bad usage."""
+    """Run all sweeps, and write runs.csv, figures.csv and figures.html. Return the exit code: 0, or 2 for bad usage."""
     options = _parser().parse_args(arguments)
     workloads: dict[str, Path | None] = {"published": None}
     if options.openb is not None:

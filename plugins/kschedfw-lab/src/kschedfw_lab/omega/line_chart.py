@@ -1,4 +1,4 @@
-"""A line chart with confidence intervals as SVG, over a logarithmic axis. Units are those of the SVG's viewBox."""
+"""A line chart with confidence intervals as SVG, on a logarithmic axis. Units are those of the SVG's viewBox."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WIDTH: Final = 360
 HEIGHT: Final = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 34.0
 _DASHES: Final = ("", "7 4", "2 3", "10 3 2 3", "12 4")
-"""So that lines can be told apart without colours, too."""
+"""The lines' dashes, which distinguish lines without colours."""
 _SMALLEST: Final = 1e-3
-"""What is below is drawn at this value on a logarithmic axis, on which there is no 0."""
+"""The least value on a logarithmic axis, which has no 0. Smaller values are drawn here."""
 _TICKS: Final = 4
 _R: Final = 2.5
 _BESIDE: Final = 2.0
@@ -25,7 +25,7 @@ _BESIDE: Final = 2.0
 
 @attrs.frozen
 class Line:
-    """A line: x values in ascending order, and means with their intervals."""
+    """A line: x values in ascending order, with means and their intervals."""
 
     name: str
     points: tuple[tuple[float, Estimate], ...]
@@ -33,7 +33,7 @@ class Line:
 
 @attrs.frozen
 class Axis:
-    """Maps values to places, by their logarithm or linearly, from `low` at `start` to `high` at `end`."""
+    """Maps values to positions, by their logarithm or linearly: `low` to `start`, `high` to `end`."""
 
     low: float
     high: float
@@ -50,7 +50,7 @@ class Axis:
         return attrs.evolve(self, start=self.start + by, end=self.end + by)
 
     def ticks(self) -> Sequence[float]:
-        """Powers of ten, or round values with equal distances."""
+        """The values of the ticks: powers of ten, or round values with equal distances."""
         if self.is_log:
             powers = range(round(self._log(self.low)), round(self._log(self.high)) + 1)
             return [10.0**power for power in powers]
@@ -66,7 +66,7 @@ class Axis:
 
 @attrs.frozen
 class LineChart:
-    """Lines over `xs`, which are spaced evenly by their logarithm and are all ticks; `log` is about the other axis."""
+    """A chart of lines over `xs`, which are evenly spaced and each have a tick. `log` makes the y axis logarithmic."""
 
     title: str
     x_name: str
@@ -74,7 +74,7 @@ class LineChart:
     log: bool = False
 
     def svg(self) -> str:
-        """The chart as an `svg` element; colours are those of the classes l0, f0, l1, f1 …"""
+        """Return the chart as an `svg` element. The classes l0, f0, l1, f1 … determine the colours."""
         xs = sorted({x for line in self.lines for x, _ in line.points})
         across = Axis(xs[0], xs[-1], _LEFT + 8, WIDTH - _RIGHT - 8, is_log=True)
         up = self._up()
@@ -88,7 +88,7 @@ class LineChart:
         parts += [_text(across.at(x), HEIGHT - _BOTTOM + 13, f"{x:g}", "middle") for x in xs]
         parts.append(_text((_LEFT + WIDTH) / 2, HEIGHT - 5, self.x_name, "middle"))
         for number, line in enumerate(self.lines):
-            # Beside each other, so that no interval hides another.
+            # Intervals are drawn beside each other, so that none hides another.
             shift = (number - (len(self.lines) - 1) / 2) * _BESIDE
             parts.append(_drawn(number, line, across.moved(shift).at, up.at))
         return "".join([*parts, "</svg>"])
@@ -106,7 +106,7 @@ class LineChart:
 
 
 def legend_key(number: int) -> str:
-    """A line as in the charts, for their legend."""
+    """Return a short line as in the charts, for their legend."""
     line = f'<path class="l{number}" d="M0 6H28" stroke-dasharray="{_DASHES[number % len(_DASHES)]}"/>'
     return f'<svg viewBox="0 0 28 12" aria-hidden="true">{line}</svg>'
 

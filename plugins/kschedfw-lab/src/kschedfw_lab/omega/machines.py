@@ -1,4 +1,4 @@
-"""The machines of a cell as arrays, and transactions on them: `SharedState` for tasks that are nothing but amounts."""
+"""The machines of a cell as arrays, with transactions: a `SharedState` for tasks that have only amounts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kschedfw.cluster import CommitMode, Detection
 
 Amounts: TypeAlias = npt.NDArray[np.int64]
-"""An amount per resource, or a row per machine of them."""
+"""An amount per resource, or an array with such a row per machine."""
 Rows: TypeAlias = npt.NDArray[np.intp]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ _MANY = 1 << 40
 
 @attrs.frozen(eq=False)
 class Claims:
-    """Tasks of one job on machines: how many on which, and the machines' sequence numbers in the copy."""
+    """Tasks of one job on machines: the number per machine, and the machines' sequence numbers in the copy."""
 
     rows: Rows
     counts: Counts
@@ -33,9 +33,9 @@ class Claims:
 
 @attrs.define(eq=False)
 class Machines:
-    """What is free on each machine, and the machine's sequence number.
+    """The free amounts of each machine, and its sequence number.
 
-    A property test sees to it that `commit` takes the decisions of `SharedState.commit`.
+    A property test checks that `commit` decides as `SharedState.commit` does.
     """
 
     free: Amounts
@@ -43,15 +43,15 @@ class Machines:
 
     @classmethod
     def of(cls, capacity: Amounts) -> Machines:
-        """Empty machines; a row of amounts each."""
+        """Return empty machines. `capacity` has a row of amounts per machine."""
         return cls(capacity.copy(), np.zeros(len(capacity), np.int64))
 
     def copy(self) -> Machines:
-        """A private copy."""
+        """Return a private copy."""
         return Machines(self.free.copy(), self.sequences.copy())
 
     def fits(self, task: Amounts, rows: Rows | None = None) -> Counts:
-        """How many such tasks each machine can take, or each of some."""
+        """Return how many such tasks fit on each machine, or on each of the machines `rows`."""
         free = self.free if rows is None else self.free[rows]
         most = np.full(len(free), _MANY, np.int64)
         for resource, amount in enumerate(task.tolist()):
@@ -60,9 +60,10 @@ class Machines:
         return np.maximum(most, 0)
 
     def place(self, task: Amounts, tasks: int, chance: np.random.Generator, mask: Counts | None) -> Claims:
-        """Places for as many of the tasks as fit, one task a machine in random order, and again if need be.
+        """Return places for as many of the tasks as fit.
 
-        `mask` has 1 for the machines that may be used, else 0; None: all.
+        Each machine, in random order, gets one task; this repeats until all tasks are placed or none fits. `mask` has 1
+        for usable machines and 0 for others; None means that all are usable.
         """
         fits = self.fits(task)
         if mask is not None:
@@ -78,7 +79,7 @@ class Machines:
         return Claims(rows, counts, self.sequences[rows])
 
     def commit(self, task: Amounts, claims: Claims, detection: Detection, mode: CommitMode) -> Claims:
-        """Take what doesn't conflict, and return it."""
+        """Allocate the claims that don't conflict, and return them."""
         rows, accepted = claims.rows, claims.counts
         if detection is Detection.COARSE:
             accepted = np.where(self.sequences[rows] == claims.sequences, accepted, 0)
@@ -91,7 +92,7 @@ class Machines:
         return outcome
 
     def release(self, task: Amounts, claims: Claims) -> None:
-        """The tasks have ended."""
+        """Release the claims of tasks that have ended."""
         self._change(task, claims, 1)
 
     def _change(self, task: Amounts, claims: Claims, sign: int) -> None:

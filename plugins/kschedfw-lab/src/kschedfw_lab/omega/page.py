@@ -1,4 +1,4 @@
-"""The figures of Omega's paper, as one page that needs nothing else."""
+"""A page with the figures of Omega's paper. It loads no other files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEDULERS: Final = "batch schedulers"
 class Figure:
     """A figure: a chart per kind of jobs and metric, from the runs of a sweep.
 
-    `line` names the line that a run belongs to, `x` is its place on the axis.
+    `line` returns the name of a run's line, `x` its position on the axis.
     """
 
     title: str
@@ -36,7 +36,7 @@ class Figure:
     line: Callable[[Row], str]
 
     def charts(self, rows: Sequence[Row]) -> Sequence[LineChart]:
-        """The charts of these runs, without panels that have none."""
+        """Return the charts of these runs, without panels that have no runs."""
         return [
             LineChart(f"{METRICS[metric]}, {kind} jobs", self.x_name, lines, log=metric == "wait")
             for metric, kind in self.panels
@@ -92,7 +92,7 @@ FIGURES: Final = (
 
 
 def write_page(rows: Sequence[Row], file: Path) -> None:
-    """Write all figures that the runs allow, for each workload."""
+    """Write all figures for which there are runs, for each workload."""
     body = []
     for workload in dict.fromkeys(row.point.workload for row in rows):
         of_workload = [row for row in rows if row.point.workload == workload]

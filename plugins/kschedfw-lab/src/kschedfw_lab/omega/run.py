@@ -21,10 +21,10 @@ _SEED: Final = 20130415
 
 @attrs.frozen
 class Setting:
-    """What is varied. Times in seconds.
+    """The varied settings of a run. Times are in seconds.
 
-    `t_job` and `t_task` are of service jobs; those of batch jobs are 0.1 s and 5 ms, as of Omega's paper. Without
-    conflicts to resolve (one scheduler, partitions, offers), `detection` doesn't matter.
+    `t_job` and `t_task` are those of service jobs; batch jobs have 0.1 s and 5 ms, as in Omega's paper. `detection` has
+    no effect if no conflicts are possible: with one scheduler, partitions or offers.
     """
 
     architecture: Architecture = SHARED_STATE
@@ -34,14 +34,14 @@ class Setting:
     detection: Detection = Detection.FINE
     mode: CommitMode = CommitMode.INCREMENTAL
     seconds: float = 7200.0
-    """Virtual time."""
+    """The duration in virtual time."""
 
 
 @attrs.frozen
 class Figures:
-    """What a run gives for a kind of jobs; times in seconds.
+    """A run's figures for one kind of jobs. Times are in seconds.
 
-    `busyness` is the mean of the kind's schedulers, and where one scheduler has all kinds, its part for this one.
+    `busyness` is the mean over the kind's schedulers. If one scheduler has all kinds, it is this kind's part.
     """
 
     kind: str
@@ -52,11 +52,11 @@ class Figures:
     conflict_fraction: float
     useful_work: float
     waiting: int
-    """Jobs of all kinds that were still in queues at the end, or were given up."""
+    """Jobs of all kinds that were still queued at the end, or were given up."""
 
 
 def run(workload: Workload, setting: Setting, seed: int) -> list[Figures]:
-    """Run once; the same seed gives the same figures, and the same jobs to all settings."""
+    """Run once. Equal seeds give equal figures, and the same jobs in all settings."""
     return _Run(workload, setting, seed).figures()
 
 
@@ -88,7 +88,7 @@ class _Run:
         self._turns.run(setting.seconds)
 
     def _fill(self, kind: str, shape: Shape, chance: np.random.Generator) -> None:
-        """Place a job that runs when the run begins; what doesn't fit is left out."""
+        """Place a job that already runs at the beginning. Tasks that don't fit are left out."""
         claims = self._machines.place(shape.task, shape.tasks, chance, None)
         self._machines.commit(shape.task, claims, Detection.FINE, CommitMode.INCREMENTAL)
         self._start(Job(kind, shape, 0.0, 0), claims)
@@ -117,7 +117,7 @@ class _Run:
             total.successful += each.successful
             total.conflicting += each.conflicting
             total.waits += each.waits
-        # Jobs that still wait have waited until now, at least.
+        # Jobs that are still queued have waited at least until now.
         now = self._clock.now()
         for scheduler in self._schedulers:
             total.waits += [

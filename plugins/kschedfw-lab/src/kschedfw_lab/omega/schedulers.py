@@ -16,12 +16,12 @@ from kschedfw_lab.omega.machines import Claims, Counts, Machines
 from kschedfw_lab.omega.workload import Shape
 
 MOST_ATTEMPTS: Final = 1000
-"""After so many decisions a job is given up, as in the paper's simulator."""
+"""The number of decisions after which a job is given up, as in the paper's simulator."""
 
 
 @attrs.define(eq=False)
 class Job:
-    """A job in a queue: how many of its tasks have no place yet."""
+    """A job in a queue. `left` is the number of its tasks without a place."""
 
     kind: str
     shape: Shape
@@ -32,11 +32,10 @@ class Job:
 
 @attrs.define(eq=False)
 class JobScheduler:
-    """Takes jobs in the order in which they come. A member of `Turns`.
+    """A `Member` of `Turns` that takes jobs in the order of their arrival.
 
-    A decision is made on a copy of the machines as they are when it begins, and committed when its time has passed. Of
-    a job that is left over in part, the rest is decided again: at once after a conflict, else when the jobs behind it
-    have had their turn.
+    A decision uses a copy of the machines at its beginning, and is committed when its time has passed. If some tasks
+    remain, the job is decided again: at once after a conflict, otherwise after the other jobs in the queue.
     """
 
     machines: Machines
@@ -44,11 +43,11 @@ class JobScheduler:
     chance: np.random.Generator
     think: Callable[[Job], float]
     started: Callable[[Job, Claims], None]
-    """Told of tasks that have a place."""
+    """Called with a job and the tasks that were placed."""
     detection: Detection = Detection.FINE
     mode: CommitMode = CommitMode.INCREMENTAL
     accounts: dict[str, Accounts] = attrs.field(factory=dict)
-    """By kind of jobs."""
+    """Accounts by kind of jobs."""
     abandoned: int = 0
     queue: deque[Job] = attrs.field(factory=deque)
     _decided: tuple[Job, Claims, float] | None = None
@@ -59,13 +58,13 @@ class JobScheduler:
         return bool(self.queue)
 
     def begin(self, nodes: frozenset[int]) -> float:
-        """See `Member`."""
+        """Begin a decision; see `Member`."""
         job = self.queue.popleft()
         accounts = self.accounts.setdefault(job.kind, Accounts())
         if not job.attempts:
             accounts.waits.append(self.clock.now() - job.submitted)
         job.attempts += 1
-        # The truth is as it is at this moment: the copy need not be kept, since nothing is read of it later.
+        # Decide on the current machines without copying them: `claims` has everything that the commit needs.
         claims = self.machines.place(job.shape.task, job.left, self.chance, self._masked(nodes))
         if self.mode is CommitMode.ALL_OR_NOTHING and claims.tasks < job.left:
             claims = Claims(claims.rows[:0], claims.counts[:0], claims.sequences[:0])
@@ -74,7 +73,7 @@ class JobScheduler:
         return seconds
 
     def end(self) -> None:
-        """See `Member`."""
+        """Commit the decision; see `Member`."""
         assert self._decided is not None
         (job, claims, seconds), self._decided = self._decided, None
         outcome = self.machines.commit(job.shape.task, claims, self.detection, self.mode)
@@ -103,7 +102,10 @@ class JobScheduler:
 
 
 def think_of(times: dict[str, ThinkTime], *, one_path: bool) -> Callable[[Job], float]:
-    """Seconds for a decision about what is left of a job; with one path those of the slowest kind for all."""
+    """Return a function for the seconds of a decision about a job's remaining tasks.
+
+    With `one_path`, a decision takes as long as that of the slowest kind.
+    """
 
     def think(job: Job) -> float:
         if one_path:

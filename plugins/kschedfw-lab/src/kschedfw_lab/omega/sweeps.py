@@ -12,15 +12,15 @@ from kschedfw_lab.cell import ARCHITECTURES
 from kschedfw_lab.omega.run import Setting
 
 T_JOBS: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""Seconds of think time for each service job."""
+"""The varied think times per service job, in seconds."""
 BATCH_SCHEDULERS: Final = (1, 2, 4, 8, 16, 32)
 RATES: Final = (4.0, 8.0, 16.0)
-"""By how much the arrivals of batch jobs are multiplied where the number of batch schedulers is varied."""
+"""The factors of the batch jobs' arrival rate in the sweep over the number of batch schedulers."""
 
 
 @attrs.frozen
 class Point:
-    """A setting of a sweep, on a workload; `rate` multiplies the arrivals of batch jobs, in the published one only."""
+    """A setting on a workload. `rate` multiplies the arrivals of batch jobs, only in the published workload."""
 
     sweep: str
     workload: str
@@ -29,7 +29,7 @@ class Point:
 
 
 def points(workloads: Mapping[str, object], scale: float = 1.0) -> Iterator[Point]:
-    """All points of all sweeps; `scale` multiplies the virtual time.
+    """Yield all points of all sweeps. `scale` multiplies the virtual time.
 
     * `architectures`: every architecture, by the service jobs' think time (sections 4.1 to 4.3, figures 5 to 8);
     * `schedulers`: shared state, by the number of batch schedulers and the arrivals (section 4.3, figure 9);

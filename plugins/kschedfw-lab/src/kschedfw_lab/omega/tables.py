@@ -1,4 +1,4 @@
-"""Tidy tables of runs: a row per run and kind of jobs, and a row per setting, kind and metric with its confidence."""
+"""Tidy tables: runs.csv with a row per run and kind of jobs, figures.csv with means over seeds and their intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Row:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """What was set, as the columns of both tables."""
+        """The values of the settings' columns, which both tables have."""
         point, setting = self.point, self.point.setting
         return (
             point.sweep,
@@ -53,7 +53,7 @@ class Row:
 
 
 def write_runs(rows: Iterable[Row], file: Path) -> None:
-    """A row per run and kind of jobs."""
+    """Write a row per run and kind of jobs."""
     with file.open("w", encoding="utf-8", newline="") as lines:
         table = csv.writer(lines, lineterminator="\n")
         table.writerow([*_SETTING, "seed", "jobs", *METRICS])
@@ -63,7 +63,7 @@ def write_runs(rows: Iterable[Row], file: Path) -> None:
 
 
 def write_figures(rows: Iterable[Row], file: Path) -> None:
-    """A row per setting, kind of jobs and metric, with the mean of all seeds and its confidence interval."""
+    """Write a row per setting, kind of jobs and metric, with the mean over all seeds and its confidence interval."""
     by_setting: dict[tuple[str, ...], list[Figures]] = {}
     for row in rows:
         by_setting.setdefault(row.setting, []).append(row.figures)

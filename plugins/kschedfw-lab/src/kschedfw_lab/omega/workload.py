@@ -1,4 +1,4 @@
-"""Jobs that come at random: their kinds, and where their sizes and durations are from."""
+"""Jobs that arrive at random: their kinds, and the sources of their sizes and durations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SERVICE: Final = "service"
 T = TypeVar("T")
 
 LOAD: Final = 0.6
-"""The part of the scarcest resource that the jobs take on average, if all find a place at once."""
+"""The average share of the scarcest resource that the jobs use if all are placed at once."""
 
 
 class WorkloadError(KschedfwError, ValueError):
-    """A trace can't be used; names the file."""
+    """A trace can't be used. The message names the file."""
 
 
 @attrs.frozen(eq=False)
 class Shape:
-    """What a job is: so many tasks of the same amounts, each for so many seconds."""
+    """The size of a job: the number of tasks, the amounts of each task, and its duration in seconds."""
 
     tasks: int
     task: Amounts
@@ -36,7 +36,7 @@ class Shape:
 
 @attrs.frozen(eq=False)
 class JobKind:
-    """Jobs of a kind: their mean time between arrivals, in seconds, and how one is drawn.
+    """A kind of jobs: the mean time between arrivals in seconds, and a function that draws a job.
 
     Arrivals are a Poisson process.
     """
@@ -46,16 +46,16 @@ class JobKind:
     draw: Callable[[np.random.Generator], Shape]
 
     def arrivals(self, chance: np.random.Generator, until: float) -> Iterator[tuple[float, Shape]]:
-        """Times in seconds, and what comes then."""
+        """Yield arrival times in seconds, and the job that arrives."""
         time = chance.exponential(self.interarrival)
         while time < until:
             yield time, self.draw(chance)
             time += chance.exponential(self.interarrival)
 
     def running(self, chance: np.random.Generator) -> Iterator[Shape]:
-        """Jobs that run at a moment chosen at random, with the time that is left to them.
+        """Yield the jobs that run at a random moment, with their remaining time.
 
-        By Little's law there are as many as come in a mean duration; long ones are met more often.
+        By Little's law there are as many as arrive in a mean duration. Long jobs are more likely to be among them.
         """
         drawn = [self.draw(chance) for _ in range(2000)]
         durations = np.array([shape.duration for shape in drawn])
@@ -66,7 +66,7 @@ class JobKind:
 
 @attrs.frozen(eq=False)
 class Workload:
-    """Kinds of jobs, and the machines that they run on: a row of amounts each."""
+    """The kinds of jobs, and their machines: a row of amounts each."""
 
     name: str
     kinds: tuple[JobKind, ...]
@@ -74,14 +74,15 @@ class Workload:
 
 
 def published(rate: float = 1.0) -> Workload:
-    """Exponential times, task counts and durations with the means of the example in the paper's simulator.
+    """Return the published example workload: exponential times, task counts and durations.
 
-    Batch: a job every 10 s with 100 tasks of 100 s; service: a job every 20 s with 10 tasks of 500 s; each task takes
-    one CPU and two units of memory, of a machine's four and sixteen. Source:
-    github.com/google/cluster-scheduler-simulator, src/main/scala/Workloads.scala.
-    Its authors call these numbers fabricated: those of Google's cells aren't public.
-    There the cell has 10,000 machines, of which these jobs take 3 %; here it has as many as they take to `LOAD`. `rate`
-    multiplies the arrivals of batch jobs.
+    The means are those of the example in the paper's simulator. Batch: a job every 10 s with 100 tasks of 100 s.
+    Service: a job every 20 s with 10 tasks of 500 s. Each task takes one CPU and two units of memory, of a machine's
+    four and sixteen. Source: github.com/google/cluster-scheduler-simulator, src/main/scala/Workloads.scala. Its authors
+    call these numbers fabricated: those of Google's cells aren't public.
+
+    The cell has 10,000 machines there, of which these jobs use 3 %. Here it has as many machines as make the share
+    `LOAD`. `rate` multiplies the arrivals of batch jobs.
     """
     means = {BATCH: (10.0 / rate, 100.0, 100.0), SERVICE: (20.0, 10.0, 500.0)}
     task = np.array([1, 2], np.int64)
@@ -103,12 +104,12 @@ def published(rate: float = 1.0) -> Workload:
 
 
 def openb(folder: Path) -> Workload:
-    """Pods of the OpenB trace, drawn at random, on the trace's machines.
+    """Return a workload with pods drawn at random from the OpenB trace, on the trace's machines.
 
-    Latency-sensitive pods (`qos` LS) are service jobs, all others batch; each is a job of one task, since the trace
-    doesn't say which pods belong together. Amounts are CPU, memory and thousandths of GPUs. Played by its own times the
-    trace hardly loads its machines. So the times between arrivals are exponential, with the trace's shares of both
-    kinds, and as long as it takes to come to `LOAD`.
+    Latency-sensitive pods (`qos` LS) are service jobs, all others are batch jobs. Each pod is a job of one task, since
+    the trace doesn't say which pods belong together. Amounts are CPU, memory and thousandths of GPUs. The trace's own
+    times would hardly load its machines. So the times between arrivals are exponential, with the trace's shares of both
+    kinds, and a mean that makes the load `LOAD`.
 
     Raises:
         WorkloadError: a file has no rows, or other columns.
@@ -124,7 +125,7 @@ def openb(folder: Path) -> Workload:
     durations = np.array([duration for _, _, duration in pods])
     demand = (amounts * durations[:, None]).mean(axis=0) / capacity.sum(
         axis=0
-    )  # of a pod, in seconds of the cell
+    )  # By resource: how long the average pod would occupy the whole cell, in seconds.
     interarrival = float(demand.max()) / LOAD
 
     def kind(name: str) -> JobKind:

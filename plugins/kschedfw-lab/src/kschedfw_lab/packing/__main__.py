@@ -1,4 +1,4 @@
-"""`python -m kschedfw_lab.packing`: packing against spreading, beside what was published."""
+"""`python -m kschedfw_lab.packing`: compares packing and spreading with the published statements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kschedfw_lab.reproduction import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the policies, and print what was published beside what was measured; returns the exit code."""
+    """Measure the policies, print the published statements beside the measured figures, and return the exit code."""
     options = _parser().parse_args(arguments)
     return run_command("packing", lambda: _run(options))
 

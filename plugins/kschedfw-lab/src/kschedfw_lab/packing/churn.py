@@ -1,4 +1,4 @@
-"""Pods arrive and leave: how many are refused, how well the machines are used, and what is stranded."""
+"""Pods that arrive and leave: measures how many are refused, and how machines are used and resources stranded."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.workload import LARGE, Trace, gpus_of
 
 LOAD: Final = 0.8
-"""The GPUs that the running pods would ask for, had none been refused, as a share of the machines'."""
+"""The GPUs that running pods would request if none had been refused, as a share of the machines' GPUs."""
 
 LIFETIMES: Final = 1.5
-"""How long it goes on, in mean lifetimes of pods; what is measured is measured in the second half."""
+"""The duration of a run, in mean lifetimes of pods. Only the second half is measured."""
 
 SAMPLES: Final = 10
-"""How often the machines are looked at."""
+"""The number of times at which the machines are measured."""
 
 _NAMES: Final = {CPU: "cpu", MEMORY: "memory", GPU: "gpus"}
 
 
 def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES) -> Mapping[str, float]:
-    """Let pods come and go, and return what came of it as metrics.
+    """Let pods arrive and leave, and return the metrics.
 
-    Pods are drawn from the trace with replacement. They arrive as a Poisson process and stay for a time that is
-    exponentially distributed; as many as make the load are there at the start. All of that depends on the seed alone,
-    and so it is the same under each policy. A pod that fits nowhere is refused.
+    Pods are drawn from the trace with replacement. They arrive as a Poisson process and stay for an exponentially
+    distributed time. At the start there are as many as make the load. All of this depends only on the seed, so that it
+    is the same under each policy. A pod that fits nowhere is refused.
     """
     chance = Random(f"churn {seed}")
     nodes = trace.shuffled_nodes(chance)
@@ -67,7 +67,7 @@ def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES)
 def _arrivals(
     trace: Trace, running: int, lifetimes: float, chance: Random
 ) -> Iterator[tuple[float, float, Pod]]:
-    """When pods arrive and how long they stay, in mean lifetimes, and what they are."""
+    """Yield each pod with its time of arrival and its stay, both in mean lifetimes."""
     for _ in range(running):
         yield 0.0, chance.expovariate(1.0), chance.choice(trace.pods)
     time = chance.expovariate(running)
@@ -77,7 +77,7 @@ def _arrivals(
 
 
 class _Counted:
-    """How many pods arrived and were refused, and how many of the large ones."""
+    """The numbers of arrived and refused pods, and of large ones among them."""
 
     def __init__(self) -> None:
         self._arrived = self._refused = self._large = self._refused_large = 0

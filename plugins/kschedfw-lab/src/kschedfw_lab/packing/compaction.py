@@ -1,4 +1,4 @@
-"""Into how few machines a workload fits."""
+"""Compaction: the least number of machines that a workload fits on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.workload import Trace
 
 PODS: Final = 1000
-"""How many pods the workload has."""
+"""The number of pods in the workload."""
 
 FIRST_STEP: Final = 4
-"""So many machines more than the least are tried first."""
+"""The first number of machines that is tried, minus the lower bound."""
 
 PENDING: Final = 0.002
-"""The share of pods that may be left out, as in Borg's compactions, so that a few picky ones don't decide."""
+"""The share of pods that may be left out, as in Borg's compactions, so that a few demanding pods don't decide."""
 
 
 def compacted(trace: Trace, policy: Policy, seed: int, pods: int = PODS) -> int:
-    """The least number of machines into which the workload fits; one more than there are if all are too few.
+    """Return the least number of machines that the workload fits on; one more than there are if all are too few.
 
-    The pods are drawn from the trace with replacement, and machines are removed in a random order until the workload,
-    packed from scratch each time, no longer fits. Both depend on the seed alone. The number is found by bisection,
-    between a number that is too small and one that isn't, at a distance that doubles.
+    The pods are drawn from the trace with replacement. Machines are removed in a random order until the workload,
+    packed from scratch each time, no longer fits. Both depend only on the seed. The number is found by bisection,
+    between a number that is too small and one that suffices. The distance to the latter is doubled until it suffices.
     """
     chance = Random(f"compaction {seed}")
     nodes = trace.shuffled_nodes(chance)
@@ -61,7 +61,10 @@ def _fits(nodes: Sequence[Node], workload: Sequence[Pod], policy: Policy, seed: 
 
 
 def _too_few(nodes: Sequence[Node], workload: Sequence[Pod]) -> int:
-    """A number of machines that have less in total than all but the largest pods ask for, so that nobody need try."""
+    """Return a number of machines that can't suffice: they have less in total than all but the largest pods request.
+
+    It is the lower bound of the search, so that smaller numbers needn't be tried.
+    """
     left_out = int(PENDING * len(workload))
     too_few = 0
     for resource in (CPU, MEMORY, GPU):

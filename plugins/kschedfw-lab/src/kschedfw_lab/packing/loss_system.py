@@ -1,4 +1,4 @@
-"""A cluster of which pods that fit nowhere are lost: a loss system, in terms of queueing theory."""
+"""A loss system, in terms of queueing theory: a cluster in which pods that fit nowhere are lost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kschedfw_lab.packing.policies import Policy, profile_of
 
 
 class FailedRunError(KschedfwError):
-    """A plugin failed during a run, so it measured nothing."""
+    """A plugin failed during a run, so the run has no result."""
 
 
 class LossSystem:
-    """A cluster with a scheduler that gives each pod one attempt: one that fits nowhere is refused, and gone."""
+    """A cluster whose scheduler makes one attempt per pod. A pod that fits nowhere is refused and not kept."""
 
     def __init__(self, nodes: Sequence[Node], policy: Policy, random: Random) -> None:
         self._cluster = InMemoryCluster(nodes)
@@ -41,7 +41,7 @@ class LossSystem:
             raise FailedRunError(f"a plugin failed: {next(self._failures.lines())}")
 
     def place(self, pod: Pod) -> Pod | None:
-        """A copy of the pod where it has been placed; None if it was refused."""
+        """Return a copy of the pod with its node; None if it was refused."""
         self._names += 1
         metadata = attrs.evolve(pod.metadata, name=f"pod-{self._names}", uid="")
         stored = self._cluster.add(pod.with_metadata(metadata))
@@ -53,10 +53,10 @@ class LossSystem:
         return None
 
     def remove(self, pod: Pod) -> None:
-        """The pod ends."""
+        """Remove a pod that has ended."""
         self._cluster.delete(pod)
 
     def allocations(self) -> list[NodeAllocation]:
-        """What is requested on each node now."""
+        """Return the current allocation of each node."""
         self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
         return [NodeAllocation.of(info) for info in self._scheduler.snapshot.node_infos]

@@ -1,4 +1,4 @@
-"""One run: a policy with a seed."""
+"""One run of a policy with a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw_lab.reproduction import Measured
 
 
 def measure(nodes: Path, pods: Path, policy: Policy, seed: int) -> Measured:
-    """All metrics of a policy with a seed."""
+    """Return all metrics of a policy with a seed."""
     trace = read_trace(nodes, pods)
     return {
         **churn(trace, policy, seed),

@@ -1,4 +1,4 @@
-"""The policies that are compared: which of kube-scheduler's plugins score, and how."""
+"""The compared policies: which of kube-scheduler's plugins score, and with which strategy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BALANCED: Final = "NodeResourcesBalancedAllocation"
 
 
 class Policy(StrEnum):
-    """How nodes are rated; in Borg's words worst fit, best fit, and a hybrid that strands less."""
+    """A scoring policy. In Borg's terms: worst fit, best fit, and a hybrid that strands fewer resources."""
 
     SPREADING = "spreading"
     PACKING = "packing"
@@ -30,10 +30,11 @@ _SCORES: Final[Mapping[Policy, Sequence[str]]] = {
 
 
 def profile_of(policy: Policy) -> Profile:
-    """The profile of the policy: CPU, memory and GPUs weigh the same, and all nodes are rated.
+    """Return the policy's profile. CPU, memory and GPUs have equal weights, and all nodes are scored.
 
-    Spreading is LeastAllocated, packing MostAllocated, the hybrid MostAllocated and NodeResourcesBalancedAllocation
-    with equal weights. The trace's pods have nothing else that a plugin of the default profile looks at.
+    Spreading is LeastAllocated, packing is MostAllocated. The hybrid is MostAllocated and
+    NodeResourcesBalancedAllocation with equal weights. No other plugin of the default profile would treat the trace's
+    pods differently.
     """
     resources = [{"name": name, "weight": 1} for name in (CPU, MEMORY, GPU)]
     strategy = "LeastAllocated" if policy is Policy.SPREADING else "MostAllocated"

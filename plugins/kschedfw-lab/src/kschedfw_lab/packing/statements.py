@@ -1,4 +1,4 @@
-"""What Borg's authors say of spreading and packing, beside what was measured, as a table."""
+"""The statements of Borg's authors about spreading and packing, with the measured figures, as a table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kschedfw_lab.report.statistics import Estimate
 from kschedfw_lab.results.results import RunResult
 
 Runs = Mapping[str, Sequence[RunResult]]
-"""The runs of each policy, in the order of the seeds."""
+"""The runs of each policy, ordered by seed."""
 
 
 @attrs.frozen
 class Measure:
-    """A metric, as a row of the table: a share is shown in percent."""
+    """A metric as a row of the table. Shares are shown in percent."""
 
     metric: str
     text: str
@@ -40,7 +40,7 @@ MEASURES: Final = (
 
 
 def table(runs: Runs) -> Iterator[str]:
-    """The means with 95 % intervals as Markdown, a column per policy."""
+    """Yield a Markdown table of means with 95 % intervals, with a column per policy."""
     yield "| |" + "".join(f" {policy} |" for policy in runs)
     yield "| --- |" + " ---: |" * len(runs)
     for measure in MEASURES:
@@ -54,17 +54,17 @@ def _cell(measure: Measure, values: Sequence[float]) -> str:
 
 
 def _shown(found: Estimate) -> str:
-    mean = round(found.mean, 1) + 0.0  # of -0.0, 0.0
+    mean = round(found.mean, 1) + 0.0  # Adding 0.0 turns -0.0 into 0.0.
     return f"{mean:.1f}" + ("" if found.half is None else f" ± {found.half:.1f}")
 
 
 @attrs.frozen
 class Statement:
-    """What was published, and where; which difference shows it; and by how much it should be off 0.
+    """A published statement, and the difference between two policies that shows it.
 
-    `first` and `second` are policies, `metric` is compared by seed: first minus second, or, where it is `relative`,
-    by how many percent of the second the first is more. It holds where the whole 95 % interval is from `least` to
-    `most`.
+    `first` and `second` are policies. Their values of `metric` are compared seed by seed: first minus second, or this
+    difference in percent of the second if `relative`. The statement holds if the whole 95 % interval is between `least`
+    and `most`.
     """
 
     text: str
@@ -129,7 +129,7 @@ STATEMENTS: Final = (
 
 @attrs.frozen
 class Verdict:
-    """What was measured of a statement, and whether it agrees with what was published."""
+    """The measured difference for a statement, and whether it agrees with the statement."""
 
     statement: Statement
     measured: Estimate
@@ -137,7 +137,7 @@ class Verdict:
 
 
 def verdicts(runs: Runs) -> Iterator[Verdict]:
-    """Those statements of which both policies were measured with the same seeds."""
+    """Yield the verdicts on statements whose two policies were measured with the same seeds."""
     for statement in STATEMENTS:
         if statement.first not in runs or statement.second not in runs:
             continue
@@ -162,7 +162,7 @@ def _difference(statement: Statement, first: float, second: float) -> float:
 
 
 def statements_table(found: Sequence[Verdict]) -> Iterator[str]:
-    """The statements as Markdown: what was published, and what was measured."""
+    """Yield a Markdown table with each statement, the published and the measured value."""
     yield "| statement | published | measured | agrees |"
     yield "| --- | ---: | ---: | --- |"
     for each in found:

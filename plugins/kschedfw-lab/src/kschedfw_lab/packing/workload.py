@@ -17,47 +17,47 @@ NODES: Final = "openb_node_list_all_node.csv"
 PODS: Final = "openb_pod_list_default.csv"
 
 LARGE: Final = 8
-"""Pods with so many GPUs need a machine with all its GPUs free."""
+"""The number of GPUs of large pods. Such a pod needs a machine with all its GPUs free."""
 
 
 class TraceError(KschedfwError, ValueError):
-    """The trace's files can't be read, or have nothing in them; one line that names the file."""
+    """The trace's files can't be read or are empty. The message is one line that names the file."""
 
 
 @attrs.frozen
 class Trace:
-    """The machines and the pods of the trace. A GPU is a whole one here: a pod that shares one takes all of it."""
+    """The machines and pods of the trace. A pod that shares a GPU takes the whole GPU here."""
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
 
     @property
     def gpus(self) -> int:
-        """Those of all machines."""
+        """The GPUs of all machines."""
         return sum(
             node.status.allocatable[GPU].value() for node in self.nodes if GPU in node.status.allocatable
         )
 
     @property
     def gpus_per_pod(self) -> float:
-        """The mean of the pods."""
+        """The mean number of GPUs per pod."""
         return sum(map(gpus_of, self.pods)) / len(self.pods)
 
     def without_gpus(self) -> Self:
-        """The same machines and pods, of which only CPU and memory count."""
+        """Return the same machines and pods with CPU and memory only."""
         return attrs.evolve(self, pods=tuple(map(_without_gpus, self.pods)))
 
     def shuffled_nodes(self, random: Random) -> list[Node]:
-        """The machines in another order."""
+        """Return the machines in a random order."""
         return random.sample(self.nodes, len(self.nodes))
 
 
 @lru_cache(maxsize=1)
 def read_trace(nodes: Path, pods: Path) -> Trace:
-    """Read the trace; what this process has read already isn't read again.
+    """Read the trace, or return it if this process has read it already.
 
     Raises:
-        TraceError, OpenbError: a file can't be read, isn't that table, or has no machines with GPUs or no pods.
+        TraceError, OpenbError: a file can't be read, has another format, or has no machines with GPUs or no pods.
     """
     try:
         trace = Trace(tuple(read_openb_nodes(nodes)), tuple(read_openb_pods(pods)))
@@ -71,7 +71,7 @@ def read_trace(nodes: Path, pods: Path) -> Trace:
 
 
 def gpus_of(pod: Pod) -> int:
-    """How many GPUs the pod takes."""
+    """Return how many GPUs the pod takes."""
     return pod.requests.amounts.scalar_resources.get(GPU, 0)
 
 

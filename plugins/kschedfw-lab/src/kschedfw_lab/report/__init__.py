@@ -1,1 +1,1 @@
-"""What the results of a sweep say: means with intervals, differences from a baseline, and a page with plots."""
+"""Analyses the results of a sweep: means with intervals, differences from a baseline, and a page with plots."""

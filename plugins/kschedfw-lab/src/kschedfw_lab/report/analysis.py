@@ -1,4 +1,4 @@
-"""What the results of a sweep say about a question."""
+"""The analysis of a sweep's results for one question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedfw_lab.results.values import ResultsError, Value
 
 @attrs.frozen
 class Unpaired:
-    """A repetition that can't be compared: one of both runs isn't there, or has failed."""
+    """A repetition that can't be compared, because one of its two runs is missing or has failed."""
 
     context: int
     treatment: int
@@ -27,21 +27,21 @@ class Unpaired:
 
 @attrs.frozen
 class Analysis:
-    """What some results say.
+    """The analysis of some results.
 
     Attributes:
         question: what is compared.
-        constants: the factors with one value, and it.
-        context_factors: the other factors that are neither compared nor repetitions. Comparisons are made within each
+        constants: the factors with only one value, with this value.
+        context_factors: the factors that are neither compared nor repetitions. Comparisons are made within each
             combination of their values.
-        treatments: the values of the compared factors.
-        contexts: the values of the context factors; one empty one if there are none.
-        baseline: the place of the baseline in `treatments`.
+        treatments: the combinations of the compared factors' values.
+        contexts: the combinations of the context factors' values; a single empty one if there are no such factors.
+        baseline: the index of the baseline in `treatments`.
         tables: a table per metric.
         runs: the number of runs, failed ones included.
         failed: the runs that failed.
         unpaired: the repetitions that can't be compared.
-        notes: what a reader has to know about the figures.
+        notes: warnings that a reader of the figures needs.
     """
 
     question: Question
@@ -57,20 +57,23 @@ class Analysis:
     notes: tuple[str, ...]
 
     def treatment_label(self, place: int) -> str:
-        """The name of a treatment: its value, or `factor=value` of several factors."""
+        """Return the name of a treatment: its value, or `factor=value` for several factors."""
         return named(self.question.compared, self.treatments[place]) or "all runs"
 
     def context_label(self, place: int | None) -> str:
-        """The name of a context: `rate=2`. That of the mean over all of them is `all`; if there is but one, empty."""
+        """Return the name of a context, such as `rate=2`.
+
+        The mean over all contexts (None) is called `all`. If there is only one context, the name is empty.
+        """
         return "all" if place is None else named(self.context_factors, self.contexts[place], always=True)
 
     def repetition_label(self, repetition: Cell) -> str:
-        """The name of a repetition: `seed=3`."""
+        """Return the name of a repetition, such as `seed=3`."""
         return named(self.question.over, repetition, always=True)
 
 
 def named(factors: Sequence[str], values: Cell, *, always: bool = False) -> str:
-    """The values of some factors as a text; with their names if there are several factors, or `always`."""
+    """Format the values of some factors. The factors' names are included if there are several, or with `always`."""
     if len(factors) == 1 and not always:
         return label(values[0])
     return ", ".join(f"{factor}={label(value)}" for factor, value in zip(factors, values, strict=True))
@@ -135,7 +138,7 @@ _Cells: TypeAlias = Mapping[tuple[int, int], Mapping[Cell, RunResult]]
 
 
 def _cells(results: Results, runs: Sequence[RunResult], factors: Sequence[str]) -> tuple[Cell, ...]:
-    """The combinations of values that some run has."""
+    """Return the combinations of these factors' values that some run has."""
     places = [{value: place for place, value in enumerate(values_of(results, name))} for name in factors]
     there = {tuple(run.factors[name] for name in factors) for run in runs}
     return tuple(sorted(there, key=lambda cell: [of[value] for of, value in zip(places, cell, strict=True)]))
@@ -166,7 +169,7 @@ def _by_cell(
 
 
 def _values(metric: str, by_cell: _Cells) -> dict[tuple[int, int], dict[Cell, float]]:
-    """The metric's values in all cells, by repetition."""
+    """Return the metric's values in all cells, by repetition."""
     return {
         cell: {key: float(run.metrics[metric]) for key, run in runs.items() if metric in run.metrics}
         for cell, runs in sorted(by_cell.items(), key=itemgetter(0))

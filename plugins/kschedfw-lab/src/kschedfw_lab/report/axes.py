@@ -15,17 +15,17 @@ from kschedfw_lab.report.numbers import Unit
 WIDTH: Final = 340
 HEIGHT: Final = 190
 SQUARE: Final = 308
-"""The height of a plot whose axes are equally long."""
+"""The height of a plot with two axes of equal length."""
 
 LEFT: Final = 52
 RIGHT: Final = 12
 TOP: Final = 8
 BOTTOM: Final = 24
 MOST_TREATMENTS: Final = 40
-"""How many treatments are shown; the JSON has all of them."""
+"""The most treatments that are shown. The JSON has all of them."""
 
 MOST_SERIES: Final = 8
-"""How many treatments a plot of points or lines has: more can't be told apart."""
+"""The most treatments in a plot of points or lines. More can't be told apart."""
 
 _TICKS: Final = 5
 _PADDING: Final = 0.05
@@ -34,7 +34,7 @@ _R: Final = 3.5
 
 @attrs.frozen
 class Axis:
-    """Maps values to places: from `low` at `start` to `high` at `end`."""
+    """Maps values to positions: `low` to `start`, `high` to `end`."""
 
     low: float
     high: float
@@ -43,7 +43,7 @@ class Axis:
 
     @classmethod
     def over(cls, values: Iterable[float], start: float, end: float) -> Axis:
-        """An axis on which all values have room."""
+        """Return an axis that contains all values."""
         values = list(values)
         low, high = min(values), max(values)
         room = (high - low) * _PADDING or abs(high) * _PADDING or 1.0
@@ -54,7 +54,7 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self, most: int = _TICKS) -> list[float]:
-        """Round values with equal distances, at most so many."""
+        """Return at most `most` round values with equal distances."""
         rough = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= rough * (1 - 1e-9))
@@ -70,7 +70,7 @@ class Tick:
 
 
 def mark(series: int, x: float, y: float) -> str:
-    """The data of a path that marks a point; each series has a shape of its own."""
+    """Return the path data of a mark at a point. Each series has its own shape."""
     match (series + series // MOST_SERIES) % MOST_SERIES:
         case 0:
             return f"M{x - _R:.1f} {y:.1f}a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0-{2 * _R} 0"
@@ -91,19 +91,19 @@ def mark(series: int, x: float, y: float) -> str:
 
 
 def series_order(analysis: Analysis) -> list[int]:
-    """The treatments that are shown, the baseline first."""
+    """Return the indexes of the treatments that are shown, the baseline first."""
     places = range(len(analysis.treatments))
     others = (place for place in places if place != analysis.baseline)
     return [*places[analysis.baseline : analysis.baseline + 1], *islice(others, MOST_TREATMENTS - 1)]
 
 
 def line(points: Sequence[tuple[float, float]]) -> str:
-    """The data of a path through these points."""
+    """Return the path data of a line through these points."""
     return "M" + "L".join(f"{x} {y}" for x, y in points) if points else ""
 
 
 def ticks(axis: Axis, unit: Unit) -> tuple[Tick, ...]:
-    """The axis' ticks, with as many digits as their distance needs."""
+    """Return the axis' ticks. Their labels have as many digits as their distance needs."""
     values = axis.ticks()
     step = abs(values[1] - values[0]) * unit.scale if len(values) > 1 else 1.0
     decimals = next((digits for digits in range(10) if math.isclose(step, round(step, digits))), 10)

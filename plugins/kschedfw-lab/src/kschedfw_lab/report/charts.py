@@ -1,4 +1,4 @@
-"""Plots over two axes: means and differences over a factor that is a number, and pairs of runs."""
+"""Plots over two axes: means and differences over a numeric factor, and pairs of runs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from kschedfw_lab.report.statistics import Estimate
 from kschedfw_lab.results.values import Value
 
 MOST_LINED: Final = 40
-"""With more values of a factor, runs are drawn instead of lines."""
+"""With more values of a factor than this, single runs are drawn instead of lines."""
 
 _BESIDE: Final = 1.6
 
 
 @attrs.frozen
 class Series:
-    """What a chart has of one treatment, as data of paths: a line, marks, and intervals or a band."""
+    """A treatment's parts of a chart, as path data: a line, marks, and intervals or a band."""
 
     series: int
     name: str
@@ -53,9 +53,9 @@ class Chart:
     """Lines or marks over two axes.
 
     Attributes:
-        kind: what it shows, for those who can't see it.
-        reference: the data of a path: where treatment and baseline are equal.
-        left_out: how many treatments it doesn't have: more than eight can't be told apart.
+        kind: a description for readers who can't see the chart.
+        reference: the path data of the line on which treatment and baseline are equal.
+        left_out: the number of treatments that aren't drawn, since more than eight can't be told apart.
     """
 
     caption: str
@@ -70,9 +70,9 @@ class Chart:
 
 
 def numeric_factor(analysis: Analysis) -> str | None:
-    """The factor over which means are drawn as lines: the only context factor, or else the one compared.
+    """Return the factor over which means are drawn as lines: the only context factor, or else the compared one.
 
-    None if it isn't a number, or has fewer than three values.
+    Return None if its values aren't numbers, or fewer than three.
     """
     if len(analysis.context_factors) == 1 and len(analysis.contexts) <= MOST_LINED:
         return next(iter(numeric_contexts(analysis)), None)
@@ -84,9 +84,10 @@ def numeric_factor(analysis: Analysis) -> str | None:
 
 
 def numeric_contexts(analysis: Analysis) -> list[str]:
-    """The context factors that are numbers, with three values or more."""
+    """Return the context factors with at least three values, all of them numbers."""
     columns = zip(*analysis.contexts, strict=True)
-    pairs_of = zip(analysis.context_factors, columns, strict=False)  # without factors there is no column
+    # Without factors there are no columns, so the lengths may differ.
+    pairs_of = zip(analysis.context_factors, columns, strict=False)
     return [name for name, column in pairs_of if _are_numbers(column)]
 
 
@@ -95,14 +96,17 @@ def _are_numbers(values: Sequence[Value]) -> bool:
 
 
 def means(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
-    """The means over a factor: a line per treatment, or one if the factor is compared. None without any value."""
+    """Return the means over a factor: a line per treatment, or a single line if the factor is compared.
+
+    Return None if there is no value.
+    """
     points = [(row, row.estimate) for row in table.rows if row.estimate]
     caption = f"Means over {factor}, with {LEVEL} intervals."
     return _lines(analysis, points, form, factor, caption)
 
 
 def differences(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
-    """The mean differences from the baseline over a factor; None without any pair."""
+    """Return the mean differences from the baseline over a factor; None if there is no pair."""
     points = [(row, row.difference.estimate) for row in table.rows if row.difference]
     base = analysis.treatment_label(analysis.baseline)
     caption = f"Mean differences from {base} over {factor}, with {LEVEL} intervals."
@@ -134,7 +138,7 @@ def _lines(
     for number, treatment in enumerate(order[:MOST_SERIES]):
         of_series = [each for each in points if not by_context or each[0].treatment == treatment]
         own = [(x_of(row), estimate) for row, estimate in sorted(of_series, key=lambda each: x_of(each[0]))]
-        # Beside each other, so that no interval hides another.
+        # Intervals are drawn beside each other, so that none hides another.
         shift = (number - (min(len(order), MOST_SERIES) - 1) / 2) * _BESIDE
         places = [(round(x.at(at) + shift, 1), y.at(estimate.mean)) for at, estimate in own]
         if places:
@@ -160,7 +164,7 @@ def _lines(
 
 
 def values(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
-    """Every value over a context factor that is a number, as a mark; None if there are fewer than three."""
+    """Return every value over a numeric context factor, as a mark; None if there are fewer than three."""
     place = analysis.context_factors.index(factor)
     order = series_order(analysis)[:MOST_SERIES]
     found = {
@@ -197,7 +201,10 @@ def values(analysis: Analysis, table: MetricTable, form: Format, factor: str) ->
 
 
 def pairs(analysis: Analysis, table: MetricTable, form: Format) -> Chart | None:
-    """Each repetition under the baseline and under a treatment, as a mark; None if there are fewer than three."""
+    """Return each repetition as a mark: its value under the baseline and under a treatment.
+
+    Return None if there are fewer than three.
+    """
     baselines = {row.context: row.values for row in table.rows if row.treatment == analysis.baseline}
     order = series_order(analysis)
     found = {

@@ -15,18 +15,18 @@ from kschedfw_lab.results.results import TIMES
 from kschedfw_lab.results.values import Value
 
 Cell: TypeAlias = tuple[Value, ...]
-"""Values of some factors, in the order of the factors."""
+"""Values of some factors, in the factors' order."""
 
 Values: TypeAlias = Mapping[tuple[int, int], Mapping[Cell, float]]
-"""A metric's values by context and treatment, and by repetition."""
+"""A metric's values by context and treatment (as indexes), and then by repetition."""
 
 
 EQUAL_WITHIN: Final = 1e-9
-"""Values that differ by less than this share of the larger one are equal: sums of floats depend on their order."""
+"""Values that differ by less than this share of the larger one count as equal. Sums of floats depend on their order."""
 
 
 class Verdict(Enum):
-    """What can be said about a difference from the baseline."""
+    """The conclusion about a difference from the baseline."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -36,7 +36,7 @@ class Verdict(Enum):
 
 
 class Direction(Enum):
-    """Whether more of a metric is better."""
+    """Whether higher values of a metric are better, worse, or neither."""
 
     UP = "higher is better"
     DOWN = "lower is better"
@@ -63,20 +63,20 @@ _DOWN: Final = (
 
 
 def direction_of(metric: str) -> Direction:
-    """Return whether more of this metric is better; of a metric that isn't known nothing is said."""
+    """Return whether higher values of this metric are better. Unknown metrics have no direction."""
     family = metric.partition(".")[0]
     return Direction.UP if family in _UP else Direction.DOWN if family in _DOWN else Direction.NEITHER
 
 
 @attrs.frozen
 class Difference:
-    """How a treatment differs from the baseline, by pairs of runs.
+    """The difference between a treatment and the baseline, from pairs of runs.
 
     Attributes:
         values: the differences of all pairs, treatment minus baseline.
-        estimate: of the mean difference.
-        p: how often chance alone gives a mean difference as large, by the paired permutation test.
-        corrected: the same, corrected by Holm's method for all comparisons of the metric in the same context.
+        estimate: the mean difference.
+        p: the probability that chance alone gives a mean difference as large, by the paired permutation test.
+        corrected: `p` corrected by Holm's method for all comparisons of the metric in the same context.
         verdict: HIGHER and LOWER if `corrected` is at most 5 %.
     """
 
@@ -89,11 +89,11 @@ class Difference:
 
 @attrs.frozen
 class Row:
-    """A metric of all runs of a treatment in a context.
+    """A metric's values in all runs of a treatment in a context.
 
     Attributes:
-        context: its place in the analysis' list; None for the mean of all contexts.
-        treatment: its place in the analysis' list.
+        context: the context's index in the analysis; None for the mean over all contexts.
+        treatment: the treatment's index in the analysis.
         values: the values by repetition.
         estimate: None if there is no value.
         difference: None for the baseline itself, and if there is no pair.
@@ -108,13 +108,13 @@ class Row:
 
 @attrs.frozen
 class MetricTable:
-    """A metric of all treatments.
+    """A metric's values under all treatments.
 
     Attributes:
-        metric: its name.
+        metric: the metric's name.
         rows: a row for each treatment in each context.
         overall: a row for each treatment. With several contexts, a repetition's value is its mean over the contexts
-            that all treatments have, and repetitions that lack one of them don't count.
+            that all treatments have. Repetitions that lack one of these contexts don't count.
     """
 
     metric: str
@@ -127,18 +127,18 @@ class MetricTable:
 
     @property
     def only_value(self) -> float | None:
-        """The value of all runs, if they have the same one."""
+        """The value of all runs if it is the same one, or else None."""
         values = [value for row in self.rows for value in row.values.values()]
         return values[0] if values and not _minus(max(values), min(values)) else None
 
     @property
     def is_timed(self) -> bool:
-        """True if a real clock measured the metric."""
+        """Return whether a real clock measured the metric."""
         return self.metric in TIMES
 
 
 def compare_metric(metric: str, values: Values, base: int) -> MetricTable:
-    """Compare all treatments with the baseline, whose place is `base`, in each context and overall."""
+    """Compare all treatments with the baseline, which has the index `base`, in each context and overall."""
     by_context: dict[int, dict[int, Mapping[Cell, float]]] = {}
     for (context, treatment), own in values.items():
         by_context.setdefault(context, {})[treatment] = own
@@ -150,7 +150,7 @@ def compare_metric(metric: str, values: Values, base: int) -> MetricTable:
 def _averaged(
     by_context: Mapping[int, Mapping[int, Mapping[Cell, float]]],
 ) -> dict[int, Mapping[Cell, float]]:
-    """By treatment, the means of each repetition over the contexts that all treatments have."""
+    """Return the mean of each repetition, by treatment, over the contexts that all treatments have."""
     treatments = sorted({each for own in by_context.values() for each, values in own.items() if values})
     common = [own for own in by_context.values() if all(own.get(each) for each in treatments)]
     averaged: dict[int, Mapping[Cell, float]] = {}
@@ -179,7 +179,7 @@ def _compared(context: int | None, values: Mapping[int, Mapping[Cell, float]], b
 
 
 def _minus(value: float, other: float) -> float:
-    """The difference; 0 if they are equal but for rounding."""
+    """Return the difference; 0 if the values are equal except for rounding."""
     return 0.0 if math.isclose(value, other, rel_tol=EQUAL_WITHIN) else value - other
 
 
@@ -191,7 +191,7 @@ def _difference(pairs: Sequence[float]) -> Difference:
 
 
 def _corrected(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their verdicts: all of them are one family."""
+    """Return the rows with their verdicts. All rows belong to one family of comparisons."""
     found = [row.difference for row in rows if row.difference is not None]
     corrected = iter(holm([each.p for each in found]))
     return [

@@ -1,4 +1,4 @@
-"""Time series as plots: per treatment the mean of all repetitions, and the range of their values."""
+"""Time series as plots: the mean over all repetitions and the range of their values, by treatment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kschedfw_lab.results.results import RunResult
 from kschedfw_lab.results.values import Value
 
 Columns: TypeAlias = Mapping[str, Sequence[Value]]
-"""The columns of `read_series`."""
+"""The columns that `read_series` returns."""
 
 MOST_CONTEXTS: Final = 6
 _POINTS: Final = 120
@@ -39,9 +39,9 @@ _Curve: TypeAlias = tuple[_Floats, _Floats]
 
 
 def curves(analysis: Analysis, runs: Sequence[RunResult], series: Columns) -> list[Chart]:
-    """A chart per metric and context (the first six), with a line per treatment.
+    """Return a chart per metric and context (the first six), with a line per treatment.
 
-    Between two points of a series its value is that of the first: most are counts or shares that change at events.
+    Between two points, a series has the value of the first: most series are counts or shares that change at events.
     """
     by_run = _by_run(series)
     charts: list[Chart] = []
@@ -124,7 +124,7 @@ def _chart(
 
 
 def _at(curve: _Curve, grid: _Floats) -> _Floats:
-    """The values at these times; before the first point the value of the first."""
+    """Return the curve's values at these times. Times before the first point have its value."""
     times, values = curve
     found: _Floats = values[np.maximum(0, np.searchsorted(times, grid, side="right") - 1)]
     return found

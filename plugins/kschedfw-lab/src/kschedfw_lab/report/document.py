@@ -14,7 +14,7 @@ Json: TypeAlias = Mapping[str, object]
 
 
 def document(analysis: Analysis) -> dict[str, object]:
-    """Everything that an analysis says, as docs/report.md describes it."""
+    """Return the whole analysis in the format that docs/report.md describes."""
     question = analysis.question
     return {
         "runs": analysis.runs,

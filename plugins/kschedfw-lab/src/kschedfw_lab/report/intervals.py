@@ -1,4 +1,4 @@
-"""Plots of means and of mean differences: a row per treatment, with its interval and all single values."""
+"""Plots of means and mean differences: a row per treatment, with its interval and all single values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kschedfw_lab.report.numbers import LEVEL, Format
 from kschedfw_lab.report.statistics import Estimate
 
 ROW: Final = 34
-"""The height of a treatment: its name, and below it the interval."""
+"""The height of a treatment's row, which has its name and below it the interval."""
 
 VALUES: Final = 76
-"""The width of the means as texts, beside the intervals."""
+"""The width of the column with the means as texts."""
 
 
 @attrs.frozen
 class Interval:
-    """A row. `low` and `high` are None if there is no interval; `values` is the data of a path with all values."""
+    """A row of the plot. `low` and `high` are None if there is no interval. `values` is the path data of all values."""
 
     series: int
     name: str
@@ -36,7 +36,7 @@ class Interval:
 
 @attrs.frozen
 class Intervals:
-    """A plot of one context. `zero` is the place of 0 among differences, else None."""
+    """A plot of one context. `zero` is the position of 0 in plots of differences, else None."""
 
     caption: str
     rows: tuple[Interval, ...]
@@ -54,7 +54,7 @@ class _Sample:
 
 
 def means(analysis: Analysis, table: MetricTable, form: Format, context: int | None) -> Intervals | None:
-    """The means of the treatments in a context, or overall; None if there is no value."""
+    """Return the means of the treatments in a context, or overall; None if there is no value."""
     samples = [
         _Sample(row.treatment, row.estimate, tuple(row.values.values()), form.value(row.estimate.mean))
         for row in _rows(table, context)
@@ -67,7 +67,7 @@ def means(analysis: Analysis, table: MetricTable, form: Format, context: int | N
 def differences(
     analysis: Analysis, table: MetricTable, form: Format, context: int | None
 ) -> Intervals | None:
-    """The mean differences of the treatments from the baseline; None if there is no pair."""
+    """Return the mean differences of the treatments from the baseline; None if there is no pair."""
     samples = [
         _Sample(row.treatment, found.estimate, found.values, form.difference(found.estimate.mean))
         for row in _rows(table, context)

@@ -1,4 +1,4 @@
-"""How figures are written: with their unit, and with as many digits as their uncertainty allows."""
+"""Formats figures with their unit, and with as many digits as their uncertainty allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING: Final = "–"
 
 @attrs.frozen
 class Unit:
-    """The unit of a metric: what its values are multiplied by, and what is behind them."""
+    """The unit of a metric: the factor for its values, and the text after them."""
 
     scale: float
     text: str
@@ -34,7 +34,7 @@ class Unit:
 
 
 def unit_of(metric: str) -> Unit:
-    """Shares are written in per cent, times in seconds, everything else as it is."""
+    """Return the unit of a metric: percent for shares, seconds for times, otherwise none."""
     if metric.partition(".")[0] in _SHARES:
         return Unit(100.0, "%", " pp")
     return Unit(1.0, " s", " s") if "_seconds" in metric else Unit(1.0, "", "")
@@ -42,7 +42,7 @@ def unit_of(metric: str) -> Unit:
 
 @attrs.frozen
 class Format:
-    """How the figures of one metric are written: values and differences with so many decimals."""
+    """The format of one metric's figures: the numbers of decimals for values and for differences."""
 
     unit: Unit
     decimals: int
@@ -50,7 +50,10 @@ class Format:
 
     @classmethod
     def of(cls, table: MetricTable) -> Format:
-        """Two digits of a typical interval's half width; without intervals four digits; never more than five."""
+        """Return the format for a table: two significant digits of a typical interval's half width.
+
+        Without intervals, values have four significant digits. Values never have more than five.
+        """
         unit = unit_of(table.metric)
         rows = table.overall or table.rows
         means = [row.estimate for row in rows if row.estimate is not None]
@@ -68,7 +71,7 @@ class Format:
         return _NOTHING if estimate is None else self.value(estimate.mean)
 
     def interval(self, estimate: Estimate | None) -> str:
-        """The ends of the interval."""
+        """Format the ends of the interval."""
         if estimate is None or estimate.low is None or estimate.high is None:
             return _NOTHING
         return f"{self.value(estimate.low)} to {self.value(estimate.high)}"
@@ -79,7 +82,7 @@ class Format:
         return f"{self.difference(estimate.low)} to {self.difference(estimate.high)}"
 
     def _rounded(self, value: float, decimals: int) -> float:
-        return round(value * self.unit.scale, decimals) + 0.0  # no −0
+        return round(value * self.unit.scale, decimals) + 0.0  # Adding 0.0 turns −0 into 0.
 
 
 def _decimals(estimates: Sequence[Estimate], unit: Unit) -> int:
@@ -98,7 +101,7 @@ def _magnitude(value: float) -> int:
 
 
 def probability(p: float) -> str:
-    """A probability, to three digits behind the point."""
+    """Format a probability with three decimals."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -107,8 +110,8 @@ class Judgement:
     """A verdict in words, with a sign, and whether it is good news.
 
     Attributes:
-        sign: an arrow if the difference is more than chance.
-        words: what is said of it.
+        sign: an arrow if the difference is significant.
+        words: the verdict as text.
         tone: `better`, `worse`, or empty.
     """
 
@@ -118,12 +121,12 @@ class Judgement:
 
     @property
     def is_told(self) -> bool:
-        """True if the difference is more than chance."""
+        """Return whether the difference is significant."""
         return self.sign in "▲▼"
 
 
 def judgement(table: MetricTable, difference: Difference) -> Judgement:
-    """What the difference means for this metric."""
+    """Return what the difference means for this metric."""
     verdict = difference.verdict
     if verdict not in (Verdict.HIGHER, Verdict.LOWER):
         return Judgement(

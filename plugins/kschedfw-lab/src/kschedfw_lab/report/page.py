@@ -1,4 +1,7 @@
-"""The page: one HTML file with all tables and plots. It has no scripts, and loads nothing from elsewhere."""
+"""The page of a report: one HTML file with all tables and plots.
+
+It has no scripts, and loads nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ if TYPE_CHECKING:
     pass
 
 MOST_CONTEXTS: Final = 40
-"""How many combinations of context factors the page has; the JSON has all of them."""
+"""The most combinations of context factors on the page. The JSON has all of them."""
 
 MOST_PLOTTED: Final = 4
-"""For how many of them each metric has plots, and over how many factors."""
+"""The most combinations, and the most factors, for which each metric has plots."""
 
 MOST_LISTED: Final = 100
 _FOLDED: Final = 24
-"""Longer tables are folded."""
+"""Tables with more rows than this are folded."""
 
 
 class PageFileError(KschedfwError):
-    """The page can't be written to that file; says why."""
+    """The page can't be written to this file. The message says why."""
 
 
 @attrs.frozen
@@ -67,7 +70,7 @@ class Figures:
 
 @attrs.frozen
 class Section:
-    """Everything about one metric."""
+    """The part of the page about one metric."""
 
     id: str
     table: MetricTable
@@ -80,7 +83,7 @@ class Section:
 
 
 class ReportPage:
-    """Writes a page to a file. What stands in the way is raised at once, before any work.
+    """Writes a report to a file. The constructor checks that the file can be written, before any work.
 
     Raises:
         PageFileError: the file can't be written.
@@ -103,10 +106,10 @@ class ReportPage:
         """Write the page.
 
         Args:
-            analysis: the answers.
+            analysis: the analysis.
             runs: the runs, if there are series.
             series: the columns of `read_series`.
-            title: what the results are of.
+            title: the title of the page.
 
         Raises:
             OSError: the file can't be written.
@@ -132,7 +135,7 @@ class ReportPage:
 
 
 def section_of(analysis: Analysis, table: MetricTable, number: int) -> Section:
-    """A metric's part of the page."""
+    """Return a metric's part of the page."""
     form = Format.of(table)
     factor = charts.numeric_factor(analysis)
     lines = () if factor is None else (charts.means, charts.differences)
@@ -157,7 +160,7 @@ def section_of(analysis: Analysis, table: MetricTable, number: int) -> Section:
 
 
 def constant_metrics(analysis: Analysis) -> dict[str, str]:
-    """The metrics that have the same value in every run, and the value."""
+    """Return the metrics that have the same value in every run, with this value."""
     found = {table.metric: (table, table.only_value) for table in analysis.tables}
     return {
         metric: Format.of(table).value(only) for metric, (table, only) in found.items() if only is not None
@@ -176,7 +179,7 @@ def _intervals(
 
 
 def overview_of(analysis: Analysis, table: MetricTable) -> list[Cell]:
-    """A metric's cell per treatment, the baseline first: its mean and its difference from the baseline."""
+    """Return a metric's cells, one per treatment and the baseline first: mean, and difference from the baseline."""
     form = Format.of(table)
     by_treatment: dict[int, list[Row]] = {}
     for row in table.rows:
@@ -199,7 +202,7 @@ def _overview_cell(table: MetricTable, form: Format, overall: Row | None, rows: 
 
 
 def _tally(table: MetricTable, rows: Sequence[Row]) -> str:
-    """In how many contexts a difference is more than chance."""
+    """Return in how many contexts a difference is significant, as text."""
     found = [judgement(table, row.difference) for row in rows if row.difference is not None]
     told = Counter(each.tone or each.words for each in found if each.is_told)
     counts = ", ".join(f"{count} {words}" for words, count in told.items())
@@ -207,7 +210,7 @@ def _tally(table: MetricTable, rows: Sequence[Row]) -> str:
 
 
 def figures_of(analysis: Analysis, table: MetricTable, form: Format, row: Row, series: int) -> Figures:
-    """A row of a metric's table."""
+    """Return a row of a metric's table."""
     basic = Figures(
         "all" if row.context is None else named(analysis.context_factors, analysis.contexts[row.context]),
         series,
@@ -230,7 +233,7 @@ def figures_of(analysis: Analysis, table: MetricTable, form: Format, row: Row, s
 
 
 def _figures(analysis: Analysis, table: MetricTable, form: Format) -> list[Figures]:
-    """The rows that the page has: overall, then by context, the baseline first."""
+    """Return the rows of a metric's table: overall, then by context, the baseline first."""
     order = {treatment: series for series, treatment in enumerate(axes.series_order(analysis))}
     rows = (*(table.overall if analysis.context_factors else ()), *table.rows)
     shown = (row for row in rows if row.treatment in order and (row.context or 0) < MOST_CONTEXTS)

@@ -1,4 +1,4 @@
-"""What a report compares: which factors, against which of their values, over which repetitions."""
+"""The question of a report: which factors are compared, with which baseline, over which repetitions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SHOWN: Final = 10
 
 
 class QuestionError(KschedfwError, ValueError):
-    """A factor, a value or a metric isn't in the results; says which there are."""
+    """A factor, a value or a metric isn't in the results. The message lists those that are."""
 
 
 @attrs.frozen
 class Question:
-    """What is compared with what.
+    """The comparison that a report makes.
 
     Attributes:
-        compared: the factors that are compared; none if no two runs can be compared.
-        baseline: their values that all others are compared with.
-        over: the factors whose values are repetitions of the same experiment: runs that agree in them, and in all
-            factors but those compared, make a pair. Usually the seed.
+        compared: the compared factors; empty if no two runs can be compared.
+        baseline: the values of the compared factors that all others are compared with.
+        over: the factors whose values are repetitions of the same experiment, usually the seed. Runs that agree in
+            them, and in all factors but the compared ones, form a pair.
         metrics: the metrics, in the order of the results.
     """
 
@@ -41,14 +41,14 @@ class Question:
 
 
 def label(value: Value) -> str:
-    """A value as people write it; a float with six digits."""
+    """Format a value for people. Floats have six significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return "none" if value is None else printable(value if isinstance(value, str) and value else cell(value))
 
 
 def values_of(results: Results, factor: str) -> list[Value]:
-    """The values of a factor: numbers by size, everything else in the order of the results."""
+    """Return the values of a factor: numbers in ascending order, others in the order of the results."""
     values = list(dict.fromkeys(results.columns[factor]))
     numbers = [value for value in values if isinstance(value, int | float)]
     return [*sorted(numbers)] if len(numbers) == len(values) else values
@@ -60,13 +60,13 @@ def question_of(
     over: Sequence[str] = (),
     metrics: Sequence[str] = (),
 ) -> Question:
-    """The question, with everything that isn't said filled in.
+    """Return the question, with defaults for everything that isn't given.
 
     Args:
-        baseline: values of the factors to compare, or the text of them: `policy=default`, or
-            `policy=default,weight=1`. A factor without a value is compared with its first one. By default it is
-            the first factor that is crossed with the others, and isn't a number if there is such a one.
-        over: factors that are repetitions beside the seed.
+        baseline: values of the compared factors, or their text: `policy=default`, or `policy=default,weight=1`. A
+            factor without a value is compared with its first one. The default is the first factor that is crossed with
+            the others, preferably one whose values aren't numbers.
+        over: factors that are repetitions, in addition to the seed.
         metrics: names or patterns, such as `utilisation.*`; by default all.
 
     Raises:
@@ -88,7 +88,7 @@ def question_of(
 
 
 def _first_comparable(results: Results, repetitions: Sequence[str]) -> dict[str, Value]:
-    """The first factor that is crossed with the others, and its first value; none if there is none.
+    """Return the first factor that is crossed with the others, with its first value; empty if there is none.
 
     Factors that aren't numbers come first: policies are compared at each rate, not rates under each policy. Up to half
     of the combinations may be missing.
@@ -106,14 +106,14 @@ def _first_comparable(results: Results, repetitions: Sequence[str]) -> dict[str,
 
 
 def _combinations(results: Results, factors: Sequence[str]) -> set[tuple[Value, ...]]:
-    """The combinations of these factors' values that some run has."""
+    """Return the combinations of these factors' values that some run has."""
     return set(zip(*(results.columns[name] for name in factors), strict=True)) or {()}
 
 
 def _foreign(results: Results, baseline: Mapping[str, Value], repetitions: Sequence[str]) -> Iterator[str]:
-    """The factors that the baseline doesn't have, but all other runs: arguments of the one policy, for example.
+    """Yield the factors that all other runs have, but not the baseline, such as arguments of one policy.
 
-    No run with such a factor has the same value as one of the baseline. So it is compared, too.
+    No run with such a factor agrees with a run of the baseline in it. So the factor has to be compared, too.
     """
     columns = results.columns
     rows = range(len(columns["run"]))
@@ -128,7 +128,7 @@ def _foreign(results: Results, baseline: Mapping[str, Value], repetitions: Seque
 
 
 def are_numbers(values: Iterable[Value]) -> bool:
-    """Return whether all values are numbers, and none a bool."""
+    """Return whether all values are numbers. A bool isn't one."""
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
@@ -147,7 +147,7 @@ def _wanted(results: Results, baseline: Mapping[str, Value] | str | None) -> dic
         if part in results.factors:
             wanted[part] = values_of(results, part)[0]
             continue
-        # A factor's name may have "=" in it: the longest that fits is meant.
+        # A factor's name may contain "=", so take the longest name that fits.
         fitting = (name for name in results.factors if part.startswith(f"{name}="))
         name = max(fitting, key=len, default=part.partition("=")[0])
         _factor(results, name, "--baseline")
@@ -156,7 +156,7 @@ def _wanted(results: Results, baseline: Mapping[str, Value] | str | None) -> dic
 
 
 def _parts(baseline: str, factors: Sequence[str]) -> Iterator[str]:
-    """The parts between commas; one may be part of a value, unless a factor follows it."""
+    """Yield the parts between commas. A comma that no factor's name follows belongs to a value."""
     start = 0
     for position, character in enumerate(baseline):
         if character == "," and any(_follows(name, baseline, position + 1) for name in factors):

@@ -1,6 +1,6 @@
-"""Means with confidence intervals, and whether paired differences are more than chance.
+"""Means with confidence intervals, and tests whether paired differences are significant.
 
-Three textbook methods of a few lines each. scipy has them as well, but is a large dependency for so little.
+Three textbook methods of a few lines each. scipy has them, too, but would be a large dependency for so little.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ CONFIDENCE: Final = 0.95
 SIGNIFICANCE: Final = 1 - CONFIDENCE
 
 _MOST_EXACT: Final = 20
-"""Up to this many differences all patterns of signs are tried, which are half a million."""
+"""The most differences for which all sign patterns are tried. For 20 differences these are half a million."""
 
 _DRAWN: Final = 1 << 16
-"""Of more differences, how many patterns of signs are drawn."""
+"""The number of sign patterns that are drawn for more differences."""
 
 
 @attrs.frozen
 class Estimate:
-    """The mean of some values, and where the true mean is with 95 % confidence.
+    """The mean of some values with its 95 % confidence interval.
 
     Attributes:
-        count: how many values there are.
+        count: the number of values.
         mean: their mean.
         low, high: the ends of the interval, by Student's t distribution; None for a single value.
     """
@@ -41,7 +41,7 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Estimate:
-        """The estimate from at least one value."""
+        """Return the estimate from one or more values."""
         mean = fmean(values)
         if len(values) < 2:
             return cls(len(values), mean, None, None)
@@ -50,7 +50,7 @@ class Estimate:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The ends of the interval, or the mean if there is none."""
+        """The ends of the interval, or only the mean if there is no interval."""
         return (self.mean,) if self.low is None or self.high is None else (self.low, self.high)
 
     @property
@@ -61,10 +61,10 @@ class Estimate:
 
 @lru_cache(maxsize=1024)
 def t_quantile(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t distribution: within ± this much are 95 % of it.
+    """Return the 97.5 % quantile of Student's t distribution. 95 % of the distribution is within ± this value.
 
-    The probability within ±t is a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4);
-    t is found by bisection.
+    The probability within ±t is a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4). t
+    is found by bisection.
     """
     low, high = 0.0, math.pi / 2
     while True:
@@ -78,7 +78,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def _within(angle: float, freedom: int) -> float:
-    """The probability of ±t, where t is the tangent of the angle times the root of the degrees of freedom."""
+    """Return the probability within ±t, where t is the tangent of `angle` times the root of the degrees of freedom."""
     square = math.cos(angle) ** 2
     is_odd = freedom % 2 == 1
     term = math.cos(angle) if is_odd else 1.0
@@ -91,12 +91,12 @@ def _within(angle: float, freedom: int) -> float:
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """How often chance alone gives differences whose mean is as far from 0: the paired permutation test, two-sided.
+    """Return the two-sided p-value of the paired permutation test that the mean difference is 0.
 
-    If it didn't matter which of two policies a run had, every difference could as well have the other sign. So all
-    patterns of signs are tried; of more than 20 differences 65,536 patterns are drawn, always the same ones. Nothing
-    is assumed about the distribution: counts, ties and outliers do no harm. The smallest possible answer for n
-    differences is 2^(1-n), so fewer than six never reach 5 %.
+    If it doesn't matter which of two policies a run has, every difference could as well have the other sign. So all
+    sign patterns are tried. For more than 20 differences, 65,536 patterns are drawn, always the same ones. Nothing is
+    assumed about the distribution, so counts, ties and outliers do no harm. The smallest possible p-value for n
+    differences is 2^(1-n), so fewer than six differences never reach 5 %.
     """
     moved = np.array([each for each in differences if each], dtype=float)
     if not moved.size:
@@ -104,7 +104,8 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     tolerance = 1e-9 * float(np.abs(moved).sum())
     threshold = abs(float(moved.sum())) - tolerance
     if moved.size <= _MOST_EXACT:
-        sums = moved[:1]  # the other sign of the first gives the same distances from 0
+        # Keep the first sign: flipping all signs gives the same distance from 0, so half of the patterns suffice.
+        sums = moved[:1]
         for each in moved[1:]:
             sums = np.concatenate((sums + each, sums - each))
         return float(np.mean(np.abs(sums) >= threshold))
@@ -119,12 +120,12 @@ def _signs(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 
 def least_p(count: int) -> float:
-    """The smallest answer that `sign_flip_p` can give for so many differences."""
+    """Return the smallest p-value that `sign_flip_p` can return for `count` differences."""
     return 2.0 ** (1 - count) if count <= _MOST_EXACT else 1 / (_DRAWN + 1)
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """Probabilities of several comparisons, corrected so that all together they err in 5 % of cases: Holm's method."""
+    """Return p-values corrected by Holm's method, so that all comparisons together err in at most 5 % of cases."""
     order = sorted(range(len(probabilities)), key=probabilities.__getitem__)
     corrected = [0.0] * len(probabilities)
     highest = 0.0
@@ -135,5 +136,5 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def pairs_needed(comparisons: int) -> int:
-    """With fewer pairs than this, none of so many comparisons can be more than chance."""
+    """Return the least number of pairs with which one of so many comparisons can be significant."""
     return math.ceil(math.log2(comparisons / SIGNIFICANCE)) + 1

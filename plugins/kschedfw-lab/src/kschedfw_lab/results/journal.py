@@ -1,7 +1,7 @@
 """The journal of a sweep: JSON lines that are appended as runs finish, and that survive a crash.
 
-A row is a line, and all rows of a run are a block: they are written at once, with an empty line behind them. So what
-comes after the last empty line is a write that a crash cut short.
+A row is a line. All rows of a run are a block: they are written at once, with an empty line after them. So everything
+after the last empty line belongs to a write that a crash interrupted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row: TypeAlias = Mapping[str, Value]
 
 LONGEST_LINE: Final = 1 << 20
 MOST_ROWS: Final = 5_000_000
-"""How many rows of a file are read, unless said otherwise; a row takes about half a kilobyte of memory."""
+"""The default for the most rows that are read from a file. A row takes about half a kilobyte of memory."""
 
 NO_LIMIT: Final = sys.maxsize
 
@@ -34,7 +34,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 @attrs.frozen
 class Block:
-    """Rows that were written at once, and where they are in the file."""
+    """Rows that were written at once, and their position in the file."""
 
     rows: Sequence[Row]
     start: int
@@ -46,7 +46,7 @@ def too_many_rows(path: Path, most_rows: int) -> ResultsError:
 
 
 def complete_blocks(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Block]:
-    """The blocks of a journal that were written to the end.
+    """Yield the blocks of a journal that were written completely.
 
     Raises:
         ResultsError: a line is no row of results, or there are too many.
@@ -65,14 +65,14 @@ def complete_blocks(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Block]:
 
 
 def rows_between(path: Path, start: int, end: int) -> list[Row]:
-    """The rows of a block, read again."""
+    """Read the rows of a block again."""
     with open_file(path) as file:
         file.seek(start)
         return [_ROW.decode(line) for line in file.read(end - start).splitlines() if line]
 
 
 def all_rows(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Row]:
-    """The rows of any file of JSON lines; a last line that isn't complete is left out.
+    """Yield the rows of any file of JSON lines. An incomplete last line is skipped.
 
     Raises:
         ResultsError: another line is no row of results, or there are too many.
@@ -82,7 +82,7 @@ def all_rows(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Row]:
 
 
 def _lines(path: Path, most_rows: int) -> Iterator[tuple[bytes, Row | None]]:
-    """The lines, each with its row; None for an empty line, and for a last line without its end."""
+    """Yield the lines with their rows. The row is None for an empty line, and for an incomplete last line."""
     columns: set[str] | None = None
     count = 0
     with open_file(path) as file:
@@ -111,7 +111,7 @@ def _row(path: Path, number: int, line: bytes) -> Row | None:
 
 
 class Journal:
-    """A journal that is open for appending. What a crash has left of a block is removed when it is opened.
+    """A journal that is open for appending. When it is opened, an incomplete block that a crash has left is removed.
 
     Raises:
         OSError: the file can't be written.
@@ -122,10 +122,10 @@ class Journal:
         self._file.truncate(_end_of_blocks(self._file))
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Add a block, and wait until it is on the disk. If that fails half-way, none of it stays.
+        """Append a block, and wait until it is on the disk. If that fails, nothing of the block stays.
 
         Raises:
-            OSError: the rows can't be written: the disk is full, for example.
+            OSError: the rows can't be written, for example because the disk is full.
         """
         block = memoryview(_ENCODER.encode_lines(list(rows)) + b"\n")
         start = self._file.seek(0, 2)
@@ -142,7 +142,7 @@ class Journal:
 
 
 def _end_of_blocks(file: BinaryIO) -> int:
-    """The place behind the last empty line."""
+    """Return the position after the last empty line."""
     if not file.seek(0, 2):
         return 0
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

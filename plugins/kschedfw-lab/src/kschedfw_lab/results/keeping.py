@@ -1,4 +1,4 @@
-"""Results of experiments that are measured as a whole, such as a comparison, added to a directory."""
+"""Adds results of experiments that are measured as a whole, such as a comparison, to a directory."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ KeepOption: TypeAlias = Annotated[
 
 
 class Keeper:
-    """Adds runs to a directory of results; each run's key is made of its factors."""
+    """Adds runs to a directory of results. A run's key consists of its factors' values."""
 
     def __init__(self, writer: ResultsWriter | None) -> None:
         self._writer = writer
 
     def add(self, factors: Mapping[str, Value], metrics: Mapping[str, float], *, repeat: str = "") -> None:
-        """Add a run. With the name of a factor for repeats, that is the first number which isn't there yet; without it,
-        a run of the same factors is replaced.
+        """Add a run. A run with the same factors is replaced.
+
+        `repeat` names a factor that counts repetitions. It is set to the first number that isn't used yet, so that no
+        run is replaced.
 
         Raises:
             ResultsError: a name or a value can't be in results.
@@ -49,11 +51,14 @@ class Keeper:
 
 @contextmanager
 def kept(directory: Path | None, factors: Sequence[str]) -> Iterator[Keeper]:
-    """Open a directory for results of these factors, before the work; write its tables at the end. None: keep nothing.
+    """Open a directory for results of these factors before the work; write its tables at the end.
+
+    None discards the runs.
+
 
     Raises:
         ResultsError: the directory has results of other factors.
-        OSError: it can't be written to.
+        OSError: the directory can't be written to.
     """
     if directory is None:
         yield Keeper(None)

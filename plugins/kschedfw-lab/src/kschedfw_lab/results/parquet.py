@@ -17,11 +17,11 @@ NEEDS_EXTRA: Final = "Parquet needs the extra parquet: pip install 'kschedfw-lab
 
 _ROWS_AT_ONCE: Final = 4096
 _COUNTS: Final = b"kschedfw.counts"
-"""The file's metadata of this name lists the metrics whose values are ints: the column is of floats."""
+"""The name of the file's metadata that lists the metrics with int values, since the column `value` has floats."""
 
 
 def pyarrow() -> ModuleType:
-    """The library that knows Parquet.
+    """Import and return the library for Parquet.
 
     Raises:
         MissingExtraError: it isn't installed.
@@ -35,7 +35,7 @@ def pyarrow() -> ModuleType:
 
 
 def write_parquet(path: Path, results: Results) -> None:
-    """Write the table; the file is there as a whole or not at all.
+    """Write the table. A failure leaves no incomplete file.
 
     Raises:
         MissingExtraError: pyarrow isn't installed.
@@ -54,11 +54,11 @@ def write_parquet(path: Path, results: Results) -> None:
 
 
 def read_parquet(path: Path, most_rows: int) -> tuple[list[str], Iterator[Row]]:
-    """The names of the columns, and the rows.
+    """Return the names of the columns, and the rows.
 
     Raises:
         MissingExtraError: pyarrow isn't installed.
-        ResultsError: it isn't a Parquet file, or has too many rows.
+        ResultsError: the file isn't a Parquet file, or has too many rows.
         OSError: the file can't be read.
     """
     arrow = pyarrow()

@@ -1,4 +1,4 @@
-"""Reads results back, from any of the files that a sweep writes."""
+"""Reads results from any of the files that a sweep writes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ SERIES_COLUMNS: Final = (RUN, TIME, METRIC, VALUE)
 
 
 def read_results(path: str | Path, *, most_rows: int = MOST_ROWS) -> Results:
-    """The results of a sweep.
+    """Read the results of a sweep.
 
     Args:
-        path: the directory of the results, or one of its files: `.csv`, `.jsonl` or `.parquet`. Of a directory it is
-            results.csv that is read, or the journal, results.jsonl, as long as there is none. Of the journal a run
-            whose rows a crash cut short is left out.
-        most_rows: more rows than this are refused.
+        path: the directory of the results, or one of its files: `.csv`, `.jsonl` or `.parquet`. In a directory,
+            results.csv is read, or the journal results.jsonl if there is no results.csv. A run that a crash cut short
+            in the journal is skipped.
+        most_rows: the most rows that are accepted.
 
     Raises:
-        ResultsError: there are none, or the file isn't a table of results; names the file, and the line where it can.
+        ResultsError: there are none, or the file isn't a table of results. The message names the file, and the line if
+            possible.
         MissingExtraError: the file is `.parquet`, and pyarrow isn't installed.
         OSError: the file can't be read.
     """
     path = Path(path)
-    path.stat()  # raises if it isn't there
+    path.stat()  # Raises OSError if the path doesn't exist.
     if path.is_dir():
         path = _file_of(path, CSV, JOURNAL)
     if path.name == JOURNAL:
@@ -53,14 +54,14 @@ def read_results(path: str | Path, *, most_rows: int = MOST_ROWS) -> Results:
 
 
 def read_series(path: str | Path, *, most_rows: int = MOST_ROWS) -> Mapping[str, Sequence[Value]]:
-    """The time series of a sweep, as columns of equal length: `run`, `time` in virtual seconds, `metric`, `value`.
+    """Read the time series of a sweep, as columns of equal length: `run`, `time` in virtual seconds, `metric`, `value`.
 
     Args:
-        path: the directory of the results. Without series in it the columns are empty.
-        most_rows: more rows than this are refused.
+        path: the directory of the results. If it has no series, the columns are empty.
+        most_rows: the most rows that are accepted.
 
     Raises:
-        ResultsError: the file isn't a table of series; names it.
+        ResultsError: the file isn't a table of series. The message names it.
         OSError: the file can't be read.
     """
     directory = Path(path)
@@ -103,7 +104,7 @@ def read_warnings(path: str | Path) -> tuple[str, ...]:
 
 
 def journalled(file: Path, most_rows: int = MOST_ROWS) -> tuple[tuple[str, ...], dict[str, RunResult]]:
-    """The factors and the runs of a journal, by their keys. A run that is in it twice counts as it was the last time.
+    """Return the factors of a journal, and its runs by their keys. If a run was written twice, the last one counts.
 
     Raises:
         ResultsError: a line isn't a row of results.
@@ -121,12 +122,12 @@ def journalled(file: Path, most_rows: int = MOST_ROWS) -> tuple[tuple[str, ...],
 
 
 def series_rows(file: Path, most_rows: int = MOST_ROWS, runs: Iterable[str] | None = None) -> Iterator[Row]:
-    """The rows of a journal of series; none if there is no such file.
+    """Yield the rows of a journal of series; none if the file doesn't exist.
 
-    Of a run that is in it twice they are those of the last time. Only one run's rows are in memory at a time.
+    If a run was written twice, its last rows count. Only one run's rows are in memory at a time.
 
     Args:
-        runs: the keys of the runs, in the order that is wanted; None for all, as they are in the journal.
+        runs: the keys of the wanted runs, in the wanted order. None means all, in the order of the journal.
 
     Raises:
         ResultsError: a line isn't a row of series.

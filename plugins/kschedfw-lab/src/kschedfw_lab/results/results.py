@@ -1,4 +1,4 @@
-"""The results of a sweep: what each run measured, as objects and as the columns of a tidy table."""
+"""The results of a sweep: the metrics of each run, as objects and as the columns of a tidy table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kschedfw_lab.results.values import (
 
 RUN, METRIC, VALUE, ERROR = "run", "metric", "value", "error"
 FIXED: Final = (RUN, METRIC, VALUE, ERROR)
-"""The columns beside the factors'."""
+"""The columns that aren't factors."""
 
 TIMES: Final = frozenset({"elapsed_seconds", "decisions_per_second"})
-"""The metrics that a real clock measures. All others are the same in every repetition of a run."""
+"""The metrics that a real clock measures. All others are equal in every repetition of a run."""
 
 
 def _values(factors: Mapping[str, object]) -> dict[str, Value]:
@@ -35,13 +35,13 @@ def _numbers(metrics: Mapping[str, object]) -> dict[str, Number]:
 
 @attrs.frozen
 class RunResult:
-    """What one run measured, or why it failed.
+    """The metrics of a run, or the reason why it failed.
 
     Attributes:
         run: the key of the run.
         factors: the value of every factor.
         metrics: the value of every metric; empty if the run failed.
-        error: why it failed, in one line; else empty.
+        error: the reason of the failure in one line; empty if the run succeeded.
 
     Raises:
         ResultsError: a name or value can't be in results (see `values`); or there are neither metrics nor an error, or
@@ -60,7 +60,7 @@ class RunResult:
             raise ResultsError(f"run {self.run}: {what}")
 
     def rows(self) -> Iterator[dict[str, Value]]:
-        """Its rows of the tidy table."""
+        """Yield the run's rows of the tidy table."""
         start: dict[str, Value] = {RUN: self.run, **self.factors}
         if self.error:
             yield {**start, METRIC: "", VALUE: None, ERROR: self.error}
@@ -70,15 +70,15 @@ class RunResult:
 
 @attrs.frozen
 class Results:
-    """A tidy table: a row per run and metric, and one row per run that failed.
+    """A tidy table: a row per run and metric, and a single row for a failed run.
 
     Attributes:
         factors: the names of the factors, in the order of their columns.
         columns: `run`, a column per factor, `metric`, `value` and `error`, of equal length. `pandas.DataFrame(columns)`
-            and `polars.DataFrame(columns)` take them as they are: all values of a column have one type, beside None,
-            and `value` has floats. The rows of a run are next to each other. In the row of a run that failed `metric`
-            is empty and `value` is None.
-        counts: the metrics whose values are whole numbers. They are ints in files and in `rows` and `runs`.
+            and `polars.DataFrame(columns)` accept them: apart from None, all values of a column have one type, and
+            `value` has floats. The rows of a run are next to each other. In the row of a failed run, `metric` is empty
+            and `value` is None.
+        counts: the metrics with int values. They are ints in files and in `rows` and `runs`.
     """
 
     factors: tuple[str, ...]
@@ -87,7 +87,7 @@ class Results:
 
     @classmethod
     def of(cls, factors: Sequence[str], runs: Iterable[RunResult]) -> Self:
-        """The table of these runs, in their order.
+        """Make the table of these runs, in their order.
 
         Raises:
             ResultsError: a factor's name is taken or comes twice, or a run has other factors.
@@ -121,7 +121,7 @@ class Results:
         return cls(factors, columns, frozenset(metric for metric, counts in is_count.items() if counts))
 
     def rows(self) -> Iterator[dict[str, Value]]:
-        """The table by rows."""
+        """Yield the rows of the table."""
         for row in zip(*self.columns.values(), strict=True):
             cells = dict(zip(self.columns, row, strict=True))
             if cells[METRIC] in self.counts and isinstance(cells[VALUE], float):
@@ -129,12 +129,12 @@ class Results:
             yield cells
 
     def runs(self) -> Sequence[RunResult]:
-        """The table by runs, in the order of the rows."""
+        """Return the runs of the table, in the order of the rows."""
         return list(runs_of(self.factors, self.rows()))
 
 
 def checked_factors(factors: Sequence[str]) -> tuple[str, ...]:
-    """The names of factors, if they can be columns.
+    """Return the names of factors, if they can be columns.
 
     Raises:
         ResultsError: a name is taken or comes twice.
@@ -147,7 +147,7 @@ def checked_factors(factors: Sequence[str]) -> tuple[str, ...]:
 
 
 def runs_of(factors: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Iterator[RunResult]:
-    """The runs of a tidy table, whatever the order of its rows; runs are in the order of their first rows.
+    """Yield the runs of a tidy table in the order of their first rows. The table's rows may be in any order.
 
     Raises:
         ResultsError: the rows of a run contradict each other, or a cell has the wrong type.

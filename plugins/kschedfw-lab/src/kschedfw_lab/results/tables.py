@@ -16,12 +16,12 @@ from kschedfw_lab.results.results import ERROR, METRIC, RUN
 from kschedfw_lab.results.values import ResultsError, Value, cell, cell_value
 
 _TEXTS = (RUN, METRIC, ERROR)
-"""Columns of nothing but text, which is in their cells as it is."""
+"""The columns that have only texts. Their cells contain the text itself, not JSON."""
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A path to write to; at the end its file takes the place of `path`, or is removed after an exception."""
+    """Yield a path to write to. At the end, the written file replaces `path`; after an exception, it is removed."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield fresh
@@ -31,7 +31,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
-    """Write a table; the file is there as a whole or not at all.
+    """Write a table. A failure leaves no incomplete file.
 
     Raises:
         OSError: the file can't be written.
@@ -45,11 +45,11 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]
 
 
 def read_csv(path: Path, most_rows: int) -> tuple[list[str], Iterator[Row]]:
-    """The header, and the rows below it.
+    """Return the header, and an iterator over the rows.
 
     Raises:
-        ResultsError: the file isn't a table in CSV; in the course of reading, a row isn't of the header's length, or
-            there are too many.
+        ResultsError: the file isn't a table in CSV. While iterating: a row isn't of the header's length, or there are
+            too many rows.
         OSError: the file can't be read.
     """
     rows = _records(path)

@@ -1,4 +1,4 @@
-"""The values in results: which there are, and how a cell of a CSV file holds them."""
+"""The types of values in results, and their form in the cells of a CSV file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from kschedfw import KschedfwError
 from kschedfw.api.reading import printable, shown
 
 Value: TypeAlias = str | int | float | bool | None
-"""A factor's value; None where the factor isn't set."""
+"""A factor's value. None means that the factor isn't set."""
 
 Number: TypeAlias = int | float
 """A metric's value: an int for a count, else a float."""
 
 LARGEST_COUNT: Final = 1 << 53
-"""Up to here a float holds every whole number."""
+"""The largest count: floats represent every integer up to it."""
 
 _LARGEST_INT: Final = (1 << 63) - 1
 _SCALAR: Final = msgspec.json.Decoder(Value)
 
 
 class ResultsError(KschedfwError, ValueError):
-    """Results can't be read or written; the text says where and why."""
+    """Results can't be read or written. The message says where and why."""
 
 
 def checked_value(name: str, value: object) -> Value:
-    """The value of a factor, if results can hold it.
+    """Return the value of a factor, if results can hold it.
 
     Raises:
-        ResultsError: it is something else than a text, a number, a bool or None; it isn't finite, has more than 64
-            bits, or isn't Unicode.
+        ResultsError: it isn't a text, a number, a bool or None; or it isn't finite, has more than 64 bits, or isn't
+            Unicode.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -50,7 +50,7 @@ def checked_value(name: str, value: object) -> Value:
 
 
 def checked_number(metric: str, value: object) -> Number:
-    """The value of a metric, if results can hold it; NumPy's numbers become Python's.
+    """Return the value of a metric, if results can hold it. NumPy's numbers are converted to Python's.
 
     Raises:
         ResultsError: it isn't a finite number, or a count beyond 2^53.
@@ -70,10 +70,10 @@ def checked_number(metric: str, value: object) -> Number:
 
 
 def checked_name(what: str, name: str) -> str:
-    """The name, if it can be a column's, a metric's or a run's.
+    """Return the name, if it can be that of a column, a metric or a run.
 
     Raises:
-        ResultsError: it is empty, or has characters that can't be seen.
+        ResultsError: it is empty, or has invisible characters.
     """
     if not name or not name.isprintable():
         raise ResultsError(f"{what} {shown(name)}: expected a name of visible characters")
@@ -81,15 +81,14 @@ def checked_name(what: str, name: str) -> str:
 
 
 def one_line(text: str, longest: int = 2000) -> str:
-    """A message as one line of limited length, without control characters."""
+    """Return a message as one line of limited length, without control characters."""
     return printable(" ".join(text[: 2 * longest].split()), longest)
 
 
 def of_one_type(values: Collection[Value]) -> list[Value]:
-    """The values of a column, all of one type beside None.
+    """Convert the values of a column to one type. None stays None.
 
-    Ints and floats together become floats. Everything else that is mixed becomes text: as a cell would hold it, but
-    for quotes.
+    Ints and floats together become floats. Other mixtures become texts: the CSV cells of the values, without quotes.
     """
     kinds = {type(value) for value in values} - {type(None)}
     if len(kinds) <= 1:
@@ -100,9 +99,9 @@ def of_one_type(values: Collection[Value]) -> list[Value]:
 
 
 def cell(value: Value) -> str:
-    """The value as a cell of a CSV file.
+    """Format the value as a cell of a CSV file.
 
-    None is an empty cell. Everything else is JSON, but for a text that could be nothing else: it is there as it is.
+    None is an empty cell. A text that can't be mistaken for another value stands for itself. Everything else is JSON.
     """
     if value is None:
         return ""
@@ -112,7 +111,7 @@ def cell(value: Value) -> str:
 
 
 def cell_value(text: str) -> Value:
-    """What a cell of a CSV file holds: see `cell`."""
+    """Parse a cell of a CSV file; see `cell`."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Writes the results of a sweep as they come."""
+"""Writes the results of a sweep as they arrive."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from kschedfw_lab.results.values import ResultsError, Value, checked_number, one
 class ResultsWriter:
     """A directory of results that is being filled.
 
-    Whatever a crash has left there of a run that wasn't finished is removed when the directory is opened. So are
-    the tables, which `finish` writes again.
+    When the directory is opened, the incomplete results of a run that a crash interrupted are removed. The tables are
+    removed, too; `finish` writes them again.
 
-    One process writes to a directory at a time.
+    Only one process may write to a directory at a time.
     """
 
     def __init__(self, directory: str | Path, factors: Sequence[str], *, parquet: bool = False) -> None:
-        """Open a directory, and make it if there is none.
+        """Open a directory, and create it if it doesn't exist.
 
         Args:
-            directory: where the results go, or already are.
+            directory: the directory of the results, with or without earlier ones.
             factors: the names of the factors, in the order of their columns.
             parquet: whether `finish` writes Parquet as well.
 
@@ -61,7 +61,7 @@ class ResultsWriter:
 
     @property
     def done(self) -> Mapping[str, str]:
-        """The runs that are here, by key; the value is the error of a run that failed, else empty."""
+        """The recorded runs by key. The value is the error of a failed run; empty if it succeeded."""
         return self._done
 
     def add(
@@ -71,15 +71,15 @@ class ResultsWriter:
         metrics: Mapping[str, float],
         series: Mapping[str, Iterable[tuple[float, float]]] | None = None,
     ) -> None:
-        """Add a run that succeeded. The results are in the journal when this returns.
+        """Add a successful run. The results are in the journal when this method returns.
 
-        A run that is here already is replaced.
+        A recorded run with the same key is replaced.
 
         Args:
             run: the key of the run.
             factors: the value of every factor.
-            metrics: the value of every metric: finite; an int for a count.
-            series: for metrics over time, pairs of virtual time in seconds and value.
+            metrics: the value of every metric: finite, and an int for a count.
+            series: pairs of virtual time in seconds and value, for metrics over time.
 
         Raises:
             ResultsError: a name or a value can't be in results, or factors are missing; nothing is written.
@@ -88,7 +88,7 @@ class ResultsWriter:
         self._add(RunResult(run, self._ordered(run, factors), metrics), series or {})
 
     def add_failure(self, run: str, factors: Mapping[str, Value], error: str) -> None:
-        """Add a run that failed, with its error, which is made one line.
+        """Add a failed run with its error, which is converted to one line.
 
         Raises:
             ResultsError: as for `add`; or there is no error.
@@ -97,14 +97,14 @@ class ResultsWriter:
         self._add(RunResult(run, self._ordered(run, factors), {}, one_line(error)), {})
 
     def finish(self, order: Iterable[str] = (), *, others: bool = True) -> Results:
-        """Write the tables, and return what is in them.
+        """Write the tables, and return them.
 
         Args:
             order: keys of runs, in the order of the plan.
-            others: whether other runs are in the tables, too; they come behind as they finished.
+            others: whether the tables also have other runs. These follow in the order in which they finished.
 
         Raises:
-            ResultsError: somebody has changed the journal.
+            ResultsError: the journal was changed by others.
             OSError: the tables can't be written.
         """
         places = {run: place for place, run in enumerate(order)}
@@ -127,7 +127,7 @@ class ResultsWriter:
         return results
 
     def close(self) -> None:
-        """Close the journal; nothing can be added afterwards."""
+        """Close the journal. Nothing can be added afterwards."""
         for journal in (self._results, self._series):
             if journal is not None:
                 journal.close()
@@ -151,7 +151,7 @@ class ResultsWriter:
             for metric, curve in series.items()
             for time, value in curve
         ]
-        if points:  # before the results, so that no run is done without its series
+        if points:  # Write the series before the results, so that a recorded run always has its series.
             self._series = self._series or Journal(self._directory / SERIES_JOURNAL)
             self._series.append(points)
         self._results.append(result.rows())

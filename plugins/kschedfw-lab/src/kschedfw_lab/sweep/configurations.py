@@ -1,4 +1,4 @@
-"""The configurations of a sweep: documents, with what factors change in them."""
+"""The configurations of a sweep: documents, and the changes that factors make to them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from kschedfw_lab.sweep.paths import set_at
 _EMPTY: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 _KEYS: Final = ("name", "document", "profile")
 _KEPT: Final = 64
-"""How many parsed configurations a process keeps."""
+"""The number of parsed configurations that a process keeps."""
 
 
 @attrs.frozen
 class Configuration:
     """A configuration: its document as JSON (empty for an algorithm provider), and the only profile to run, if any.
 
-    `version` is that of Kubernetes whose feature gates are the defaults, and `source` what errors call it.
+    `version` is the version of Kubernetes whose defaults of feature gates apply. `source` is its name in errors.
     """
 
     label: str
@@ -48,10 +48,10 @@ class Configuration:
     version: str | None = None
 
     def changed(self, changes: Iterable[Change]) -> Configuration:
-        """The configuration with these changes.
+        """Return the configuration with these changes.
 
         Raises:
-            SweepError: the document has no place for one.
+            SweepError: the document has no place for a change.
         """
         changes = tuple(changes)
         if not changes:
@@ -67,14 +67,14 @@ class Configuration:
         return attrs.evolve(self, document=_canonical(content), source=f"{self.source} with {what}")
 
     def to_json(self) -> dict[str, object]:
-        """What it is, without where: the same content has the same."""
+        """Return the content without its location, so that equal contents have equal keys."""
         versioned = {} if self.version is None else {"version": self.version}
         return {"document": self.document, "profile": self.profile, "provider": self.provider, **versioned}
 
 
 @attrs.frozen
 class PathChange:
-    """A value at a path in the document; None takes away what is there."""
+    """A change that sets the value at a path in the document, or deletes it if the value is None."""
 
     path: str
     value: object
@@ -88,7 +88,10 @@ class PathChange:
 
 @attrs.frozen
 class PluginChange:
-    """A plugin of every profile: its weight, 0 for disabled, true for enabled, None for as it is."""
+    """A change of a plugin in every profile.
+
+    The value is the plugin's weight. 0 disables the plugin, True enables it, None leaves it unchanged.
+    """
 
     plugin: str
     value: int | bool | None
@@ -125,7 +128,7 @@ class PluginChange:
         if not is_wanted:
             _append(plugins, "multiPoint", "disabled", {"name": self.plugin})
         elif not found:
-            # What multiPoint enables doesn't come to a point that disables all.
+            # A point that disables all plugins doesn't get those that multiPoint enables.
             has_all_disabled = {"name": "*"} in (plugins.get("score") or {}).get("disabled", ())
             point = "score" if has_all_disabled else "multiPoint"
             _append(plugins, point, "enabled", self._weighted({"name": self.plugin}, point))
@@ -153,11 +156,13 @@ def _source(name: str) -> str:
 
 
 def read_given(given: object, folder: Path) -> Configuration:
-    """The configuration that a value of the factor `configuration` stands for: a name as for `kschedfw compare
-    --profile`, with paths in the folder; or a mapping with `name`, `document` and perhaps `profile`.
+    """Return the configuration for a value of the factor `configuration`.
+
+    The value is a name as for `kschedfw compare --profile`, with paths relative to the folder; or a mapping with
+    `name`, `document` and optionally `profile`.
 
     Raises:
-        SweepError: it is none, or the file can't be read.
+        SweepError: the value is no configuration, or the file can't be read.
     """
     if isinstance(given, Mapping):
         return _inline(given)
@@ -214,13 +219,13 @@ def _canonical(content: Mapping[str, object]) -> str:
 
 @cache
 def registry() -> Registry:
-    """The installed plugins; one registry for all runs of a process."""
+    """Return the registry of the installed plugins. All runs of a process share it."""
     return Registry()
 
 
 @attrs.frozen
 class Runnable:
-    """A configuration's candidate; the distributions with versions that its plugins come from, sorted; and warnings."""
+    """A configuration that can run: its candidate, its plugins' distributions with versions, sorted, and warnings."""
 
     candidate: Setup
     distributions: Sequence[str]
@@ -229,10 +234,10 @@ class Runnable:
 
 @lru_cache(maxsize=_KEPT)
 def runnable(configuration: Configuration) -> Runnable:
-    """Parse the configuration, or find it among those that this process has parsed.
+    """Parse the configuration, or return it if this process has parsed it already.
 
     Raises:
-        SweepError: it is refused.
+        SweepError: the configuration is invalid.
     """
     try:
         gates = (

@@ -5,7 +5,7 @@
     product = operand {"*" operand}
     operand = number | text in quotes | "true" | "false" | factor
 
-Leaves are joined as `kschedfw_lab.compare.grammar` says. A factor alone holds if its value isn't 0, false, null or
+`kschedfw_lab.compare.grammar` defines how leaves are joined. A factor alone holds if its value isn't 0, false, null or
 empty.
 """
 
@@ -88,7 +88,7 @@ def _number(value: Scalar) -> float:
 
 @attrs.frozen
 class Compared:
-    """Two operands that are compared; or one that must not be 0, false, null or empty."""
+    """A comparison of two operands; or a single operand that must not be 0, false, null or empty."""
 
     left: Operand
     sign: str = ""
@@ -105,16 +105,17 @@ class Compared:
 
 @attrs.frozen
 class Constraint:
-    """What must hold between the factors of a run, and its text."""
+    """A condition that the factors of each run must fulfil, and its text."""
 
     text: str
     test: Expression[Compared]
 
     @classmethod
     def parse(cls, text: object, factors: Collection[str]) -> Constraint:
-        """
+        """Parse a constraint between these factors.
+
         Raises:
-            SweepError: the text is no constraint between these factors; says what would be right.
+            SweepError: the text is no constraint between these factors. The message says what would be right.
         """
         if not isinstance(text, str):
             raise SweepError(f"expected a text such as 'nodes < pods', found {text!r}")
@@ -179,5 +180,5 @@ class _Parser(Parser[Compared]):
 
 
 def keeping(constraints: Collection[Constraint], cells: Iterator[Cell]) -> Iterator[Cell]:
-    """The cells for which all constraints hold."""
+    """Yield the cells for which all constraints hold."""
     return (cell for cell in cells if all(constraint.holds(cell) for constraint in constraints))

@@ -20,18 +20,18 @@ TIMEOUT: Final = 10.0
 
 @contextmanager
 def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIMEOUT) -> Iterator[Engine]:
-    """Connect to the scheduler at this address, such as `tcp://10.0.0.7:8786`, until the end of the block.
+    """Connect to the Dask scheduler at this address, such as `tcp://10.0.0.7:8786`, until the end of the block.
 
-    What the client logs meanwhile isn't shown: a lost connection becomes an EngineError of the sweep.
+    Messages that the client logs meanwhile aren't shown: a lost connection becomes an EngineError of the sweep.
 
     Args:
-        address: of the scheduler.
-        distributions: what all workers must have, each a name and a version.
+        address: the address of the scheduler.
+        distributions: the distributions that all workers must have, each a name and a version.
         timeout: seconds to wait for the scheduler, and then for its first worker.
 
     Raises:
         MissingExtraError: distributed isn't installed.
-        SweepError: nobody answers there, no worker comes, or a worker lacks one of the distributions.
+        SweepError: no scheduler answers, no worker comes, or a worker lacks one of the distributions.
     """
     try:
         from distributed import Client
@@ -50,7 +50,7 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
 
 @contextmanager
 def _without_log() -> Iterator[None]:
-    # Several of its loggers have a handler of their own.
+    # Silence each logger by itself, since several of them have a handler of their own.
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     loud = [logger for name in names if not (logger := logging.getLogger(name)).disabled]
     for logger in loud:
@@ -79,7 +79,7 @@ def _check_address(address: str) -> None:
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
         is_complete = bool(parts.hostname and parts.port)
-    except ValueError:  # the port is no number, or too large
+    except ValueError:  # The port is no number, or too large.
         is_complete = False
     if not is_complete:
         raise SweepError(
@@ -88,7 +88,10 @@ def _check_address(address: str) -> None:
 
 
 def _check(client: Any, address: str, distributions: Sequence[str]) -> None:
-    """Check that every worker has the distributions, without asking anything of it that it might not have."""
+    """Check that every worker has the distributions.
+
+    The check itself uses only modules that every worker has.
+    """
     lacking: dict[str, list[str]] = {}
     for text in distributions:
         name, _, wanted = text.rpartition(" ")

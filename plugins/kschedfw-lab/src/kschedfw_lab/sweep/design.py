@@ -1,4 +1,4 @@
-"""Designs: which combinations of the factors' values are run."""
+"""Designs: the rules which combinations of the factors' values are run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedfw_lab.sweep.errors import SweepError, inside, similar
 from kschedfw_lab.sweep.factors import SEED, Factor
 
 Point: TypeAlias = Mapping[str, object]
-"""A value of every factor, by the factors' names."""
+"""A value of every factor, by factor name."""
 
 DrawMethod: TypeAlias = Literal["random", "latin-hypercube"]
 
@@ -24,10 +24,10 @@ MOST_RUNS: Final = 100_000
 
 
 class Design(Protocol):
-    """Chooses points; the same factors and the same design give the same points in the same order."""
+    """Chooses points. The same factors and the same design give the same points in the same order."""
 
     def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
-        """The points, before any constraint.
+        """Yield the points, before constraints are applied.
 
         Raises:
             SweepError: the design can't be made of these factors, or has too many points.
@@ -39,7 +39,7 @@ class Design(Protocol):
 
 @attrs.frozen
 class Grid:
-    """Every combination of all values; the last factor changes fastest."""
+    """All combinations of the factors' values. The last factor changes fastest."""
 
     def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
         return _with_crossed(factors, [{}], factors)
@@ -50,7 +50,7 @@ class Grid:
 
 @attrs.frozen
 class Paired:
-    """The first values of all factors together, then the second ones, and so on: combinations chosen by hand.
+    """Combinations chosen by hand: the first values of all factors together, then the second ones, and so on.
 
     Every factor has as many values as the others, or only one. Each combination is run with every value of the
     `crossed` factors.
@@ -78,15 +78,15 @@ class Paired:
 class Drawn:
     """Points that are drawn, each combined with every value of the `crossed` factors.
 
-    By default every drawn point is run with every seed, so that configurations can be compared seed by seed. What is
-    drawn depends on the design's seed and the factor's name: a further factor doesn't change the others' values.
+    By default every drawn point is run with every seed, so that configurations can be compared seed by seed. A factor's
+    values depend only on the design's seed and the factor's name, so another factor doesn't change them.
 
     Attributes:
-        samples: how many points are drawn.
-        seed: of the design; not that of the simulations.
-        crossed: names of factors of which every value is run with each point.
-        method: `random` draws each value by itself. In a Latin hypercube (McKay, Beckman and Conover, 1979) each
-            factor's range is cut into as many equal parts as there are points, and every part is used once.
+        samples: the number of points.
+        seed: the seed of the design, not of the simulations.
+        crossed: the names of factors of which every value is run with each point.
+        method: `random` draws each value independently. In a Latin hypercube (McKay, Beckman and Conover, 1979) each
+            factor's range is divided into as many equal parts as there are points, and every part is used once.
     """
 
     samples: int
@@ -104,7 +104,7 @@ class Drawn:
         return _with_crossed(factors, points, crossed)
 
     def _shares(self, factor: Factor) -> Sequence[float]:
-        """Where in the factor's range each of its values is."""
+        """Return the position of each drawn value in the factor's range, from 0 to below 1."""
         random = Random(f"{self.seed} {factor.name}")
         if self.method == "random":
             return [random.random() for _ in range(self.samples)]
@@ -122,7 +122,7 @@ class Drawn:
 
 
 def _split(factors: Sequence[Factor], crossed: Collection[str]) -> tuple[Sequence[Factor], Sequence[Factor]]:
-    """The factors that are crossed with the points, and the others."""
+    """Return the factors that are crossed with the points, and the others."""
     known = [factor.name for factor in factors]
     for name in crossed:
         if name not in known:
@@ -136,7 +136,7 @@ def _split(factors: Sequence[Factor], crossed: Collection[str]) -> tuple[Sequenc
 def _with_crossed(
     factors: Sequence[Factor], points: Sequence[Point], crossed: Sequence[Factor]
 ) -> Iterator[Point]:
-    """Each point with every combination of the crossed factors' values."""
+    """Yield each point with every combination of the crossed factors' values."""
     if (count := len(points) * math.prod(map(_count, crossed))) > MOST_RUNS:
         raise SweepError.at("design", f"{count:,} combinations of values; at most {MOST_RUNS:,}")
     names = [factor.name for factor in crossed]
@@ -161,10 +161,10 @@ _METHODS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def read_design(given: object) -> Design:
-    """The design in a specification: a method's name, or a mapping with `method`.
+    """Return the design in a specification: a method's name, or a mapping with `method`.
 
     Raises:
-        SweepError: it is none; without the word `design`.
+        SweepError: the value is no design. The caller adds the word `design`.
     """
     if isinstance(given, (Grid, Paired, Drawn)):
         return given

@@ -1,4 +1,4 @@
-"""Does runs on an executor, also if a worker dies."""
+"""Does runs on an executor, and continues if a worker dies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kschedfw_lab.sweep.errors import EngineError, one_line
 from kschedfw_lab.sweep.runs import Outcome
 
 _IN_FLIGHT_PER_WORKER: Final = 2
-"""The run that a worker is at, and the next one."""
+"""The runs per worker that are handed to the executor: its current one and the next one."""
 
 
 class Keyed(Protocol):
-    """A run, whatever it does, and its key."""
+    """A run of any kind with its key."""
 
     @property
     def key(self) -> str: ...
@@ -27,8 +27,8 @@ RunT = TypeVar("RunT", bound=Keyed)
 class Dispatcher(Generic[RunT]):
     """Keeps the executor busy with a limited number of runs.
 
-    When a worker dies, nobody knows which of the runs in flight it was at. So these runs are suspects: each is done
-    again alone, and one that kills its worker once more has failed.
+    When a worker dies, nobody knows which of the unfinished runs it was doing. So each of these runs, the suspects, is
+    repeated alone. One that kills its worker again has failed.
     """
 
     def __init__(
@@ -38,12 +38,13 @@ class Dispatcher(Generic[RunT]):
         outcome_of: Callable[[RunT], Outcome],
         take: Callable[[RunT, Outcome], None],
     ) -> None:
-        """
+        """Make a dispatcher.
+
         Args:
             executor: does the runs.
-            workers: how many it does at the same time.
+            workers: the number of runs that the executor does at the same time.
             outcome_of: does one run; the executor calls it.
-            take: is called with each run and its outcome.
+            take: called with each run and its outcome.
         """
         self._executor = executor
         self._most = workers * _IN_FLIGHT_PER_WORKER
@@ -56,7 +57,7 @@ class Dispatcher(Generic[RunT]):
         """Do all runs.
 
         Raises:
-            EngineError: the executor doesn't work any more.
+            EngineError: the executor has stopped working.
         """
         waiting = deque(runs)
         try:
@@ -74,12 +75,13 @@ class Dispatcher(Generic[RunT]):
     def _submit(self, run: RunT) -> None:
         try:
             self._in_flight[self._executor.submit(self._outcome_of, run)] = run
-        except (RuntimeError, OSError) as error:  # BrokenExecutor is a RuntimeError
+        except (RuntimeError, OSError) as error:  # BrokenExecutor is a RuntimeError.
             raise EngineError(f"the engine takes no more runs: {one_line(error)}; --resume goes on") from None
 
     def _collect(self) -> None:
         done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        for future in [each for each in self._in_flight if each in done]:  # in their order
+        for future in [each for each in self._in_flight if each in done]:
+            # Keep the order in which the runs were submitted.
             run = self._in_flight.pop(future)
             try:
                 outcome = future.result()

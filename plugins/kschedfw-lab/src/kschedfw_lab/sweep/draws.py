@@ -1,4 +1,4 @@
-"""Pods of a trace drawn anew by a seed, so that the spread over seeds is that of the trace."""
+"""Draws pods of a trace anew for each seed, so that the spread over seeds shows the spread of the trace."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _DAY: Final = 86_400.0
 
 
 class Draw(StrEnum):
-    """How pending pods are drawn by a run's seed.
+    """How the seed of a run draws its pending pods.
 
-    `shuffle` gives each pod another place; a place in their order keeps its arrival. `resample` gives each place any of
-    the pods, with replacement: the bootstrap (Efron, 1979). `days` draws whole days of arrivals, with replacement, so
-    that what happens together within a day stays together: the block bootstrap (Künsch, 1989).
+    `shuffle` gives each pod another place in the order; a place keeps its arrival time. `resample` fills each place
+    with any of the pods, with replacement: the bootstrap (Efron, 1979). `days` draws whole days of arrivals, with
+    replacement, so that dependencies within a day are kept: the block bootstrap (Künsch, 1989).
     """
 
     SHUFFLE = "shuffle"
@@ -40,7 +40,7 @@ class Draw(StrEnum):
 
 
 def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
-    """The objects, with the pending pods drawn anew; the same for the same seed.
+    """Return the objects with the pending pods drawn anew. Equal seeds give equal pods.
 
     A pod keeps all that it is but its name, if another has that already, and its arrival, which is that of its place,
     or the same time of another day. It brings its own claims (`OwnClaims`) with the volumes that they are bound to, so
@@ -52,7 +52,7 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
 
     Raises:
         ArrivalsError: a pod's times aren't numbers.
-        SweepError: days are to be drawn, and there is one only.
+        SweepError: days are to be drawn, and the trace has only one.
     """
     pending = [obj for obj in objects if isinstance(obj, Pod) and is_pending(obj)]
     random = Random(f"{draw} {seed}")
@@ -113,7 +113,7 @@ def _of_days(pending: Sequence[Pod], _draw: Draw, random: Random) -> Iterator[_D
 
 
 def _ends(duration: float | None, lifetime: float | None, left: float) -> dict[str, str]:
-    """The annotations of a stay, of whose lifetime no more than this is left."""
+    """Return the annotations of a stay. `left` is the longest lifetime."""
     times = {_DURATION: duration, _LIFETIME: None if lifetime is None else min(lifetime, left)}
     return {key: str(seconds) for key, seconds in times.items() if seconds is not None}
 

@@ -1,4 +1,4 @@
-"""What does the runs of a sweep: an executor, and how many runs it does at the same time."""
+"""The engine of a sweep: an executor, and how many runs it does at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kschedfw_lab.sweep.processes import WorkerProcesses
 
 @attrs.frozen
 class Engine:
-    """An executor, how many runs it does at the same time, and what to call it."""
+    """An executor, the number of runs that it does at the same time, and its name in messages."""
 
     executor: Executor
     workers: int
@@ -23,9 +23,9 @@ class Engine:
 
 @contextmanager
 def local_engine(workers: int | None = None) -> Iterator[Engine]:
-    """Processes on this machine, by default one for each processor that this process may use.
+    """Start worker processes on this machine, by default one for each processor that this process may use.
 
-    They are ended at the end of the block, also if they are busy.
+    They are ended at the end of the block, even if they are busy.
     """
     count = workers or _processors()
     executor = WorkerProcesses(count)
@@ -36,6 +36,6 @@ def local_engine(workers: int | None = None) -> Iterator[Engine]:
 
 
 def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux
+    if hasattr(os, "sched_getaffinity"):  # Only Linux has this function.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

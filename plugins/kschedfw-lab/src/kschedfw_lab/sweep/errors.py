@@ -1,4 +1,4 @@
-"""The error of a sweep's specification."""
+"""Errors of sweeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_PLACE: Final = 500
 
 
 class SweepError(KschedfwError, ValueError):
-    """A sweep can't be planned or run; one line that names the place, what is there, and what would be right.
+    """A sweep can't be planned or run. The message is one line with the place, its content, and what would be right.
 
     `place` is a path in the specification, such as `factors.seed[0]`; `source` is the specification's file.
     """
@@ -24,7 +24,7 @@ class SweepError(KschedfwError, ValueError):
         self.problem, self.place, self.source = problem, place, source
 
     def __str__(self) -> str:
-        place = printable(self.place, _LONGEST_PLACE)  # it may be made of names in the file
+        place = printable(self.place, _LONGEST_PLACE)  # The place may contain names from the file.
         return ": ".join(part for part in (self.source, place, self.problem) if part)
 
     @classmethod
@@ -32,21 +32,21 @@ class SweepError(KschedfwError, ValueError):
         return cls(problem, place)
 
     def inside(self, place: str) -> SweepError:
-        """The same error inside a larger place."""
+        """Return the same error inside a larger place."""
         return SweepError(self.problem, join(place, self.place), self.source)
 
     def of(self, source: str) -> SweepError:
-        """The same error in a file."""
+        """Return the same error in a file."""
         return SweepError(self.problem, self.place, source)
 
 
 class EngineError(SweepError):
-    """The engine broke down in the middle of a sweep; what it has done so far is recorded."""
+    """The engine broke down during a sweep. The runs that were finished are recorded."""
 
 
 @contextmanager
 def inside(place: str) -> Iterator[None]:
-    """Says of errors in the block that they are inside this place."""
+    """Prefix the place of errors in the block with this place."""
     try:
         yield
     except SweepError as error:
@@ -54,13 +54,16 @@ def inside(place: str) -> Iterator[None]:
 
 
 def similar(name: str, known: Collection[str]) -> str:
-    """The known name that is most like this one, as a hint; else all of them."""
+    """Return the known name that is most similar, as a hint for messages; if none is similar, all of them."""
     close = get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error's text, with the number of further lines; its type if it isn't one of kschedfw's."""
+    """Return the first line of an error's text, with the number of further lines.
+
+    Errors that aren't kschedfw's also have their type.
+    """
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     text = lines[0] if isinstance(error, KschedfwError) else f"{type(error).__name__}: {lines[0]}"
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -1,4 +1,4 @@
-"""The factors of a sweep: what each of them sets in a run, and its values."""
+"""The factors of a sweep: the setting that each one changes, and its values."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PLUGINS: Final = "plugins."
 OWN_COLUMNS: Final = frozenset(("run", "metric", "value", "error"))
 """The columns of results that aren't factors."""
 
-_HEAVIEST: Final = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
-_LARGEST_SEED: Final = (1 << 53) - 1  # what JSON and spreadsheets keep exactly
+_HEAVIEST: Final = (1 << 31) - 1  # kube-scheduler's weights have 32 bits.
+_LARGEST_SEED: Final = (1 << 53) - 1  # JSON and spreadsheets keep integers up to this one exactly.
 _MOST_OBJECTS: Final = 1_000_000
 _NAME: Final = re.compile(r"[^\s\"',=#][^\"'\n\r]{0,499}")
 _FIELDS: Final = frozenset(json_name(field) for field in attrs.fields(KubeSchedulerConfiguration))
 
 Check: TypeAlias = Callable[[object], str]
-"""Says what would be right instead of the value; nothing if it is right."""
+"""Returns what would be right instead of the value; empty if the value is right."""
 
 
 def _whole(low: int, high: int) -> Check:
@@ -83,14 +83,14 @@ SETTINGS: Final[Mapping[str, Check]] = {
     "attemptTime": _seconds,
     "draw": _draw,
 }
-"""Settings of a run beside its cluster and configuration, and what their values are checked with."""
+"""Settings of a run besides its cluster and configuration, with the checks of their values."""
 
 
 @attrs.frozen
 class Factor:
     """A factor: its name, which is also its column, and its values.
 
-    It sets a setting of that name; or the document's value at `path`; or the weight of `plugin`.
+    It changes a setting of the same name, or the document's value at `path`, or the weight of `plugin`.
     """
 
     name: str
@@ -99,17 +99,17 @@ class Factor:
     plugin: str = ""
 
     def change(self, value: object) -> PathChange | PluginChange | None:
-        """What this value changes in the configuration's document, if it changes anything there."""
+        """Return the change that a value makes to the configuration's document; None if it makes none."""
         if self.path:
             return PathChange(self.path, value)
         if self.plugin:
-            assert value is None or isinstance(value, int)  # checked by `read_factor`
+            assert value is None or isinstance(value, int)  # `read_factor` has checked the value.
             return PluginChange(self.plugin, value)
         return None
 
 
 def label_of(value: object) -> Scalar:
-    """The value as it is written in the factor's column: numbers and texts as they are, all else as JSON."""
+    """Return the value as it is written in the factor's column: numbers and texts unchanged, others as JSON."""
     if isinstance(value, (ClusterSource, Configuration)):
         return value.label
     if value is None or isinstance(value, (str, int, float)):
@@ -118,10 +118,10 @@ def label_of(value: object) -> Scalar:
 
 
 def read_factor(name: object, given: object, folder: Path) -> Factor:
-    """A factor in a specification; files are looked for in the folder.
+    """Return a factor of a specification. Paths of files are relative to the folder.
 
     Raises:
-        SweepError: there is no such factor, or a value is wrong; without the factor's name.
+        SweepError: there is no such factor, or a value is wrong. The caller adds the factor's name.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN_COLUMNS:
         taken = f"; results have columns {', '.join(sorted(OWN_COLUMNS))} of their own"
@@ -193,5 +193,5 @@ def _checked(values: Values, check: Check) -> Values:
 
 
 def _ends(values: Values) -> tuple[object, ...]:
-    """The values, or of a range its ends."""
+    """Return the values; of a range, only its ends."""
     return (values.low, values.high) if isinstance(values, Range) else values.listed

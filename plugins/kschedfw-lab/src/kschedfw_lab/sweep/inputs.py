@@ -1,4 +1,4 @@
-"""The clusters and traces of a sweep: what they are, their content's digest, and their objects, read once a process."""
+"""The clusters and traces of a sweep: their sources and digests, and their objects, which a process reads once."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from kschedfw_lab.sweep.traces import WINDOW, files_of, kinds_of_traces, read_tr
 _KEYS: Final = ("name", "manifests", "openb", "workload", "trace")
 _WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods), workload and recording"
 _KEPT: Final = 2
-"""How many clusters a process keeps. A grid has the runs of a cluster one after another."""
+"""The number of clusters that a process keeps. In a grid, the runs of a cluster follow one another."""
 _PIECE: Final = 1 << 20
 
 
 @attrs.frozen
 class Size:
-    """How many nodes and pods a run has; None is all that the cluster has, or the workload's own number."""
+    """The numbers of nodes and pods of a run. None means all of the cluster, or the workload's own number."""
 
     nodes: int | None = None
     pods: int | None = None
@@ -43,11 +43,11 @@ WHOLE: Final = Size()
 
 @attrs.frozen
 class ClusterSource:
-    """Where a cluster comes from: files of manifests, the tables of an OpenB trace, a workload of `kschedfw bench`, or
-    a trace that another distribution reads.
+    """The source of a cluster: manifests, OpenB tables, a workload of `kschedfw bench`, or a foreign trace.
 
-    `recording` is the kind of such a trace and its path; `window` has the first and the last time of it that is wanted,
-    in seconds since 1970. `digest` is that of the files' content; empty as long as nobody has read them.
+    `recording` is the kind and the path of a trace that another distribution reads. `window` is its wanted part, as
+    first and last time in seconds since 1970. `digest` is that of the files' content; empty until the files have been
+    read.
     """
 
     label: str
@@ -74,7 +74,7 @@ class ClusterSource:
             yield from files_of(Path(self.recording[1]))
 
     def digested(self) -> ClusterSource:
-        """The same with the digest of its files.
+        """Return the source with the digest of its files.
 
         Raises:
             SweepError: a file can't be read.
@@ -91,7 +91,7 @@ class ClusterSource:
         return attrs.evolve(self, digest=digest.hexdigest())
 
     def to_json(self) -> dict[str, object]:
-        """What it is, without where: the same content has the same."""
+        """Return the content without its location, so that equal contents have equal keys."""
         found: dict[str, object] = {"label": self.label, "workload": self.workload, "digest": self.digest}
         if self.recording is not None:
             times = [time if math.isfinite(time) else None for time in self.window]
@@ -100,10 +100,10 @@ class ClusterSource:
 
 
 def read_source(given: object, folder: Path) -> ClusterSource:
-    """The cluster that a value of the factor `cluster` stands for; paths are in the folder.
+    """Return the cluster for a value of the factor `cluster`. Paths are relative to the folder.
 
     Raises:
-        SweepError: it is none, or there is no such file.
+        SweepError: the value is no cluster, or a file doesn't exist.
     """
     if isinstance(given, (str, Path)):
         text = str(given)
@@ -194,12 +194,12 @@ def _joined(given: object) -> str:
 
 
 def objects_of(source: ClusterSource, size: Size) -> Sequence[Named]:
-    """The objects of the cluster in this size. What this process has read already isn't read again.
+    """Return the objects of the cluster in this size. A process reads them only once.
 
-    Of files, the first nodes and the first pending pods are taken, and the pods that are bound to these nodes.
+    From files, the first nodes and the first pending pods are taken, and the pods that are bound to these nodes.
 
     Raises:
-        SweepError: a file can't be read, isn't what it was when the sweep was planned, or has fewer nodes or pods.
+        SweepError: a file can't be read, has changed since the sweep was planned, or has too few nodes or pods.
     """
     if source.workload:
         return _made(source, size)
@@ -210,7 +210,7 @@ def left_out_of(source: ClusterSource) -> Iterator[str]:
     """Say which pods of a cluster no run has: those that an API server would not create, and those a trace leaves out.
 
     Raises:
-        SweepError: a file can't be read, or isn't what it was when the sweep was planned.
+        SweepError: a file can't be read, or has changed since the sweep was planned.
     """
     if source.workload:
         return

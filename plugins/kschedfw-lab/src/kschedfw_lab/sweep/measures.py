@@ -25,7 +25,7 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def metrics_of(run: Trialled, usage: Usage, prices: Prices | None = None) -> Metrics:
-    """All metrics of a run that has ended; docs/sweep.md says what each of them is.
+    """Return all metrics of a finished run; docs/sweep.md describes them.
 
     Raises:
         SweepError: there is no price for a node.
@@ -34,10 +34,9 @@ def metrics_of(run: Trialled, usage: Usage, prices: Prices | None = None) -> Met
 
 
 def metrics_by_label(comparison: Comparison) -> Mapping[str, Metrics]:
-    """The metrics of each run of a comparison that has ended, by its label; without those of times on nodes, and of
-    prices.
+    """Return the metrics of each run of a finished comparison, by its label, without metrics of node times and prices.
 
-    The pods that fare differently than under the baseline are counted as `moved`, `gained`, `lost` and `changed`.
+    `moved`, `gained`, `lost` and `changed` count the pods whose outcome differs from that under the baseline.
     """
     whole = comparison.runs[:-1] if comparison.interrupted else comparison.runs
     found: dict[str, Metrics] = {}
@@ -106,7 +105,7 @@ def _reasons(run: Trialled) -> Iterator[tuple[str, int]]:
 def _spread(name: str, values: Iterable[float]) -> Iterator[tuple[str, float]]:
     ordered = sorted(values)
     spread = Spread.of(ordered)
-    # By nearest rank, as `Spread` has p95.
+    # The median by nearest rank, as `Spread` computes p95.
     median = ordered[(len(ordered) + 1) // 2 - 1] if ordered else 0.0
     yield f"{name}.mean", spread.mean
     yield f"{name}.p50", median
@@ -115,9 +114,10 @@ def _spread(name: str, values: Iterable[float]) -> Iterator[tuple[str, float]]:
 
 
 def series_of(run: Trialled, usage: Usage, objects: Iterable[object], points: int) -> Series:
-    """What is placed, pending, used and fragmented at so many times, evenly spread from the start to the last change.
+    """Return series of placed, pending, used and fragmented amounts.
 
-    If no time passes, there is only one point.
+    They have `points` values at times that are evenly spread from the start to the last change. If no time passes, they
+    have only one value.
     """
     end = usage.end
     times = [end * index / (points - 1) for index in range(points)] if end else [0.0]

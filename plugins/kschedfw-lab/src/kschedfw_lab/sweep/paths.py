@@ -1,7 +1,7 @@
-"""Places in a configuration document: `profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type`.
+"""Paths in a configuration document: `profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type`.
 
-In brackets is the place in a list, from 0; or the name of one of its items, which is its `name` or `schedulerName`;
-or the key in a map that has characters other than letters, digits, `_` and `-`.
+Brackets contain an index in a list, from 0; or the `name` or `schedulerName` of an item in a list; or a key of a map
+that has characters other than letters, digits, `_` and `-`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _NAMES: Final = ("name", "schedulerName")
 _LONGEST: Final = 500
 
 Step = tuple[str, bool]
-"""A key, and whether it stood in brackets."""
+"""A key, and whether it was in brackets."""
 
 
 def steps_of(path: str) -> Sequence[Step]:
-    """The steps of a path.
+    """Return the steps of a path.
 
     Raises:
-        SweepError: it is no path.
+        SweepError: the text is no path.
     """
     steps, position = [], 0
     while position < len(path) <= _LONGEST:
@@ -42,12 +42,10 @@ def steps_of(path: str) -> Sequence[Step]:
 
 
 def set_at(content: Any, path: str, value: object) -> None:
-    """Put the value at the path; objects and named items on the way are made where they are missing.
-
-    None takes away what is there.
+    """Set the value at the path, or delete it if the value is None. Missing objects and named items are created.
 
     Raises:
-        SweepError: the document has something else there than the path says.
+        SweepError: the document's content doesn't match the path.
     """
     steps, here, place = steps_of(path), content, ""
     for index, (key, is_item) in enumerate(steps):
@@ -72,11 +70,11 @@ def set_at(content: Any, path: str, value: object) -> None:
 
 
 _OPEN: Final = object()
-"""Instead of a value: the path goes on."""
+"""The value for a step that isn't the path's last one."""
 
 
 def _in_list(here: list[Any], key: str, is_item: bool, place: str, value: object, opens_list: bool) -> Any:
-    """Go to the item, or put the value there."""
+    """Return the item of a list, or set it to the value."""
     if not is_item:
         raise SweepError(f"{place} is a list in the document; say which item: {place}[0] or {place}[NAME]")
     index = (

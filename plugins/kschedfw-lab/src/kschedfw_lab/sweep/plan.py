@@ -1,4 +1,4 @@
-"""The plan of a sweep: its runs, checked as far as that is possible before anything runs."""
+"""The plan of a sweep: its runs, checked as far as possible before any of them runs."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def plan_of(
     prices: Prices | None,
     points: int,
 ) -> Plan:
-    """The runs at the design's points for which the constraints hold.
+    """Return the runs at the design's points for which the constraints hold.
 
-    Every cluster is read, and every configuration is parsed, so that what is wrong with them is found now.
+    Every cluster is read and every configuration is parsed, so that errors in them are found now.
 
     Raises:
-        SweepError: nothing is left to run; or a cluster, a configuration or a combination of settings is refused.
+        SweepError: no run is left; or a cluster, a configuration or a combination of settings is invalid.
     """
     planner = _Planner(prices, points)
     by_name = {factor.name: factor for factor in factors}
@@ -84,7 +84,7 @@ def plan_of(
 
 
 class _Planner:
-    """Makes runs of points; looks at each cluster and each configuration once."""
+    """Makes runs from points. Checks each cluster and each configuration once."""
 
     def __init__(self, prices: Prices | None, points: int) -> None:
         self._prices = prices
@@ -126,7 +126,7 @@ class _Planner:
         return changed
 
     def _checked(self, given: ClusterSource, size: Size) -> ClusterSource:
-        """The cluster with its digest, once it has turned out to have that size and no object twice."""
+        """Return the cluster with its digest, after checking that it has this size and no object twice."""
         if given not in self._sources:
             self._sources[given] = given.digested()
         source = self._sources[given]

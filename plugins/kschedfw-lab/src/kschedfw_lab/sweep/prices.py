@@ -1,4 +1,4 @@
-"""What nodes cost, by a label: for the metrics of cost."""
+"""The prices of nodes, by a label, for the metrics of cost."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _KEYS: Final = ("prices", "priceLabel")
 
 @attrs.frozen
 class Prices:
-    """Hourly prices in billionths of a currency, by the value of the nodes' label."""
+    """Hourly prices in billionths of a currency, by the value of a node label."""
 
     label: str
     by_value: Mapping[str, int]
 
     def of(self, node: Node) -> int:
-        """The node's price.
+        """Return the node's price.
 
         Raises:
-            SweepError: there is none for it.
+            SweepError: the node has none.
         """
         value = node.labels.get(self.label)
         if value is None or value not in self.by_value:
@@ -42,10 +42,10 @@ class Prices:
 
 
 def read_prices(given: object) -> Prices:
-    """The prices in a specification, which are written as the arguments of the plugin CostAware.
+    """Return the prices in a specification. Their format is that of the arguments of the plugin CostAware.
 
     Raises:
-        SweepError: they are wrong; without the word `cost`.
+        SweepError: they are invalid. The caller adds the word `cost`.
     """
     if not isinstance(given, Mapping):
         raise SweepError(f"expected prices and perhaps priceLabel, found {shown(given)}")

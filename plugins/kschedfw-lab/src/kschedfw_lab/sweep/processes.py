@@ -1,4 +1,4 @@
-"""Worker processes on this machine, as an executor that outlives the death of a worker."""
+"""An executor with worker processes on this machine that survives the death of a worker."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS: Final = 20_000
-"""As in the command: with Python's own 700, garbage collection takes a tenth of a simulation's time."""
+"""The threshold of the garbage collector, as in the command.
+
+With Python's own 700, garbage collection takes a tenth of a simulation's time.
+"""
 
 
 class WorkerProcesses(Executor):
-    """Processes that start fresh, as workers on other machines do: they know nothing of this process.
+    """Worker processes that start fresh, as workers on other machines do, and share nothing with this process.
 
-    If a worker dies, what all of them were doing fails with BrokenProcessPool, and the next call starts new ones.
-    Workers don't react to Ctrl-C; they end with this process, however it ends, and with `shutdown`.
+    If a worker dies, all calls in progress fail with BrokenProcessPool, and the next call starts new workers. Workers
+    ignore Ctrl-C. They end with `shutdown`, or when this process ends for whatever reason.
     """
 
     def __init__(self, workers: int) -> None:
-        """
+        """Make an executor.
+
         Args:
-            workers: how many processes, from 1 up.
+            workers: the number of processes, at least 1.
         """
         if workers < 1:
             raise ValueError(f"workers: expected a number from 1 up, found {workers}")
@@ -40,7 +44,7 @@ class WorkerProcesses(Executor):
         self._lifeline: Connection | None = None
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """As of any executor; in new processes, if the old ones are broken."""
+        """Submit a call, as `Executor.submit`. If the processes are broken, start new ones first."""
         try:
             return self._running().submit(fn, *args, **kwargs)
         except BrokenProcessPool:
@@ -48,7 +52,7 @@ class WorkerProcesses(Executor):
             return self._running().submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the workers. With `cancel_futures` they end at once, whatever they are doing."""
+        """End the workers. With `cancel_futures` they end at once, even if they are busy."""
         if self._pool is None or self._lifeline is None:
             return
         if cancel_futures:
@@ -69,13 +73,13 @@ class WorkerProcesses(Executor):
 def _begin(lifeline: Connection) -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # the terminal sends it to all, and the first process ends the others
+    )  # The terminal sends Ctrl-C to all processes, and the first process ends the workers.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
 def _end_with(lifeline: Connection) -> None:
-    """End this process when the other end of the pipe is closed, as it is when the first process has died."""
+    """End this process when the other end of the pipe is closed. The system closes it when the first process ends."""
     try:
         lifeline.recv_bytes()
     except (EOFError, OSError):

@@ -1,4 +1,4 @@
-"""Records the outcomes of runs as they come."""
+"""Records the outcomes of runs as they arrive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw_lab.sweep.runs import Outcome
 
 
 class Recorded(Protocol):
-    """A run, whatever it does: its key, and the values of its factors."""
+    """A run of any kind with its key and the values of its factors."""
 
     @property
     def key(self) -> str: ...
@@ -25,7 +25,7 @@ RunT = TypeVar("RunT", bound=Recorded)
 
 
 class Recorder(Generic[RunT]):
-    """Writes outcomes, and tells of them: of the run, its outcome, and how many are done of how many."""
+    """Records outcomes, and reports each one with the numbers of finished and of all runs."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Recorder(Generic[RunT]):
         self.count = 0
 
     def take(self, run: RunT, outcome: Outcome) -> None:
-        """Write the outcome; one that results can't hold becomes an error of its run."""
+        """Record the outcome. If results can't hold it, record an error of the run."""
         if not outcome.error:
             try:
                 self._writer.add(run.key, run.values, outcome.metrics, outcome.series)

@@ -1,4 +1,4 @@
-"""One run of a sweep: everything that a worker has to know, and what it does with it."""
+"""One run of a sweep: everything that a worker needs to know, and how it does the run."""
 
 from __future__ import annotations
 
@@ -29,17 +29,15 @@ from kschedfw_lab.sweep.usage import Usage
 T = TypeVar("T")
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""A process simulates one run at a time, also if its engine has several threads: they would only wait for each other,
-and failures are collected for the whole process.
-"""
+"""Held during a run. Threads of one process would only wait for each other, and failures are collected per process."""
 
 
 @attrs.frozen
 class Run:
-    """A run: a cluster in a size, a configuration, a seed, times, and what is measured.
+    """A run: a cluster in a size, a configuration, a seed, times, and the wanted measurements.
 
-    `values` are those of the factors, as their columns have them. `distributions` are those that the plugins come
-    from, with versions; a worker has to have them.
+    `values` are those of the factors, as their columns have them. `distributions` are those of the plugins, with
+    versions; a worker must have them.
     """
 
     values: Mapping[str, Scalar]
@@ -56,7 +54,7 @@ class Run:
     key: str = ""
 
     def keyed(self) -> Run:
-        """The run with its key: 16 hexadecimal digits of the hash of everything that its results depend on."""
+        """Return the run with its key: 16 hexadecimal digits of the hash of everything that its results depend on."""
         content = {
             "values": dict(self.values),
             "cluster": self.cluster.to_json(),
@@ -76,7 +74,7 @@ class Run:
 
 @attrs.frozen
 class Outcome:
-    """The outcome of a run: its metrics, and series if they were asked for; or its error, one line."""
+    """The outcome of a run: its metrics, and series if requested; or its error in one line."""
 
     key: str
     metrics: Metrics = EMPTY
@@ -85,18 +83,18 @@ class Outcome:
 
 
 def run_one(run: Run) -> Metrics:
-    """Run it in this process, and return its metrics.
+    """Do the run in this process, and return its metrics.
 
     Raises:
-        KschedfwError: it can't run, or a plugin failed.
+        KschedfwError: the run isn't possible, or a plugin failed.
     """
     return _done(run).metrics
 
 
 def outcome_of(run: Run, timeout: float | None = None) -> Outcome:
-    """Run it in this process; its error becomes a part of the outcome, so that one run can't end a sweep.
+    """Do the run in this process. An error becomes a part of the outcome, so that one run can't end a sweep.
 
-    It is an error as well if the simulation takes longer than `timeout` seconds of the wall clock.
+    A simulation that takes longer than `timeout` seconds of real time also becomes an error.
     """
     try:
         return _done(run, timeout)
@@ -130,7 +128,7 @@ def _done(run: Run, timeout: float | None = None) -> Outcome:
             )
         (usage,) = followed
         usage.close()
-        if trialled.report.interrupted:  # the simulation has taken Ctrl-C as its end
+        if trialled.report.interrupted:  # The simulation reacts to Ctrl-C by ending early.
             raise KeyboardInterrupt
         if failures.count:
             raise SweepError(f"a plugin failed: {next(failures.lines())}")
@@ -143,17 +141,19 @@ def _done(run: Run, timeout: float | None = None) -> Outcome:
 
 
 def _within(seconds: float | None, work: Callable[[], T]) -> T:
-    """Do the work in this thread, and interrupt it as Ctrl-C does if it takes longer.
+    """Do the work in this thread. If it takes longer, interrupt it as Ctrl-C does.
 
-    Python code is interrupted wherever it is, also in a plugin; a call that blocks outside Python is when it returns.
+    Python code, also in a plugin, is interrupted at once. A call that blocks outside Python is interrupted when it
+    returns.
 
     Raises:
-        SweepError: it took longer.
+        SweepError: the work took longer.
     """
     if seconds is None:
         return work()
     thread = ctypes.c_ulong(threading.get_ident())
-    lock = threading.RLock()  # this thread may be interrupted while it holds it, and ask for it again
+    # Reentrant: this thread may be interrupted while it holds the lock, and then acquires it again.
+    lock = threading.RLock()
     ended = expired = False
 
     def interrupt() -> None:
@@ -182,32 +182,32 @@ def _within(seconds: float | None, work: Callable[[], T]) -> T:
     except KeyboardInterrupt:
         if not expired:
             raise
-        end()  # it may have interrupted the other one
+        end()  # The interruption may have hit the first call of `end` before it was complete.
     if expired:
         raise SweepError(f"took longer than {seconds:g} seconds")
     return result
 
 
 class _TakenBack(BaseException):
-    """Replaces an interruption of this thread that may not have come yet."""
+    """An exception that replaces an interruption of this thread that hasn't been raised yet."""
 
 
 def _take_back(thread: ctypes.c_ulong) -> None:
-    """Make sure that no interruption of this thread is still to come.
+    """Make sure that no interruption of this thread is still pending.
 
-    Setting none instead would leave CPython's flag for it up for good. Up to 3.11 a function that is profiled then
-    never gets past its first instruction.
+    An interruption can only be replaced by another exception, which is awaited here. Setting it to none would leave
+    CPython's flag set for ever: up to 3.11, a profiled function then never gets past its first instruction.
     """
     try:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_TakenBack))
-        while True:  # it comes with the next turn
+        while True:  # The exception is raised in the next iteration.
             pass
     except _TakenBack:
         pass
 
 
 def missing_here(distributions: tuple[str, ...]) -> list[str]:
-    """The distributions (name and version) that aren't installed in this process's environment in this version."""
+    """Return the distributions (name and version) that aren't installed here in this version."""
     return [text for text in distributions if _installed(text.rpartition(" ")[0]) != text.rpartition(" ")[2]]
 
 

@@ -17,7 +17,7 @@ from kschedfw_lab.sweep.prices import Prices, read_prices
 from kschedfw_lab.sweep.values import Choices, Range, is_whole
 
 LARGEST: Final = 1 << 20
-"""The largest specification, in bytes."""
+"""The largest size of a specification, in bytes."""
 MOST_FACTORS: Final = 50
 MOST_CONSTRAINTS: Final = 50
 MOST_POINTS: Final = 10_000
@@ -26,20 +26,20 @@ _KEYS: Final = ("factors", "design", "constraints", "cost", "series")
 
 
 class Sweep:
-    """Runs that cross factors: clusters, configurations and what is changed in them, seeds, times and sizes.
+    """Runs that cross factors: clusters, configurations and changes in them, seeds, times and sizes.
 
     Args:
         factors: the values of each factor, by its name: a list, a `Range`, or one value. Keys and values are as in the
-            YAML file (docs/sweep.md). `cluster` is needed; `seed` is 0 where it isn't given.
-        design: which combinations are run: `Grid()`, `Paired()` or `Drawn(…)`.
+            YAML file (docs/sweep.md). `cluster` is required; `seed` defaults to 0.
+        design: the combinations that are run: `Grid()`, `Paired()` or `Drawn(…)`.
         constraints: expressions between factors, all of which must hold in a run: `nodes < pods`.
-        cost: prices of nodes, as the arguments of the plugin CostAware; None doesn't measure costs.
-        series: at how many times each run's series are measured, from 2 up; 0 for none.
-        folder: where relative paths begin.
-        source: what errors call it.
+        cost: prices of nodes, as the arguments of the plugin CostAware. None means that costs aren't measured.
+        series: the number of times at which each run's series are measured, from 2 up; 0 for no series.
+        folder: the folder that relative paths refer to.
+        source: the name of the specification in errors.
 
     Raises:
-        SweepError: something is wrong with it; names the place, what is there, and what would be right.
+        SweepError: the specification is invalid. The message names the place, its content, and what would be right.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Sweep:
 
     @classmethod
     def read(cls, path: str | Path) -> Sweep:
-        """The sweep in a YAML file; relative paths in it begin where the file is.
+        """Read the sweep from a YAML file. Relative paths in it refer to the file's folder.
 
         Raises:
-            SweepError: it isn't one, or a file that it names can't be read.
+            SweepError: the file is no sweep, or a file that it names can't be read.
             OSError: the file can't be read.
         """
         path = Path(path)
@@ -85,10 +85,10 @@ class Sweep:
         return cls(factors, folder=path.parent, source=str(path), **optional)
 
     def plan(self) -> Plan:
-        """The runs. Every cluster is read and every configuration parsed.
+        """Return the plan. Every cluster is read and every configuration parsed.
 
         Raises:
-            SweepError: one of them is refused, or there is nothing to run.
+            SweepError: a cluster or a configuration is invalid, or there is nothing to run.
         """
         with _of(self.source):
             return plan_of(
@@ -96,7 +96,7 @@ class Sweep:
             )
 
     def to_json(self) -> dict[str, object]:
-        """What results record of it: every factor with its values' labels, the design, the constraints."""
+        """Return the description for results: every factor with its values' labels, the design, the constraints."""
         return {
             "factors": {factor.name: _factor_json(factor) for factor in self.factors},
             "design": self.design.to_json(),
@@ -108,7 +108,7 @@ class Sweep:
 
 @contextmanager
 def _of(source: str) -> Iterator[None]:
-    """Says of errors in the block which file they are in."""
+    """Add the file's name to errors in the block."""
     try:
         yield
     except SweepError as error:
@@ -129,11 +129,11 @@ def _factor_json(factor: Factor) -> object:
 
 
 def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
-    """The one document of a YAML file, with no others than these fields.
+    """Return the single document of a YAML file. It may only have these fields.
 
     Raises:
-        SweepError: the file is too large, isn't YAML, or has something else.
-        OSError: it can't be read.
+        SweepError: the file is too large, isn't YAML, or has other content.
+        OSError: the file can't be read.
     """
     try:
         content, _ = read_only_document(path, LARGEST, noun="specification", part="factors")

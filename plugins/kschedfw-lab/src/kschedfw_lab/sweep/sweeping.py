@@ -1,4 +1,4 @@
-"""Runs a sweep on an engine, and records its results as they come."""
+"""Runs a sweep on an engine, and records its results as they arrive."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
 from kschedfw_lab.sweep.specification import Sweep
 
 _TOLD: Final = ("kschedfw", "kschedfw-lab", "numpy")
-"""Distributions whose versions are told, beside those of the plugins."""
+"""Distributions whose versions are recorded, in addition to those of the plugins."""
 _GIT_SECONDS: Final = 10.0
 
 Progress = Callable[[Run, Outcome, int, int], None]
-"""Called after each run with the run, its outcome, and how many are done of how many."""
+"""Called after each run with the run, its outcome, and the numbers of finished and of all runs."""
 
 
 @attrs.frozen
 class Summary:
-    """How a sweep went.
+    """The outcome of a sweep.
 
     Attributes:
-        results: the results of the plan's runs that are done, earlier ones included.
-        done: how many runs were done this time.
-        failed: how many runs of the plan have an error.
-        skipped: how many runs were there already.
+        results: the results of the plan's finished runs, earlier ones included.
+        done: the number of runs that were done this time.
+        failed: the number of the plan's runs with an error.
+        skipped: the number of runs whose results were there already.
         stale: keys of runs in the directory that don't belong to the plan.
-        interrupted: whether Ctrl-C ended it.
+        interrupted: whether Ctrl-C ended the sweep.
     """
 
     results: Results
@@ -67,26 +67,26 @@ def run_sweep(
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Do the runs of the sweep's plan, each recorded when it is done.
+    """Do the runs of the sweep's plan. Record each run when it is finished.
 
     Args:
-        sweep: what to run.
-        directory: where the results go; must have no results without `resume`.
-        executor: runs them: processes, Dask's `client.get_executor()`, or any other whose workers have kschedfw and
-            the plugins, and can read the clusters' files at the same paths. It isn't shut down.
-        workers: how many runs it does at the same time; twice as many are handed to it.
+        sweep: the sweep to run.
+        directory: the directory of results. Without `resume` it must have none.
+        executor: runs them: processes, Dask's `client.get_executor()`, or any other whose workers have kschedfw and the
+            plugins, and can read the clusters' files at the same paths. It isn't shut down.
+        workers: the number of runs that the executor does at the same time. Twice as many are handed to it.
         plan: the sweep's plan, if it is known already.
-        resume: whether runs are skipped that the directory has.
-        retry_failed: whether runs that failed are done again when resuming.
-        parquet: whether a Parquet file is written at the end as well.
-        timeout: seconds of the wall clock after which a run fails.
+        resume: skip runs whose results are in the directory.
+        retry_failed: when resuming, do failed runs again.
+        parquet: write a Parquet file at the end as well.
+        timeout: seconds of real time after which a run fails.
         progress: called after each run.
 
-    Ctrl-C ends it: runs in flight are lost, and all others are recorded.
+    Ctrl-C ends the sweep. Unfinished runs are lost; all others are recorded.
 
     Raises:
         SweepError: the sweep can't be planned; or the directory has results, and `resume` is false.
-        EngineError: the executor doesn't work any more.
+        EngineError: the executor has stopped working.
         ResultsError: the directory has results of other factors.
         OSError: the directory can't be written to.
     """
@@ -114,10 +114,10 @@ def run_sweep(
 
 
 def runs_done(directory: Path, plan: Plan, *, resume: bool) -> Mapping[str, str]:
-    """The runs that are in the directory, by key; the value is the error of a run that failed, else empty.
+    """Return the recorded runs by key. The value is the error of a failed run; empty if it succeeded.
 
     Raises:
-        SweepError: there are some, and `resume` is false; or they are of other factors than the plan's.
+        SweepError: there are some, and `resume` is false; or they have other factors than the plan.
         ResultsError, OSError: the journal can't be read.
     """
     journal = directory / JOURNAL
@@ -137,7 +137,7 @@ def runs_done(directory: Path, plan: Plan, *, resume: bool) -> Mapping[str, str]
 
 
 def runs_to_do(plan: Plan, done: Mapping[str, str], *, retry_failed: bool = False) -> Sequence[Run]:
-    """The plan's runs that aren't done; with `retry_failed` also those that have failed."""
+    """Return the plan's runs without results; with `retry_failed` also those that have failed."""
     return [run for run in plan.runs if run.key not in done or (retry_failed and done[run.key])]
 
 
@@ -157,7 +157,7 @@ def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
 
 
 def _commit(folder: Path) -> str | None:
-    """The commit that the folder's files are of, with `-dirty` if some have changed since; None outside of git."""
+    """Return the git commit of the folder's files, with `-dirty` if some have changed since; None outside of git."""
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)

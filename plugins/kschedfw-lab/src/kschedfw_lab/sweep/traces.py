@@ -1,4 +1,4 @@
-"""Traces of clusters that other distributions read, such as recordings: what sweeps and environments take of them."""
+"""Cluster traces that other distributions read, such as recordings, for sweeps and environments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError, one_line
 
 GROUP: Final = "kschedfw_lab.traces"
-"""The entry points with the readers of traces; their names are the fields that a specification has for them."""
+"""The entry points of trace readers. Their names are the fields that name such a trace in a specification."""
 WINDOW: Final = ("from", "to")
 """The fields of a window."""
 
@@ -45,7 +45,7 @@ _HOMES: Final[Mapping[str, str]] = {"recording": "kschedfw-replay"}
 
 
 def kinds_of_traces() -> list[str]:
-    """The names of the kinds that are installed, and of those that are known."""
+    """Return the names of all known kinds of traces, installed or not."""
     return sorted({each.name for each in entry_points(group=GROUP)} | set(_HOMES))
 
 
@@ -70,7 +70,7 @@ def read_trace(kind: str, path: Path, since: float, until: float) -> Trace:
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The files of a trace: itself, or those in its directory, without hidden ones such as locks."""
+    """Yield the files of a trace: the path itself, or the files in its directory without hidden ones such as locks."""
     if path.is_dir():
         yield from sorted(each for each in path.iterdir() if each.is_file() and each.name[0] != ".")
     else:
@@ -78,10 +78,10 @@ def files_of(path: Path) -> Iterator[Path]:
 
 
 def read_window(given: Mapping[str, object]) -> tuple[float, float]:
-    """The times `from` and `to` of a specification, in seconds since 1970.
+    """Return the times `from` and `to` of a specification, in seconds since 1970.
 
     Raises:
-        SweepError: one is no time with a zone, or they are in the wrong order.
+        SweepError: a time is invalid or has no zone, or the times are in the wrong order.
     """
     since, until = (_moment(name, given.get(name)) for name in WINDOW)
     since, until = -math.inf if since is None else since, math.inf if until is None else until
@@ -98,20 +98,20 @@ def trace_workload(
     until: float = math.inf,
     draw: str | None = None,
 ) -> Callable[[int], Sequence[Named]]:
-    """Return a workload for `Environment`: the objects of a trace, drawn anew for each seed if that is wanted.
+    """Return a workload for `Environment`: the objects of a trace. With `draw`, they are drawn anew for each seed.
 
-    Give the environment `arrivals=Arrivals()` with it, so that pods come and go at their own times.
+    Pass `arrivals=Arrivals()` to the environment, so that pods come and go at their own times.
 
     Args:
-        kind: what it is, such as `recording`, which kschedfw-replay reads.
-        path: the trace.
+        kind: the kind of the trace, such as `recording`, which kschedfw-replay reads.
+        path: the path of the trace.
         since: the window's begin, in seconds since 1970.
         until: the window's end.
-        draw: `shuffle`, `resample` or `days`, as the factor `draw` of a sweep; None takes the pods as they are.
+        draw: `shuffle`, `resample` or `days`, as the factor `draw` of a sweep. None keeps the pods unchanged.
 
     Raises:
         SweepError: the trace can't be read, or nothing can be drawn.
-        ValueError: there is no such way to draw.
+        ValueError: `draw` has another value.
     """
     way = None if draw is None else Draw(draw)
     objects = read_trace(kind, Path(path), since, until).objects

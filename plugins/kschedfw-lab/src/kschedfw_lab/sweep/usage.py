@@ -1,4 +1,4 @@
-"""What pods hold over the virtual time of a simulation."""
+"""The resources that pods hold over the virtual time of a simulation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kschedfw.simulator import Simulation
 
 @attrs.frozen
 class Step:
-    """A pod that came or left, at a virtual time; a pod on no node has the node "".
+    """The arrival or departure of a pod at a virtual time. The node is "" for the set of pending pods.
 
-    `sign` is 1 if it came and -1 if it left. `amounts` are its requests, a `pods` of 1 included.
+    `sign` is 1 for an arrival and -1 for a departure. `amounts` are the pod's requests, with a `pods` of 1.
     """
 
     time: float
@@ -32,8 +32,9 @@ class Usage:
     """Follows a simulation's cluster from before its start.
 
     * `nodes`: the nodes by name.
-    * `steps`: pods that came to a node or left it, or came to the pending ones or left these, in order.
-    * `gone`: when a pod left its node for the last time, by the pod's key; those that are still there aren't in it.
+    * `steps`: arrivals of pods at nodes or among the pending pods, and their departures, in order.
+    * `gone`: the time when a pod left its node for the last time, by the pod's key. Pods that are still there have
+      none.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -69,11 +70,11 @@ class Usage:
 
     @property
     def end(self) -> float:
-        """When the last pod came or left, in virtual seconds since the start."""
+        """The time of the last arrival or departure, in virtual seconds since the start."""
         return self.steps[-1].time if self.steps else 0.0
 
     def states(self, times: Sequence[float]) -> Iterator[State]:
-        """The states at these times, which ascend; the same object, brought up to date each time."""
+        """Yield the states at these ascending times. It is one object, which is updated for each time."""
         state, position = State(), 0
         for time in times:
             while position < len(self.steps) and self.steps[position].time <= time:
@@ -86,7 +87,7 @@ _NOTHING: Final[Counter[str]] = Counter()
 
 
 class State:
-    """What pods hold at a time: in all (`held`), by node (`on_node`), and how many are pending."""
+    """The amounts that pods hold at a time: in total (`held`), by node (`on_node`), and the number of pending pods."""
 
     def __init__(self) -> None:
         self.held: Counter[str] = Counter()
@@ -94,7 +95,7 @@ class State:
         self.pending = 0
 
     def on(self, node: str) -> Counter[str]:
-        """What pods hold on the node."""
+        """Return the amounts that pods hold on the node."""
         return self.on_node.get(node, _NOTHING)
 
     def take(self, step: Step) -> None:
@@ -110,8 +111,10 @@ class State:
 
 
 def mean_over_time(usage: Usage, prices: Mapping[str, int]) -> tuple[Mapping[str, float], float, float]:
-    """The means over the time until `usage.end`: what is held of each resource, how many nodes have a pod, and the sum
-    of these nodes' prices (by node, whole numbers). All are 0 if no time passes.
+    """Return means over the time until `usage.end`; all are 0 if no time passes.
+
+    They are the held amount of each resource, the number of nodes with a pod, and the sum of these nodes' prices.
+    `prices` are whole numbers by node.
     """
     areas: defaultdict[str, float] = defaultdict(float)
     state, nodes, price, now = State(), 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""The values of a factor: a list of them, or a range of numbers."""
+"""The values of a factor: a list, or a range of numbers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Scale: TypeAlias = Literal["linear", "log"]
 
 @attrs.frozen
 class Choices:
-    """Some values, each as likely as the others."""
+    """A list of equally likely values."""
 
     listed: tuple[object, ...]
 
     def at(self, share: float) -> object:
-        """The value at a share from 0 to below 1 of them."""
+        """Return the value at a share of the list, from 0 to below 1."""
         return self.listed[min(int(share * len(self.listed)), len(self.listed) - 1)]
 
 
@@ -34,11 +34,12 @@ class Choices:
 class Range:
     """Numbers from `low` to `high`, both included.
 
-    With `step` or `points`, they are so far apart or so many. Without, whole numbers have the step 1, and between
-    others there is any number. On the scale `log`, numbers of the same ratio are equally far apart.
+    `step` is the distance between the numbers, `points` is how many there are. Without both, whole numbers have the
+    step 1, and other bounds mean that any number between them is a value. On the scale `log`, numbers have equal ratios
+    instead of equal distances.
 
     Raises:
-        SweepError: there is no number in it, or numbers, step and points don't go together.
+        SweepError: the range has no number, or numbers, step and points don't go together.
     """
 
     low: float
@@ -94,7 +95,7 @@ class Range:
             return self.points
         if self.is_continuous:
             return 0
-        # In decimals: from 0.1 to 0.3 by 0.1 are three numbers.
+        # Compute in decimals, so that 0.1 to 0.3 by 0.1 are three numbers.
         return int((_decimal(self.high) - _decimal(self.low)) / _decimal(self.step or 1)) + 1
 
     def _check_count(self) -> None:
@@ -121,7 +122,10 @@ class Range:
         return tuple(int(number) if self._is_whole else float(number) for number in numbers)
 
     def at(self, share: float) -> object:
-        """The number at a share from 0 to below 1 of the range; six digits of it, if it isn't a whole one."""
+        """Return the number at a share of the range, from 0 to below 1.
+
+        Numbers that aren't whole have six significant digits.
+        """
         if self.step is not None or self.points is not None:
             return Choices(self.listed).at(share)
         if self._is_whole:
@@ -142,10 +146,10 @@ Values: TypeAlias = Choices | Range
 
 
 def read_values(given: object) -> Values:
-    """The values in a specification: a list, a range as a mapping with `from` and `to`, or one value.
+    """Return the values in a specification: a list, a range as a mapping with `from` and `to`, or one value.
 
     Raises:
-        SweepError: there is none, one is there twice, or it is no range.
+        SweepError: there is no value, one comes twice, or the range is invalid.
     """
     if isinstance(given, (Choices, Range)):
         return given
@@ -194,12 +198,12 @@ def _points(given: object) -> int:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether the value is an integer, and no bool."""
+    """Return whether the value is an integer. A bool isn't one."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether the value is an int64 or a finite float, and no bool."""
+    """Return whether the value is an int64 or a finite float. A bool isn't one."""
     if is_whole(value):
         return -(2**63) <= value < 2**63
     return isinstance(value, float) and math.isfinite(value)

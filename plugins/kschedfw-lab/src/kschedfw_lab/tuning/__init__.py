@@ -1,1 +1,1 @@
-"""Searches for weights and arguments with Optuna, and holds what it found against the default on other days."""
+"""Searches for weights and arguments with Optuna, and compares the result with the default on other days."""

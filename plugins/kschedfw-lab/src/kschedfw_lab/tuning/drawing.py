@@ -1,4 +1,4 @@
-"""Draws values of factors with Optuna, and says which trials aren't worth finishing."""
+"""Draws values of factors with Optuna, and prunes trials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError as error:
     ) from error
 
 _FINISHED_BEFORE_PRUNING = 5
-"""So many trials are finished before any is given up."""
+"""The number of trials that are finished before any trial is pruned."""
 
 
 _STATES = {
@@ -33,7 +33,7 @@ _STATES = {
 
 @attrs.define(eq=False)
 class Draw:
-    """A trial: the values that were drawn, by factor, and the scores of its runs so far."""
+    """A trial: the drawn values by factor, and the scores of its runs so far."""
 
     values: Mapping[str, object]
     trial: optuna.Trial
@@ -46,9 +46,9 @@ class Draw:
 
 
 class Drawing:
-    """Draws near good trials (tree-structured Parzen estimator), and gives trials up by the median rule.
+    """Draws values near those of good trials (tree-structured Parzen estimator), and prunes trials by the median rule.
 
-    What it draws depends on the seed, and on what it has been told, in that order.
+    The draws depend only on the seed, and on the calls of its methods in their order.
     """
 
     def __init__(
@@ -60,34 +60,37 @@ class Drawing:
         seed: int,
         pruning: bool,
     ) -> None:
-        """`default` are the default's scores in the runs of a trial: a run counts by how far it is from them."""
+        """Make a study. `default` are the default's scores in a trial's runs; scores count relative to these."""
         self._factors = factors
         self._default = default
-        # A single day says little: by half of its runs a trial is judged first.
+        # Prune a trial only after half of its runs: a single day says little.
         median = optuna.pruners.MedianPruner(
             n_startup_trials=_FINISHED_BEFORE_PRUNING, n_warmup_steps=max(2, len(default) // 2)
         )
         with _quiet():
             self._study = optuna.create_study(
                 direction="maximize" if maximize else "minimize",
-                # The constant liar keeps trials apart that are drawn together.
+                # With `constant_liar`, trials that are drawn together differ.
                 sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True),
                 pruner=median if pruning else optuna.pruners.NopPruner(),
             )
 
     def draw(self) -> Draw:
-        """Values for the next trial."""
+        """Draw the values of the next trial."""
         with _quiet():
             trial = self._study.ask()
             return Draw({factor.name: _drawn(factor, trial) for factor in self._factors}, trial)
 
     def is_worth_it(self, draw: Draw) -> bool:
-        """Whether the trial should go on, after another score: not if it is worse than the median of those before."""
+        """Report the trial's latest score.
+
+        Return False if the trial is worse than the median of the trials before it.
+        """
         draw.trial.report(self._gain(draw), len(draw.scores))
         return not draw.trial.should_prune()
 
     def end(self, draw: Draw, how: TrialEnd) -> None:
-        """Tell how the trial ended."""
+        """Record how the trial ended."""
         with _quiet():
             if how is TrialEnd.COMPLETE:
                 self._study.tell(draw.trial, self._gain(draw))
@@ -95,7 +98,10 @@ class Drawing:
                 self._study.tell(draw.trial, state=_STATES[how])
 
     def _gain(self, draw: Draw) -> float:
-        """The mean difference to the default's scores: days that are hard for all don't count against a trial."""
+        """Return the mean difference to the default's scores.
+
+        So days that are hard for every configuration cancel out.
+        """
         return fmean(score - default for score, default in zip(draw.scores, self._default, strict=False))
 
 
@@ -110,12 +116,12 @@ def _drawn(factor: Factor, trial: optuna.Trial) -> object:
             name, int(values.low), int(values.high), step=int(numbers[2]), log=values.is_log
         )
     number = trial.suggest_float(name, values.low, values.high, step=values.step, log=values.is_log)
-    return float(f"{number:.6g}")  # as a sweep writes it
+    return float(f"{number:.6g}")  # A sweep writes numbers with six digits, too.
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Optuna's log, and its warnings that an argument is experimental."""
+    """Silence Optuna's log, and its warnings about experimental arguments, in the block."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

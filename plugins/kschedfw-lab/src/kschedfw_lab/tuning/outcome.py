@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TrialEnd(StrEnum):
 
 @attrs.frozen
 class SearchTrial:
-    """A trial: the values that were drawn, by factor, and the metric in each training run that it did."""
+    """A trial: the drawn values by factor, and the metric in each finished training run."""
 
     number: int
     values: Mapping[str, object]
@@ -34,23 +34,23 @@ class SearchTrial:
 
 @attrs.frozen(slots=False)
 class PairedScores:
-    """The default and what was found in the same runs: a score of each for every run, in the order of the plan."""
+    """The scores of the default and of the best trial in the same runs, in the order of the plan."""
 
     default: Sequence[float]
     tuned: Sequence[float]
 
     @cached_property
     def difference(self) -> Estimate:
-        """The mean of tuned − default, run by run, with its 95 % interval."""
+        """The mean of tuned − default over all runs, with its 95 % interval."""
         return Estimate.of([new - old for old, new in zip(self.default, self.tuned, strict=True)])
 
     @cached_property
     def probability(self) -> float:
-        """How often chance alone gives a mean difference as far from 0, by the paired permutation test."""
+        """The p-value of the mean difference, by the paired permutation test."""
         return sign_flip_p([new - old for old, new in zip(self.default, self.tuned, strict=True)])
 
     def to_json(self) -> dict[str, object]:
-        """In types that `json.dumps` knows."""
+        """Return the scores in types that `json.dumps` knows."""
         difference = self.difference
         return {
             "runs": difference.count,
@@ -67,13 +67,13 @@ class Tuned:
     """The result of a search.
 
     Attributes:
-        objective: what was sought.
+        objective: the metric that was optimised.
         best: the trial with the best mean over the training runs.
-        configuration: the document with its values.
+        configuration: the document with the best trial's values.
         trials: all trials, in the order in which they were drawn.
-        training: the default and the best trial in the training runs. The best of many trials was lucky, too: this is
-            no evidence.
-        held_out: the same in the held-out runs.
+        training: the scores of the default and of the best trial in the training runs. They are no evidence, since the
+            best of many trials was also lucky.
+        held_out: the scores of both in the held-out runs.
     """
 
     objective: Objective
@@ -84,11 +84,11 @@ class Tuned:
     held_out: PairedScores
 
     def count(self, end: TrialEnd) -> int:
-        """How many trials ended so."""
+        """Return how many trials ended this way."""
         return sum(trial.end is end for trial in self.trials)
 
     def to_json(self) -> dict[str, object]:
-        """In types that `json.dumps` knows."""
+        """Return the result in types that `json.dumps` knows."""
         return {
             "metric": self.objective.metric,
             "direction": "maximize" if self.objective.maximize else "minimize",

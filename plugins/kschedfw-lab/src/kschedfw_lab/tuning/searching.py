@@ -1,4 +1,4 @@
-"""Draws trials, does their runs on an engine, and holds the best trial against the default on held-out runs."""
+"""Draws trials, does their runs on an engine, and compares the best trial with the default on held-out runs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from kschedfw_lab.tuning.outcome import PairedScores, SearchTrial, TrialEnd, Tun
 from kschedfw_lab.tuning.specification import Tuning
 
 CONFIGURATION: Final = "tuned.yaml"
-"""The configuration that was found, in the directory of results."""
+"""The file in the directory of results with the best configuration."""
 
 
 class TuningError(SweepError):
-    """A search can't go on: the default or every trial failed, or no run has the metric."""
+    """A search can't continue: the default or every trial failed, or no run has the metric."""
 
 
 def tune(
@@ -42,29 +42,29 @@ def tune(
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Search, and compare what was found with the default on the held-out runs.
+    """Search, and compare the best trial with the default on the held-out runs.
 
-    Each run is recorded in the directory when it is done, as those of a sweep are; the factors that are searched are
-    columns, too, empty where the run is the default's. At the end the configuration is written to `tuned.yaml`.
+    Each run is recorded in the directory when it is finished, as in a sweep. The searched factors are columns, too;
+    they are empty in runs of the default. At the end, the configuration is written to `tuned.yaml`.
 
-    The same specification gives the same trials and the same result, on any engine with any number of workers: the
-    trials of a batch do their first run, then all of them that go on their second, and so forth. So a search that was
-    interrupted goes on with `resume`, without doing any run again.
+    Equal specifications give equal trials and results, on any engine with any number of workers: all trials of a batch
+    do their first run, then the trials that go on do their second run, and so on. So `resume` can continue an
+    interrupted search without repeating any run.
 
     Args:
-        tuning: what to search.
-        directory: where the results go; must have no results without `resume`.
+        tuning: the search.
+        directory: the directory of results. Without `resume` it must have none.
         executor: does the runs, as for `run_sweep`. It isn't shut down.
-        workers: how many runs it does at the same time.
-        resume: whether runs that the directory has are used.
-        timeout: seconds of the wall clock after which a run fails.
-        progress: called after each run, with how many are done of how many there are at most.
+        workers: the number of runs that the executor does at the same time.
+        resume: use the results that the directory has.
+        timeout: seconds of real time after which a run fails.
+        progress: called after each run, with the number of finished runs and the largest possible number of runs.
 
     Raises:
-        SweepError: the directory has results, and `resume` is false, or they are of other factors.
+        SweepError: the directory has results, and `resume` is false, or they have other factors.
         TuningError: no run has the metric; a run of the default, or of the best trial on held-out runs, failed; or no
             trial was completed.
-        EngineError: the executor doesn't work any more.
+        EngineError: the executor has stopped working.
         OSError: the directory can't be written to.
     """
     directory = Path(directory)
@@ -116,7 +116,7 @@ class _Runner:
         self._done, self._most = 0, most
 
     def outcomes(self, runs: Sequence[Run]) -> Sequence[Outcome]:
-        """The outcomes of these runs, in their order."""
+        """Do the runs that have no outcome yet. Return the outcomes of all, in their order."""
         self._dispatcher.run({run.key: run for run in runs if run.key not in self._outcomes}.values())
         return [self._outcomes[run.key] for run in runs]
 
@@ -174,7 +174,7 @@ class _Search:
         )
 
     def _make(self, draws: Sequence[Draw]) -> None:
-        """Make trials side by side: all of them do a training run before any does the next one."""
+        """Make trials side by side. All of them do a training run before any does the next one."""
         going = list(draws)
         for run in self._training:
             going = self._do(run, going)
@@ -182,12 +182,12 @@ class _Search:
             self._end(draw, TrialEnd.COMPLETE)
 
     def _do(self, training_run: Run, draws: Sequence[Draw]) -> list[Draw]:
-        """Do a training run with the values of each draw; returns the draws that go on."""
+        """Do a training run with the values of each draw. Return the draws that go on."""
         runs: list[tuple[Draw, Run]] = []
         for draw in draws:
             try:
                 runs.append((draw, self._tuning.run_with(training_run, draw.values)))
-            except SweepError as error:  # the values don't go together
+            except SweepError as error:  # The configuration is invalid with these values.
                 self._end(draw, TrialEnd.FAILED, str(error))
         going = []
         outcomes = self._runner.outcomes([run for _, run in runs])
@@ -208,7 +208,7 @@ class _Search:
         self._trials.append(SearchTrial(draw.number, draw.values, tuple(draw.scores), end, error))
 
     def _scores(self, runs: Sequence[Run], values: Mapping[str, object]) -> tuple[float, ...]:
-        """The objective's metric in these runs with these values, all of which have to succeed."""
+        """Return the objective's metric in these runs with these values. Every run has to succeed."""
         runs = [self._tuning.run_with(run, values) for run in runs]
         return tuple(
             self._score(run, outcome) for run, outcome in zip(runs, self._runner.outcomes(runs), strict=True)

@@ -28,10 +28,10 @@ _KEYS: Final = (*_PARTS, "objective", "trials", "batch", "seed", "pruning")
 
 @attrs.frozen
 class Objective:
-    """The metric whose mean over the runs is sought to be largest, or smallest.
+    """The metric whose mean over the runs is maximised or minimised.
 
     Raises:
-        SweepError: a real clock measures the metric, so that it differs from time to time.
+        SweepError: a real clock measures the metric, so that its values can't be reproduced.
     """
 
     metric: str
@@ -47,18 +47,18 @@ class Tuning:
     """A search for values of some factors of a configuration, judged by runs of a sweep.
 
     Each trial draws a value for every factor of `search`, and does all `training` runs with them. The best trial then
-    does the `held_out` runs, as the configuration without changes does.
+    does the `held_out` runs, and so does the configuration without changes.
 
     Attributes:
-        search: the factors whose values are sought: paths in the configuration's document, and `plugins.NAME`.
-        training: the runs that trials are judged by, without any change.
-        held_out: the runs that no trial sees, without any change.
-        objective: what is sought.
-        trials: how many trials there are.
-        batch: how many of them are drawn at a time, and run at the same time.
-        seed: of the draws.
-        pruning: whether a trial is given up as soon as, after half of its runs or more, it is worse than the median of
-            the trials before it.
+        search: the searched factors: paths in the configuration's document, and `plugins.NAME`.
+        training: the runs by which trials are judged, without the searched values.
+        held_out: the runs that no trial does, without the searched values.
+        objective: the metric to optimise.
+        trials: the number of trials.
+        batch: the number of trials that are drawn at a time, and run at the same time.
+        seed: the seed of the draws.
+        pruning: whether a trial ends early if, after half of its runs or more, it is worse than the median of the
+            trials before it.
     """
 
     search: tuple[Factor, ...]
@@ -86,18 +86,18 @@ class Tuning:
         folder: str | Path = ".",
         source: str = "",
     ) -> Tuning:
-        """A search whose factors are given as those of a `Sweep` are.
+        """Return a search whose factors are given as in `Sweep`.
 
         Args:
-            search: the factors whose values are sought, each with a list or a range.
+            search: the searched factors, each with a list or a range.
             training: factors of which every value is run in each trial, such as `seed` or `cluster`.
             held_out: the same factors with other values.
             factors: all other factors, with one value each.
-            folder: where relative paths begin.
-            source: what errors call the specification.
+            folder: the folder that relative paths refer to.
+            source: the name of the specification in errors.
 
         Raises:
-            SweepError: something is wrong with it; names the place, what is there, and what would be right.
+            SweepError: the specification is invalid. The message names the place, its content, and what would be right.
         """
         fixed = factors or {}
         try:
@@ -127,10 +127,10 @@ class Tuning:
 
     @classmethod
     def read(cls, path: str | Path) -> Tuning:
-        """The search in a YAML file; relative paths in it begin where the file is.
+        """Read the search from a YAML file. Relative paths in it refer to the file's folder.
 
         Raises:
-            SweepError: it isn't one, or a file that it names can't be read.
+            SweepError: the file is no search, or a file that it names can't be read.
             OSError: the file can't be read.
         """
         path = Path(path)
@@ -147,19 +147,19 @@ class Tuning:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The factors of its runs' results: those of the sweeps, and behind them those that are searched."""
+        """The factors of the runs' results: those of the sweeps, then the searched ones."""
         return (*self.training.factors, *(factor.name for factor in self.search))
 
     def configuration(self, run: Run, values: Mapping[str, object]) -> Configuration:
-        """The configuration of a run, with these values of the searched factors."""
+        """Return the configuration of a run, with these values of the searched factors."""
         changes = (factor.change(values[factor.name]) for factor in self.search if factor.name in values)
         return run.configuration.changed([change for change in changes if change is not None])
 
     def run_with(self, run: Run, values: Mapping[str, object]) -> Run:
-        """The run with these values of the searched factors; without any, as it is but for the columns.
+        """Return the run with these values of the searched factors. Without values, only its columns change.
 
         Raises:
-            SweepError: the configuration is refused with these values.
+            SweepError: the configuration is invalid with these values.
         """
         configuration = self.configuration(run, values)
         own = [text for text in run.distributions if text.startswith(f"{OWN_DISTRIBUTION} ")]
@@ -172,10 +172,10 @@ class Tuning:
         ).keyed()
 
     def check_ends(self) -> None:
-        """Check every value of a list, and both ends of a range, each beside the first values of the other factors.
+        """Check each value of a list and both ends of a range, together with the first values of the other factors.
 
         Raises:
-            SweepError: the configuration is refused with one of them.
+            SweepError: the configuration is invalid with one of them.
         """
         first = {factor.name: _ends(factor)[0] for factor in self.search}
         for factor in self.search:
@@ -226,7 +226,7 @@ def _check_apart(
 
 
 def _plan(part: str, factors: Mapping[str, object], runs: Mapping[str, object], folder: str | Path) -> Plan:
-    """The plan of a part; errors name the place in the specification of the search."""
+    """Return the plan of a part. Errors name their place in the specification of the search."""
     try:
         sweep = Sweep(factors, folder=folder)
         for factor in sweep.factors:
