@@ -1,4 +1,4 @@
-"""What kube-scheduler had until v1.22 and dropped: Policies, algorithm providers, their feature gates and plugins."""
+"""Features that kube-scheduler dropped after v1.22: Policies, algorithm providers, their feature gates and plugins."""
 
 from kschedfw_legacy.policy import (
     Policy,

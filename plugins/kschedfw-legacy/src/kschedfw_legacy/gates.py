@@ -1,7 +1,8 @@
 """Feature gates that change the plugins of a Policy or algorithm provider.
 
 The defaults are those of kube-scheduler v1.20, the last version with algorithm providers. A gate that was locked or
-removed by then can still be set here, to get an older version's behaviour. v1.23 dropped them with the Policies.
+removed by then can still be set here, to get the behaviour of an older version. v1.23 dropped these gates together with
+the Policies.
 """
 
 from __future__ import annotations

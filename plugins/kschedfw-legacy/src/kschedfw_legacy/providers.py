@@ -1,4 +1,4 @@
-"""Algorithm providers: named lists of plugins, as kube-scheduler v1.20 had them instead of defaults."""
+"""Algorithm providers: named lists of plugins, which kube-scheduler v1.20 had in place of default plugins."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _PACKED = {"NodeResourcesLeastAllocated": "NodeResourcesMostAllocated"}
 
 
 class UnknownProviderError(ProfileError):
-    """There is no algorithm provider of this name."""
+    """No algorithm provider has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -89,7 +89,10 @@ def provider_profile(
     args: Mapping[str, object] = EMPTY,
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
 ) -> TracedProfile:
-    """The plugins of an algorithm provider; ClusterAutoscalerProvider prefers full nodes, DefaultProvider empty ones.
+    """Return the profile of an algorithm provider.
+
+    ClusterAutoscalerProvider prefers full nodes, DefaultProvider empty ones.
+
 
     Raises:
         UnknownProviderError: there is none of this name.
@@ -131,7 +134,7 @@ def provider_profile(
 
 
 def provider_configuration(name: str, catalog: PluginCatalog, gates: FeatureGates) -> SchedulerConfiguration:
-    """Return the configuration for an algorithm provider; plugins that aren't available are left out, with a warning.
+    """Return the configuration for an algorithm provider. Unavailable plugins are left out, with a warning.
 
     Raises:
         UnknownProviderError: there is none of this name.

@@ -31,7 +31,7 @@ def traced_configuration(
     extenders: tuple[ExtenderConfig, ...] = (),
     warnings: tuple[str, ...] = (),
 ) -> SchedulerConfiguration:
-    """The configuration with this profile; plugins that aren't available are left out, with a warning.
+    """Return the configuration with this profile. Unavailable plugins are left out, with a warning.
 
     Raises:
         ConfigurationError: plugins refuse their arguments.

@@ -1,4 +1,4 @@
-"""Profiles of a Policy or an algorithm provider, with the reason why each plugin is enabled."""
+"""Profiles made from a Policy or an algorithm provider, which record why each plugin is enabled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedfw.api import EMPTY
 
 
 class UnavailablePluginsError(ProfileError):
-    """A profile needs plugins that aren't available; names each of them and its provenance."""
+    """A profile needs plugins that aren't available. The message names each of them and its provenance."""
 
     def __init__(self, reasons: Mapping[str, Sequence[str]]) -> None:
         super().__init__(reasons)
@@ -24,17 +24,17 @@ class UnavailablePluginsError(ProfileError):
 
 @attrs.frozen
 class TracedProfile(Profile):
-    """A profile with its `provenance`: why each plugin is enabled, such as `predicate PodFitsResources`."""
+    """A profile with `provenance`: the reasons why each plugin is enabled, such as `predicate PodFitsResources`."""
 
     provenance: Mapping[str, tuple[str, ...]] = EMPTY
 
     def unavailable(self, registry: Registry) -> Mapping[str, tuple[str, ...]]:
-        """The plugins that the registry doesn't offer, with their provenance."""
+        """Return the plugins that the registry doesn't offer, with their provenance."""
         offered = set(registry.names())
         return {name: self.provenance.get(name, ()) for name in self.plugin_names if name not in offered}
 
     def check_available(self, registry: Registry) -> None:
-        """Raise if plugins are missing. Unlike the error of a framework, this one names all of them.
+        """Raise an error if plugins are missing. A framework's error names one plugin; this one names all of them.
 
         Raises:
             UnavailablePluginsError: the registry doesn't offer some of the plugins.
@@ -43,7 +43,7 @@ class TracedProfile(Profile):
             raise UnavailablePluginsError(missing)
 
     def only_available(self, registry: Registry) -> TracedProfile:
-        """The profile without the plugins that the registry doesn't offer."""
+        """Return the profile without the plugins that the registry doesn't offer."""
         missing = self.unavailable(registry)
         return attrs.evolve(
             self,

@@ -1,1 +1,1 @@
-"""Plugins that kube-scheduler has dropped, under the names they had; for Policies and other old configurations."""
+"""Plugins that kube-scheduler has dropped, under their former names, for Policies and other old configurations."""

@@ -1,4 +1,7 @@
-"""CheckNode…: the conditions that a node reports (until v1.17; taints say it now, and TaintToleration heeds them)."""
+"""CheckNode…: plugins for the conditions that a node reports (until v1.17).
+
+Since then, taints express these conditions, and TaintToleration handles them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _EVENTS = ActionType.ADD | ActionType.UPDATE_NODE_CONDITION
 
 
 class _ConditionPlugin(Plugin):
-    """Looks at the node alone, and has the same answer for all pods."""
+    """A plugin that checks only the node, and so has the same answer for all pods."""
 
     reads: ClassVar[Reads | None] = Reads.NODE
 
@@ -49,7 +52,7 @@ class _ConditionPlugin(Plugin):
 
 
 class CheckNodeMemoryPressure(_ConditionPlugin):
-    """Refuses nodes under memory pressure for pods that request nothing (BestEffort)."""
+    """Refuses nodes under memory pressure to BestEffort pods, which request nothing."""
 
     name: ClassVar[str] = "CheckNodeMemoryPressure"
 
@@ -73,7 +76,7 @@ class CheckNodeDiskPressure(_ConditionPlugin):
 
 
 class CheckNodePIDPressure(_ConditionPlugin):
-    """Refuses nodes that run out of process ids."""
+    """Refuses nodes that are short of process ids."""
 
     name: ClassVar[str] = "CheckNodePIDPressure"
 
@@ -83,9 +86,9 @@ class CheckNodePIDPressure(_ConditionPlugin):
 
 
 class CheckNodeCondition(_ConditionPlugin):
-    """Refuses nodes that are cordoned, or report to be not ready, out of disk or without network.
+    """Refuses nodes that are cordoned, or that report to be not ready, out of disk or without network.
 
-    What a node doesn't report is no reason.
+    A condition that a node doesn't report is ignored.
     """
 
     name: ClassVar[str] = "CheckNodeCondition"
@@ -97,7 +100,7 @@ class CheckNodeCondition(_ConditionPlugin):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        # uncordoning a node changes its taints
+        # Wake pods on changed taints, too: uncordoning a node removes one.
         return [ClusterEvent(EventResource.NODE, _EVENTS | ActionType.UPDATE_NODE_TAINT)]
 
 

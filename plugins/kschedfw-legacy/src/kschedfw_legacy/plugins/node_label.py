@@ -1,4 +1,4 @@
-"""NodeLabel: labels that nodes must have, or had better have, whatever their values (until v1.22)."""
+"""NodeLabel: required and preferred labels of nodes, regardless of the labels' values (until v1.22)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WRONG_LABELS = Status.unresolvable("node(s) didn't have the requested labels")
 
 @attrs.frozen
 class NodeLabelArgs:
-    """Labels that a node must have and must not have, and the same as preferences."""
+    """Labels that a node must have or must not have, and the same as preferences."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
@@ -47,9 +47,9 @@ class NodeLabelArgs:
 
 
 class NodeLabel(Plugin[NodeLabelArgs]):
-    """Refuses nodes that lack a label, or have one that they must not have; the values don't matter.
+    """Refuses nodes that lack a required label or have a forbidden one. The labels' values don't matter.
 
-    The others score by the share of preferences that they meet.
+    Other nodes are scored by the share of preferences that they meet.
     """
 
     name: ClassVar[str] = "NodeLabel"

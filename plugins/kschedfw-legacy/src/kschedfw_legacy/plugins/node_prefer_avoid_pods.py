@@ -1,6 +1,6 @@
-"""NodePreferAvoidPods: nodes that ask not to be given the pods of some controller (until v1.23).
+"""NodePreferAvoidPods: avoids nodes whose annotation names the pod's controller (until v1.23).
 
-Its weight has always been 10000, more than all others can make up for.
+Its default weight is 10000, so that no other plugin's score can outweigh it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _KINDS = ("ReplicationController", "ReplicaSet")
 
 Controller = tuple[str, str]
-"""Kind and uid."""
+"""A controller's kind and uid."""
 
 
 class NodePreferAvoidPods(Plugin):
-    """Gives 0 to nodes whose annotation names the ReplicaSet or ReplicationController of the pod, 100 to all others."""
+    """Scores nodes 0 if their annotation names the pod's ReplicaSet or ReplicationController, and others 100."""
 
     name: ClassVar[str] = "NodePreferAvoidPods"
     reads: ClassVar[Reads | None] = Reads.NODE
@@ -45,7 +45,7 @@ def _controller(pod: Pod) -> Controller | None:
 
 @functools.lru_cache(maxsize=4096)
 def _avoided(annotation: str) -> frozenset[Controller]:
-    """The controllers that the annotation names; none where it can't be read."""
+    """Return the controllers that the annotation names; empty if it can't be parsed."""
     try:
         entries = json.loads(annotation).get("preferAvoidPods") or ()
         controllers = [entry.get("podSignature", {}).get("podController", {}) for entry in entries]

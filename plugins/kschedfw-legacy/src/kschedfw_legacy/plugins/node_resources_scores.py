@@ -1,7 +1,7 @@
 """NodeResourcesLeastAllocated, NodeResourcesMostAllocated and RequestedToCapacityRatio (until v1.22).
 
-NodeResourcesFit's scoring strategies do their work now. They differ in what they leave out: here every resource counts
-with its weight, also one that the node hasn't got or the pod doesn't want.
+The scoring strategies of NodeResourcesFit have replaced them. They skip some resources; these plugins don't: every
+resource counts with its weight, even if the node doesn't have it or the pod doesn't request it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_WEIGHT = 100
 
 @attrs.frozen
 class WeightedResource(ResourceSpec):
-    """A resource with its weight, which has to be given: v1.20 took none for 0, and refused it."""
+    """A resource with its weight. The weight must be given: v1.20 treated a missing weight as 0 and refused it."""
 
     weight: int = 0
 
@@ -45,7 +45,7 @@ _DEFAULT_RESOURCES = _resources_or_default(())
 
 @attrs.frozen
 class NodeResourcesAllocatedArgs:
-    """The resources that count, and how much."""
+    """The scored resources with their weights."""
 
     resources: tuple[WeightedResource, ...] = attrs.field(
         default=_DEFAULT_RESOURCES, converter=_resources_or_default
@@ -61,7 +61,7 @@ class NodeResourcesAllocatedArgs:
 
 @attrs.frozen
 class RequestedToCapacityRatioArgs:
-    """A score (0–10) by utilization (0–100), and the resources that count."""
+    """Scores (0–10) by utilization (0–100), and the scored resources."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
     resources: tuple[WeightedResource, ...] = attrs.field(
@@ -79,7 +79,7 @@ class RequestedToCapacityRatioArgs:
 
 
 class _Readings:
-    """Reads off a node what would be requested of each resource with the pod, what there is, and its weight."""
+    """Yields, by resource of a node, the requested amount with the pod, the allocatable amount, and the weight."""
 
     def __init__(self, resources: Sequence[ResourceSpec]) -> None:
         self._resources = [ScoredResource.of(resource, non_zero=True) for resource in resources]
@@ -91,7 +91,10 @@ class _Readings:
 
 
 class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
-    """Scores by the average, over the resources, of a share of what the node has; what is overcommitted counts 0."""
+    """Scores by the weighted average of the free or used shares of the node's resources.
+
+    Overcommitted ones count as 0.
+    """
 
     args_type: ClassVar[type[object] | None] = NodeResourcesAllocatedArgs
     reads: ClassVar[Reads | None] = Reads.PODS
@@ -116,23 +119,23 @@ class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
 
 
 class NodeResourcesLeastAllocated(_AverageShare):
-    """Prefers nodes on which much would be left: the average of the free shares."""
+    """Prefers nodes with much left after placing the pod: scores by the average of the free shares."""
 
     name: ClassVar[str] = "NodeResourcesLeastAllocated"
     _counts_what_is_free = True
 
 
 class NodeResourcesMostAllocated(_AverageShare):
-    """Prefers nodes that would be full: the average of the used shares; what is overcommitted counts as unused."""
+    """Prefers full nodes: scores by the average of the used shares. Overcommitted resources count as 0."""
 
     name: ClassVar[str] = "NodeResourcesMostAllocated"
     _counts_what_is_free = False
 
 
 class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
-    """Scores nodes by what the shape gives for the utilization of each resource.
+    """Scores nodes by the shape's score for each resource's utilization.
 
-    A resource to which it gives 0 doesn't count at all, not even its weight.
+    A resource with a score of 0 is left out of the average, with its weight.
     """
 
     name: ClassVar[str] = "RequestedToCapacityRatio"
@@ -159,10 +162,10 @@ class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
 
 
 def _utilization(requested: int, allocatable: int) -> int:
-    """In percent, rounded up: v1.20 rounded what is free down."""
+    """Return the utilization in percent, rounded up: v1.20 computed it from the free share, rounded down."""
     if requested > allocatable or not allocatable:
         return MAX_UTILIZATION
-    # Amounts that have wrapped around are outside of the table; the shape is constant out there.
+    # Amounts that have overflowed would be beyond the table. The shape is constant there, so the limits give its value.
     return min(
         max(MAX_UTILIZATION - (allocatable - requested) * MAX_UTILIZATION // allocatable, 0), MAX_UTILIZATION
     )

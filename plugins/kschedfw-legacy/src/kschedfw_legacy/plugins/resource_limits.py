@@ -9,14 +9,14 @@ from kschedfw import CycleState, NodeInfo, Plugin, Pod, Quantity, Reads, StateKe
 from kschedfw.api import CPU, MEMORY
 
 Limits = tuple[int, int]
-"""CPU in millicores and memory in bytes; 0 where there is no limit."""
+"""Limits of CPU in millicores and of memory in bytes; 0 means no limit."""
 
 _LIMITS = StateKey[Limits]("NodeResourceLimits.limits")
 _ZERO = Quantity.parse(0)
 
 
 class NodeResourceLimits(Plugin):
-    """Gives 1 to nodes that are large enough for the pod's CPU limit or its memory limit, 0 to all others."""
+    """Scores nodes 1 if they are large enough for the pod's CPU limit or its memory limit, and others 0."""
 
     name: ClassVar[str] = "NodeResourceLimits"
     reads: ClassVar[Reads | None] = Reads.NODE
@@ -32,7 +32,7 @@ class NodeResourceLimits(Plugin):
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         try:
             cpu, memory = state.read(_LIMITS)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
+        except StateKeyError:  # The plugin may be enabled at score, but not at pre_score.
             cpu, memory = _limits(pod)
         allocatable = node_info.allocatable
         return int(0 < cpu <= allocatable.milli_cpu or 0 < memory <= allocatable.memory)
@@ -45,7 +45,7 @@ class ResourceLimits(NodeResourceLimits):
 
 
 def _limits(pod: Pod) -> Limits:
-    """The containers' limits together, or those of an init container where they are higher."""
+    """Return the sum of the containers' limits, or the limits of an init container if they are higher."""
     containers, inits = pod.spec.containers, pod.spec.init_containers
     cpu = sum(each.resources.limits.get(CPU, _ZERO).milli_value() for each in containers)
     memory = sum(each.resources.limits.get(MEMORY, _ZERO).value() for each in containers)

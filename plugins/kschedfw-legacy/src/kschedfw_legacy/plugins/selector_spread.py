@@ -1,4 +1,4 @@
-"""SelectorSpread: pods of a service or controller apart (until v1.22; PodTopologySpread does it now)."""
+"""SelectorSpread: spreads the pods of a service or controller (until v1.22; replaced by PodTopologySpread)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from kschedfw.api import Selector
 from kschedfw.plugins import DefaultSelectors
 
 _ZONE_WEIGHT = 2.0 / 3.0
-"""How much of the score is for the zone, where there are zones; the rest is for the node."""
+"""The zone's share of the score, if nodes have zones. The rest is the node's."""
 
-# the old labels come first
+# Former labels take precedence.
 _ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 
@@ -35,9 +35,9 @@ _SELECTOR = StateKey[Selector]("SelectorSpread.selector")
 
 
 class SelectorSpread(Plugin):
-    """Prefers nodes, and zones even more, with few pods of the services and the controller that the pod is of.
+    """Prefers nodes, and even more zones, with few pods of the pod's services and controller.
 
-    Pods with topology spread constraints of their own are left alone.
+    Pods with topology spread constraints of their own are ignored.
     """
 
     name: ClassVar[str] = "SelectorSpread"
@@ -48,7 +48,7 @@ class SelectorSpread(Plugin):
         self._selectors = DefaultSelectors(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # The selector itself, since services and controllers may change without a change of nodes or pods.
+        # Sign by the selector itself: services and controllers may change without a change of nodes or pods.
         return () if _is_left_alone(pod) else (pod.namespace, self._selector(pod))
 
     @hookimpl
@@ -60,12 +60,12 @@ class SelectorSpread(Plugin):
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        """How many of those pods are on the node."""
+        """Return the number of pods on the node that the selector of the pod's services and controller matches."""
         if _is_left_alone(pod):
             return 0
         try:
             selector = state.read(_SELECTOR)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
+        except StateKeyError:  # The plugin may be enabled at score, but not at pre_score.
             selector = self._selector(pod)
         if selector.everything:
             return 0
@@ -99,7 +99,7 @@ class SelectorSpread(Plugin):
 
 
 class DefaultPodTopologySpread(SelectorSpread):
-    """SelectorSpread as it was called in v1.17–v1.19."""
+    """SelectorSpread under the name that it had in v1.17–v1.19."""
 
     name: ClassVar[str] = "DefaultPodTopologySpread"
 
@@ -113,7 +113,7 @@ def _fewer_is_better(count: int, most: int) -> float:
 
 
 def _zone(node: Node) -> tuple[str, str]:
-    """The node's region and zone, empty where it has none."""
+    """Return the node's region and zone; a missing one is empty."""
     return _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
 
 

@@ -1,4 +1,4 @@
-"""ServiceAffinity: pods of a service on nodes with equal labels, or spread over them (until v1.22)."""
+"""ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them over labels (until v1.22)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _ELSEWHERE = Status.unschedulable("node(s) didn't match service affinity")
 
 @attrs.frozen
 class Siblings:
-    """Whether the pod is in a service, and the pods of its namespace with its labels: uid and node name, in order."""
+    """The pods of the pod's namespace that have its labels, as pairs of uid and node name, in the snapshot's order.
+
+    `in_service` is true if some service selects the pod.
+    """
 
     in_service: bool
     pods: tuple[tuple[str, str], ...]
@@ -47,15 +50,15 @@ class ServiceAffinityArgs:
 
 
 class ServiceAffinity(Plugin[ServiceAffinityArgs]):
-    """Refuses nodes whose labels have other values than those of the node where a pod of the same service is.
+    """Refuses nodes whose affinity labels differ from those of the node with the first pod of the same service.
 
-    Where the pod's `nodeSelector` names such a label, that value counts instead. Among the others those score
-    higher on which, by the values of further labels, fewer pods of the service are.
+    A value in the pod's `nodeSelector` takes precedence. Other nodes score higher if fewer pods of the service are on
+    nodes with the same values of the anti-affinity labels.
     """
 
     name: ClassVar[str] = "ServiceAffinity"
     args_type: ClassVar[type[object] | None] = ServiceAffinityArgs
-    # Services may change without a change of nodes or pods, hence no signature.
+    # Services may change without a change of nodes or pods. So the plugin has no signature.
     reads: ClassVar[Reads | None] = Reads.CLUSTER
 
     @hookimpl
@@ -104,8 +107,8 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:
-        """How many pods of the service are on the node."""
-        # Looked up for every node, as there is no pre_score to write it to the state, and score only reads that.
+        """Return how many pods of the pod's first service are on the node."""
+        # Look the services up for every node: the plugin has no pre_score that could write them to the state.
         services = services_of(pod, self.handle.cluster)
         selector = services[0].spec.selector if services else EMPTY
         if not selector:
@@ -119,7 +122,7 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
 
     @hookimpl
     def normalize_score(self, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
-        """For each label the share of the service's pods that have another value on their nodes, and the average."""
+        """Score each node by the share of pods on nodes with another value of the label, averaged over the labels."""
         labels = self.args.anti_affinity_labels_preference
         total = int(scores.sum())
         shares = [0.0] * len(nodes)
@@ -145,7 +148,7 @@ def _has(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
 
 
 def services_of(pod: Pod, cluster: ClusterClient) -> Sequence[Service]:
-    """The services of the pod's namespace that select it; one without a selector selects nothing."""
+    """Return the services of the pod's namespace that select the pod. A service without a selector selects no pods."""
     labels = pod.labels
     return [
         service

@@ -1,4 +1,4 @@
-"""EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits: how many in-tree volumes a node can attach (until v1.31)."""
+"""EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits: limits of a node's in-tree volumes (until v1.31)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from kschedfw.plugins import (
 _TOO_MANY: Final = Status.unschedulable("node(s) exceed max volume count")
 _INSTANCE_TYPES: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _NITRO: Final = re.compile(r"^[cmr]5.*|t3|z1d")
-"""EC2 instance types on which network and volumes share what can be attached."""
+"""EC2 instance types on which network interfaces and volumes share the same attachment slots."""
 _EBS_LIMIT_ON_NITRO: Final = 25
 
 
 class InTreeLimits(Plugin):
-    """Refuses nodes that can't attach so many volumes more of an in-tree plugin.
+    """Refuses nodes that can't attach the pod's additional volumes of an in-tree plugin.
 
-    The limit is the node's allocatable `attachable-volumes-…`, or else a default. Where the node's CSINode says that
-    the plugin has been migrated, NodeVolumeLimits counts instead.
+    The limit is the node's allocatable `attachable-volumes-…`, or else a default. If the node's CSINode says that the
+    plugin has been migrated, this limit is ignored, and NodeVolumeLimits applies.
     """
 
     reads: ClassVar[Reads | None] = Reads.CLUSTER
@@ -51,7 +51,10 @@ class InTreeLimits(Plugin):
     default: ClassVar[int]
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """Nothing for pods without such volumes; others depend on objects whose changes nobody counts."""
+        """Return an empty signature for pods without such volumes, otherwise None.
+
+        The answer for other pods depends on claims and volumes, whose changes a signature can't show.
+        """
         return None if pod.spec.volumes and self._concerns(pod) else ()
 
     @hookimpl
@@ -91,7 +94,7 @@ class InTreeLimits(Plugin):
         )
 
     def _ids(self, pod: Pod, *, is_new: bool = False) -> Iterator[str]:
-        """What tells the pod's volumes of this kind apart; raises as `claim_of` does."""
+        """Yield the ids of the pod's volumes of this kind. Raises as `claim_of` does."""
         for volume in pod.storage:
             found = self._id(volume)
             if found is None:
@@ -105,7 +108,7 @@ class InTreeLimits(Plugin):
         volume = self.handle.cluster.get(PersistentVolume, name) if name else None
         if volume is not None:
             return self._id(volume)
-        # It isn't there yet, or not any more, and counts if its class is of this kind.
+        # The volume is missing. The claim counts if its class makes volumes of this kind.
         wanted = claim.spec.storage_class_name
         storage_class = self.handle.cluster.get(StorageClass, wanted) if wanted else None
         if storage_class is None or storage_class.provisioner != self.in_tree.name:
@@ -122,7 +125,7 @@ class InTreeLimits(Plugin):
 
 
 class EBSLimits(InTreeLimits):
-    """Refuses nodes that can't attach so many EBS volumes more: 39, or 25 on instances of the Nitro system."""
+    """Refuses nodes above their limit of EBS volumes: by default 39, or 25 on instances of the Nitro system."""
 
     name: ClassVar[str] = "EBSLimits"
     in_tree: ClassVar[InTreePlugin] = EBS
@@ -135,7 +138,7 @@ class EBSLimits(InTreeLimits):
 
 
 class GCEPDLimits(InTreeLimits):
-    """Refuses nodes that can't attach so many GCE persistent disks more: 16."""
+    """Refuses nodes above their limit of GCE persistent disks: 16 by default."""
 
     name: ClassVar[str] = "GCEPDLimits"
     in_tree: ClassVar[InTreePlugin] = GCE_PD
@@ -145,7 +148,7 @@ class GCEPDLimits(InTreeLimits):
 
 
 class AzureDiskLimits(InTreeLimits):
-    """Refuses nodes that can't attach so many Azure disks more: 16."""
+    """Refuses nodes above their limit of Azure disks: 16 by default."""
 
     name: ClassVar[str] = "AzureDiskLimits"
     in_tree: ClassVar[InTreePlugin] = AZURE_DISK
@@ -155,7 +158,7 @@ class AzureDiskLimits(InTreeLimits):
 
 
 class CinderLimits(InTreeLimits):
-    """Refuses nodes that can't attach so many Cinder volumes more: 256."""
+    """Refuses nodes above their limit of Cinder volumes: 256 by default."""
 
     name: ClassVar[str] = "CinderLimits"
     in_tree: ClassVar[InTreePlugin] = CINDER

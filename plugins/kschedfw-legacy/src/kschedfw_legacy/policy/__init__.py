@@ -1,4 +1,4 @@
-"""Policy documents, which configured kube-scheduler until v1.22: reads them and turns them into profiles."""
+"""Reads Policy documents, which configured kube-scheduler until v1.22, and converts them to profiles."""
 
 from kschedfw_legacy.policy.model import Policy, PredicatePolicy, PriorityPolicy
 from kschedfw_legacy.policy.profile import policy_profile

@@ -1,4 +1,4 @@
-"""Turns the arguments of custom predicates and priorities into arguments of plugins."""
+"""Converts the arguments of custom predicates and priorities to arguments of plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATIO = "RequestedToCapacityRatio"
 
 @attrs.define
 class CustomArguments:
-    """The arguments of all custom predicates and priorities of a policy, by the plugin that serves each kind."""
+    """The arguments of all custom predicates and priorities of a policy, in the fields of the plugins that use them."""
 
     present_labels: list[str] = attrs.field(factory=list)
     absent_labels: list[str] = attrs.field(factory=list)
@@ -28,7 +28,10 @@ class CustomArguments:
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
-        """Collect a policy's arguments. That of an entry whose name is in the tables is ignored."""
+        """Collect a policy's arguments.
+
+        An entry with the name of a known predicate or priority isn't custom; its argument is ignored.
+        """
         custom = cls()
         for predicate in policy.predicates or ():
             if predicate.argument is None or predicate.name in (*PREDICATES, *PREDICATE_ALIASES):
@@ -46,13 +49,16 @@ class CustomArguments:
 
     @staticmethod
     def plugin_of(argument: PriorityArgument) -> str:
-        """The plugin that scores by the argument."""
+        """Return the plugin that uses the argument to score."""
         if argument.service_anti_affinity is not None:
             return SERVICES
         return LABELS if argument.label_preference is not None else RATIO
 
     def multiplicity(self, plugin: str) -> int:
-        """How many priorities the plugin serves: it scores by their average, so its weight is the sum of theirs."""
+        """Return how many priorities the plugin serves.
+
+        It scores by their average, so its weight must be the sum of their weights.
+        """
         match plugin:
             case "NodeLabel":
                 return len(self.present_preferences) + len(self.absent_preferences)
@@ -61,7 +67,10 @@ class CustomArguments:
         return 1
 
     def args(self) -> dict[str, object]:
-        """The arguments by plugin, as in a KubeSchedulerConfiguration; without plugins that have none."""
+        """Return the arguments by plugin, as in a KubeSchedulerConfiguration.
+
+        Plugins without arguments are left out.
+        """
         labels = {
             "presentLabels": self.present_labels,
             "absentLabels": self.absent_labels,

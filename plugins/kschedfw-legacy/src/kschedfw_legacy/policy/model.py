@@ -32,7 +32,7 @@ class PredicateArgument:
 
 @attrs.frozen
 class PredicatePolicy:
-    """A predicate by its name; with an `argument` it is a custom one, and the name is free."""
+    """A predicate by its name. With an `argument` it is a custom predicate, which may have any name."""
 
     name: str = ""
     argument: PredicateArgument | None = None
@@ -84,7 +84,7 @@ class PriorityArgument:
 
 @attrs.frozen
 class PriorityPolicy:
-    """A priority by its name, and its weight; with an `argument` it is a custom one, and the name is free."""
+    """A priority by its name, with its weight. With an `argument` it is a custom priority, which may have any name."""
 
     name: str = ""
     weight: int = 0
@@ -95,8 +95,8 @@ class PriorityPolicy:
 class Policy:
     """The predicates, priorities and extenders of a scheduler.
 
-    No predicates (None) means the defaults, while an empty list leaves only the mandatory ones; the same goes for
-    priorities, of which none is mandatory. 0 for `hard_pod_affinity_symmetric_weight` means that it isn't set.
+    None for `predicates` means the defaults. An empty list leaves only the mandatory predicates. The same holds for
+    priorities, none of which is mandatory. 0 for `hard_pod_affinity_symmetric_weight` means that it isn't set.
     """
 
     predicates: tuple[PredicatePolicy, ...] | None = None

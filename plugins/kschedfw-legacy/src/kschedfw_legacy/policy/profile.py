@@ -1,4 +1,4 @@
-"""Turns a Policy into a configuration with one profile that decides in the same way.
+"""Converts a Policy to a configuration with one profile that makes the same decisions.
 
 Semantics: kube-scheduler v1.20 `createFromConfig` and `LegacyRegistry`.
 """
@@ -69,10 +69,13 @@ def policy_profile(
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     source: str = "Policy",
 ) -> TracedProfile:
-    """The profile with the plugins for the policy; each plugin has the predicates and priorities that it serves.
+    """Return the profile with the policy's plugins.
 
-    Extenders aren't part of a profile; NodeResourcesFit ignores the resources that only they manage. `source` is what
-    errors call the policy.
+    Each plugin's provenance names the predicates and priorities it serves.
+
+
+    Extenders aren't part of a profile; NodeResourcesFit ignores the resources that only they manage. `source` is the
+    policy's name in errors.
 
     Raises:
         ConfigurationError: kube-scheduler would refuse the policy.
@@ -107,7 +110,7 @@ def policy_profile(
 
 @attrs.define
 class _Plugins:
-    """The plugins per extension point, while they are collected."""
+    """Collects the plugins of each extension point."""
 
     points: dict[ExtensionPoint, dict[str, int]] = attrs.field(factory=dict)
     provenance: dict[str, list[str]] = attrs.field(factory=dict)
@@ -115,7 +118,7 @@ class _Plugins:
     def enable(self, placement: Placement, reason: str, weight: int = 0) -> None:
         name, points = placement
         for point in points:
-            # As in kube-scheduler, the first of several priorities that share a plugin determines the weight.
+            # As in kube-scheduler, the weight of a plugin is that of the first priority that it serves.
             self.points.setdefault(point, {}).setdefault(name, weight if point is ExtensionPoint.SCORE else 0)
         reasons = self.provenance.setdefault(name, [])
         if reason not in reasons:
@@ -129,7 +132,7 @@ class _Plugins:
 
 
 def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
-    """The predicates by their names in the table, each with the entries that enable it."""
+    """Return the predicates by their names in `PREDICATES`, each with the policy's entries that enable it."""
     reasons: dict[str, list[str]] = {}
     by_taint = gates.enabled(TAINT_NODES_BY_CONDITION)
     if policy.predicates is None:
@@ -148,7 +151,7 @@ def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
 
 
 def _priorities(policy: Policy, gates: FeatureGates) -> dict[str, tuple[int, list[str]]]:
-    """The priorities by name, custom ones by plugin: the weight, and the entries that enable it."""
+    """Return the priorities by name, custom ones by plugin, each with its weight and the entries that enable it."""
     if policy.priorities is None:
         found = {name: (weight, [f"default priority {name}"]) for name, weight in DEFAULT_PRIORITIES.items()}
         if not gates.enabled(EVEN_PODS_SPREAD):
@@ -204,10 +207,10 @@ def _args(
 def policy_configuration(
     document: ConfigurationDocument, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
 ) -> SchedulerConfiguration:
-    """The configuration for the Policy in the document; plugins that aren't available are left out, with a warning.
+    """Return the configuration for the Policy in the document. Unavailable plugins are left out, with a warning.
 
     Raises:
-        ConfigurationError: with everything that is wrong with it.
+        ConfigurationError: the document is invalid. The message lists all errors.
     """
     policy = policy_of(document)
     return traced_configuration(

@@ -1,4 +1,4 @@
-"""Reads Policies, with all errors at once."""
+"""Reads Policies, and reports all errors at once."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ KIND = "Policy"
 KINDS = (KIND, "ConfigMap")
 VERSIONS = ("v1", "kubescheduler.config.k8s.io/v1")
 CONFIG_MAP_KEY = "policy.cfg"
-"""Where kube-scheduler looks for the Policy in a ConfigMap."""
+"""The key of the Policy in a ConfigMap, as in kube-scheduler."""
 
 
 def load_policy(path: Path | str) -> Policy:
-    """Read the Policy in a file, JSON or YAML; or the one in a ConfigMap's manifest.
+    """Read the Policy in a file, JSON or YAML, or the one in a ConfigMap's manifest.
 
     Raises:
-        ConfigurationError: with everything that is wrong with it.
+        ConfigurationError: the Policy is invalid. The message lists all errors.
     """
     return policy_of(read_document(path))
 
 
 def parse_policy(given: str | Content, source: str = KIND) -> Policy:
-    """Read a Policy from a text, or from what was parsed already; `source` is what errors call it.
+    """Read a Policy from a text or from parsed content. `source` is its name in errors.
 
     Raises:
-        ConfigurationError: with everything that is wrong with it.
+        ConfigurationError: the Policy is invalid. The message lists all errors.
     """
     return policy_of(parse_document(given, source) if isinstance(given, str) else document_of(given, source))
 
 
 def policy_of(document: ConfigurationDocument) -> Policy:
-    """Read a document that is parsed already; see `load_policy`."""
+    """Return the Policy in a parsed document; see `load_policy`."""
     if (document.kind, document.api_version) == ("ConfigMap", "v1"):
         document = _in_config_map(document)
     if document.kind != KIND or document.api_version not in VERSIONS:
@@ -97,10 +97,10 @@ _NANOSECONDS = 1_000_000_000
 
 
 def read_extender(given: object) -> ExtenderConfig:
-    """One entry of `extenders`.
+    """Return the extender in an entry of `extenders`.
 
     Raises:
-        FieldErrors: values have the wrong type; names all of them, with the keys in their proper case.
+        FieldErrors: values have the wrong type. It names all of them, with the keys in their proper case.
     """
     if not isinstance(given, Mapping):
         raise wrong(given, "an object")
@@ -128,7 +128,10 @@ def read_extender(given: object) -> ExtenderConfig:
 
 
 def _respelt(given: Mapping[str, object], cls: type[attrs.AttrsInstance]) -> dict[str, object]:
-    """The items for which the class has fields, with the keys in their proper case; without those that are null."""
+    """Return the items for which the class has fields, with the keys in their proper case.
+
+    Items with null are left out.
+    """
     keys = {json_name(field).lower(): json_name(field) for field in attrs.fields(cls)}
     return {
         keys[str(key).lower()]: value

@@ -1,6 +1,6 @@
-"""The plugins for each predicate and priority.
+"""Tables of the plugins for each predicate and priority.
 
-The names are those of v1.9–v1.20, and the plugins v1.20's. `PREDICATES` is in the order in which they ran.
+The names are those of v1.9–v1.20, the plugins those of v1.20. `PREDICATES` is in the order in which predicates ran.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PRE_SCORE = (ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE)
 
 Points = tuple[ExtensionPoint, ...]
 Placement = tuple[str, Points]
-"""A plugin, and where it is enabled."""
+"""A plugin, and the extension points at which it is enabled."""
 
 FIT = ("NodeResourcesFit", PRE_FILTER)
 NODE_LABEL = "CheckNodeLabelPresence"
@@ -57,15 +57,15 @@ PREDICATES: Mapping[str, tuple[Placement, ...]] = {
 
 PREDICATE_ALIASES: Mapping[str, str] = {
     "PodFitsPorts": "PodFitsHostPorts",
-    # part of PodToleratesNodeTaints, which is mandatory anyway
+    # This predicate was a part of PodToleratesNodeTaints, which is mandatory.
     "PodToleratesNodeNoExecuteTaints": "PodToleratesNodeTaints",
     "NoVolumeNodeConflict": "CheckVolumeBinding",
 }
-"""Other names, from before v1.11."""
+"""Former names of predicates, from before v1.11."""
 
 MANDATORY_PREDICATES = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
 MANDATORY_BY_CONDITION = ("CheckNodeCondition",)
-"""The mandatory predicate without the gate TaintNodesByCondition."""
+"""The mandatory predicates if the gate TaintNodesByCondition is off."""
 
 DEFAULT_PREDICATES = (
     "NoVolumeZoneConflict",

@@ -1,4 +1,4 @@
-"""The errors of a Policy: those of kube-scheduler v1.20, and names that don't exist with the feature gates."""
+"""Validates a Policy: reports the errors of kube-scheduler v1.20, and names that the feature gates exclude."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kschedfw_legacy.policy.tables import (
 )
 
 _TOO_HEAVY = ((1 << 63) - 1) // 10
-"""Weights from this one up could make the sum of scores of 0–10 overflow."""
+"""The lowest weight that is refused, since a sum of scores of 0–10 could overflow with it."""
 
 _MOST_SYMMETRIC_WEIGHT = 100
 
 
 def policy_errors(policy: Policy) -> Iterator[FieldError]:
-    """The errors of the policy that don't depend on feature gates."""
+    """Yield the errors of the policy that don't depend on feature gates."""
     known = (*PREDICATES, *PREDICATE_ALIASES)
     for index, predicate in enumerate(policy.predicates or ()):
         path = f"predicates[{index}]"
@@ -57,7 +57,7 @@ def policy_errors(policy: Policy) -> Iterator[FieldError]:
 
 
 def gated_errors(policy: Policy, gates: FeatureGates) -> Iterator[FieldError]:
-    """The names that don't exist with these feature gates."""
+    """Yield errors for names that don't exist with these feature gates."""
     gate_of = {
         EVEN_PODS: EVEN_PODS_SPREAD,
         EVEN_PODS_PRIORITY: EVEN_PODS_SPREAD,
@@ -90,7 +90,10 @@ def _not_found(path: str, kind: str, name: str, known: Collection[str]) -> Field
 
 
 def _custom_priority_errors(priorities: Sequence[PriorityPolicy]) -> Iterator[FieldError]:
-    """Errors where custom priorities of a kind differ in weight: one plugin serves all of them, with one weight."""
+    """Yield errors for custom priorities of one kind with different weights.
+
+    One plugin with one weight serves all of them.
+    """
     first: dict[str, PriorityPolicy] = {}
     for index, priority in enumerate(priorities):
         match priority.argument:
