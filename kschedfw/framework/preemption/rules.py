@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PreemptionPolicy
+from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle, PluginsRunner
@@ -18,7 +19,6 @@ from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
 from kschedfw.framework.preemption.eviction import is_terminating_by_preemption
 from kschedfw.framework.preemption.go_sort import go_sorted
-from kschedfw.framework.preemption.room import Room
 from kschedfw.framework.status import Code, Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
@@ -70,6 +70,55 @@ class _Trial:
         return False
 
 
+class _Room:
+    """The amounts that are free on a node without some of its pods.
+
+    Additions of integers take a tenth of the time that it takes to change a NodeInfo and to ask a filter.
+    """
+
+    def __init__(
+        self, node_info: NodeInfo, without: Sequence[PodInfo], wanted: tuple[int, int, int, int]
+    ) -> None:
+        """Make the room for a preemptor that wants CPU, memory, ephemeral storage and a number of pods."""
+        there, taken = node_info.allocatable, node_info.requested
+        cpu = there.milli_cpu - taken.milli_cpu
+        memory = there.memory - taken.memory
+        storage = there.ephemeral_storage - taken.ephemeral_storage
+        for info in without:
+            amounts = info.requests.amounts
+            cpu += amounts.milli_cpu
+            memory += amounts.memory
+            storage += amounts.ephemeral_storage
+        self._cpu, self._memory, self._storage = cpu, memory, storage
+        self._pods = there.allowed_pod_number - len(node_info.pods) + len(without)
+        self._wanted = wanted
+
+    @property
+    def suffices(self) -> bool:
+        """Tell whether the preemptor fits."""
+        return self._has(self._cpu, self._memory, self._storage, self._pods)
+
+    def spares(self, info: PodInfo) -> bool:
+        """Take the pod's amounts if the preemptor still fits. Return whether it does."""
+        amounts = info.requests.amounts
+        cpu, memory = self._cpu - amounts.milli_cpu, self._memory - amounts.memory
+        storage, pods = self._storage - amounts.ephemeral_storage, self._pods - 1
+        if not self._has(cpu, memory, storage, pods):
+            return False
+        self._cpu, self._memory, self._storage, self._pods = cpu, memory, storage, pods
+        return True
+
+    def _has(self, cpu: int, memory: int, storage: int, pods: int) -> bool:
+        # `wrapped`: sums and differences of int64 overflow silently in kube-scheduler.
+        wanted_cpu, wanted_memory, wanted_storage, wanted_pods = self._wanted
+        return (
+            wrapped(cpu) >= wanted_cpu
+            and wrapped(memory) >= wanted_memory
+            and wrapped(storage) >= wanted_storage
+            and pods >= wanted_pods
+        )
+
+
 def select_victims(
     framework: PluginsRunner,
     state: CycleState,
@@ -115,7 +164,7 @@ def victims_for_room(
     wanted = framework.wanted_room(state, pod, node_info)
     if wanted is None:
         return None
-    room = Room(node_info, potential, wanted)
+    room = _Room(node_info, potential, wanted)
     # Only the filters can say what is short.
     return _victims(potential, budgets, more_important, room.spares) if room.suffices else None
 
