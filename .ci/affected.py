@@ -60,15 +60,19 @@ class ImportGraph:
                 self._files[module].append(file)
                 self._names[file] = [*_imported_names(file.read_text(encoding="utf-8"), module)]
         self._importers: dict[Path, set[Path]] = defaultdict(set)
+        self._readers: dict[Path, set[Path]] = defaultdict(set)
+        """Who imports names by a package that re-exports them, by the package's file. A change of another of its names
+        doesn't reach them, a change of the file itself does."""
         for file, names in self._names.items():
             for module, name in names:
-                for imported in self._homes(module, name):
+                for imported in self._homes(module, name, file):
                     self._importers[imported].add(file)
 
     def affected(self, changed: Iterable[Path]) -> set[Path]:
         """Return the changed files, and those that import one of them, directly or through others."""
         found: set[Path] = set()
         left = list(changed)
+        left += [reader for file in left for reader in self._readers[file]]
         while left:
             file = left.pop()
             if file not in found:
@@ -80,8 +84,8 @@ class ImportGraph:
         root = next(root for root in self._roots if str(file).startswith(root))
         return str(file.with_suffix(""))[len(root) :].replace("/", ".").removesuffix(".__init__")
 
-    def _homes(self, module: str, name: str) -> list[Path]:
-        """Return the files of the module that has a name which is imported from `module`."""
+    def _homes(self, module: str, name: str, importer: Path) -> list[Path]:
+        """Return the files of the module that has a name which `importer` imports from `module`."""
         if (submodule := f"{module}.{name}") in self._files:
             return self._files[submodule]
         files = self._files.get(module, [])
@@ -89,7 +93,8 @@ class ImportGraph:
             if file.stem == "__init__":
                 for source, reexported in self._names[file]:
                     if reexported == name and source != module:
-                        return self._homes(source, name)
+                        self._readers[file].add(importer)
+                        return self._homes(source, name, importer)
         return files
 
 
