@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import defaultdict
 from random import Random
 
@@ -52,6 +53,25 @@ def test_fragmentation_is_that_of_compare_weighted_by_what_is_free_over_time(see
         at += passed
     expected = {name: unusable[name] / free[name] for name in free if free[name]}
     assert room.fragmentation(at) == pytest.approx(expected, abs=2e-6)
+
+
+def test_memory_does_not_follow_the_amounts_that_were_free() -> None:
+    pods = [
+        make_pod("p0").requests(cpu=3, memory=str(_GIB + extra)).node("n0").build() for extra in range(4_000)
+    ]
+    room, traced = Room(BEGINS, TYPICAL), list[int]()
+    room.take(BEGINS, None, node("n0"))
+    tracemalloc.start()
+    for half in (pods[:2_000], pods[2_000:]):
+        for (
+            each
+        ) in half:  # it leaves less CPU than the largest pod requests, and always another amount of memory
+            room.take(BEGINS, None, each)
+            room.take(BEGINS, each, None)
+        traced.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    first, second = traced
+    assert second < 1.5 * first
 
 
 def allocations(objects: dict[str, Named]) -> list[NodeAllocation]:

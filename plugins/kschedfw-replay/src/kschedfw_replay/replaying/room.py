@@ -21,7 +21,7 @@ PriceOf = Callable[[Node], int | None]
 _MOST_SHAPES: Final = 10_000
 """The most distinct requests that are counted: a recording in which each pod differs would take all memory."""
 _TYPICAL: Final = 20
-_MOST_REMEMBERED: Final = 100_000
+_MOST_REMEMBERED: Final = 1_000
 _HIGHEST: Final = Decimal(1_000_000)
 _USE: Final = ("nodes", "price", "all")
 
