@@ -86,6 +86,7 @@ class CapacityScheduling(Plugin):
 
     @hookimpl
     def filter_batch(self, state: CycleState, rows: npt.NDArray[np.int64]) -> Verdicts:
+        # Quotas don't depend on the node, so one answer holds for all rows.
         code = 0 if self.filter(state) is None else 1
         return Verdicts(np.full(len(rows), code, dtype=np.int64), (Status.success(), _NO_ROOM))
 

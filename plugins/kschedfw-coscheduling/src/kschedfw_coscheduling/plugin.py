@@ -147,6 +147,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             else:
                 if not gang.held:
                     gang.begin(next(self._numbers))
+                    # The other pods may be in backoff, and this pod's wait is limited: schedule them at once.
                     activate_pods(state, *(each for each in members if each.uid not in placed | {pod.uid}))
                 gang.held[pod.uid] = None
         for uid in released:

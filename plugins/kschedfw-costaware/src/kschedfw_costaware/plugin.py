@@ -58,7 +58,7 @@ _DEMAND = StateKey[Demand]("CostAware.demand")
 
 
 class CostAware(Plugin[CostAwareArgs]):
-    """Prefers nodes on which the pod costs less, and refuses those on which it costs more than its annotation allows.
+    """Prefers nodes on which the pod costs less, and refuses nodes on which it costs more than its annotation allows.
 
     A pod costs the node's price times its share of the node's CPU or memory, whichever share is larger. Costs are
     integers, in billionths per hour, so that the scalar and the batch hooks agree exactly.
@@ -126,6 +126,7 @@ class CostAware(Plugin[CostAwareArgs]):
             return np.zeros_like(scores)
         cheapest = int(scores[known].min())
         if cheapest == 0:
+            # Ratios to a cost of 0 are undefined. Any other cost is infinitely more.
             return np.where(scores == 0, 100, 0)
         return np.where(known, 100 * cheapest // np.where(known, scores, 1), 0)
 

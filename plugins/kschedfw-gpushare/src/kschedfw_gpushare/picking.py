@@ -13,7 +13,7 @@ from kschedfw_gpushare.policies import Rater, Request
 def pick_devices(
     how: DevicePick, room: Room, request: Request, rater: Rater, random: Random
 ) -> tuple[int, ...]:
-    """Return the devices for a pod. `room` is that of the chosen node alone, and has room for the pod."""
+    """Return the devices for a pod. `room` has only the chosen node, and the pod fits on it."""
     left, demand = room.gpus[0].tolist(), request.gpus
     if not demand.is_share:
         return tuple([device for device, idle in enumerate(left) if idle == MILLI][: demand.count])

@@ -1,4 +1,4 @@
-"""Arguments for the source of metrics, named as in kubernetes-sigs/scheduler-plugins, the original."""
+"""Arguments for the source of metrics, named as in kubernetes-sigs/scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kschedfw_loadaware.report import MetricsError
 from kschedfw_loadaware.sources import FileSource, MetricsSource
 
 NOT_THERE: Final = 'see "Configurations of the original" in the README of kschedfw-loadaware'
-"""The end of error messages about arguments that the original accepts and these plugins don't."""
+"""The end of error messages about arguments that scheduler-plugins accepts and these plugins don't."""
 
 
 class ProviderType(StrEnum):

@@ -12,7 +12,7 @@ from kschedfw_loadaware.report import LoadReport, MetricsError
 from kschedfw_loadaware.sources import MetricsSource
 
 UPDATE_INTERVAL = 30.0
-"""The least number of seconds between two reads of a source, as in the original."""
+"""The least number of seconds between two reads of a source, as in scheduler-plugins."""
 
 _log = logging.getLogger("kschedfw_loadaware")
 
@@ -44,6 +44,7 @@ class Collector:
         now = self._now()
         if now >= self._due:
             with self._lock:
+                # Check again: another thread may have read the source while this one waited for the lock.
                 if now >= self._due:
                     self._read(now)
                     self._due = now + UPDATE_INTERVAL

@@ -58,6 +58,7 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
         super().__init__(args, handle)
         self._margin = args.safe_variance_margin
         sensitivity = args.safe_variance_sensitivity
+        # With a sensitivity of 0, only deviations of 100 % count, since smaller ones to an infinite power are 0.
         self._exponent = 1 / sensitivity if sensitivity else math.inf
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -75,7 +76,7 @@ class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs])
         if load.cpu is not None:
             safeties.append(self._safety(load.cpu, float(asked.milli_cpu), float(allocatable.milli_cpu)))
         if load.memory is not None:
-            # The original counts memory in MiB. Another unit could change the last bit of a quotient.
+            # scheduler-plugins counts memory in MiB. Another unit could change the last bit of a quotient.
             safeties.append(self._safety(load.memory, asked.memory * _MIB, allocatable.memory * _MIB))
         return rounded(min(safeties, default=0.0))
 

@@ -11,7 +11,7 @@ import attrs
 from kschedfw import NodeInfo
 
 REPORTING_INTERVAL = 60
-"""Seconds after which metrics include a placed pod's usage, as in the original."""
+"""Seconds after a pod's placement from which on metrics include its usage, as in scheduler-plugins."""
 
 
 @attrs.frozen

@@ -99,7 +99,7 @@ def _node_load(value: object, path: str) -> NodeLoad:
 
 
 def _load(listed: Sequence[tuple[object, float]]) -> Load | None:
-    """Return the load from the figures of a resource: the last mean, or else the last other one, as in the original."""
+    """Return the load from the figures of a resource: the last mean, or else the last other one (scheduler-plugins)."""
 
     def last(*operators: str) -> float | None:
         return next((number for operator, number in reversed(listed) if operator in operators), None)

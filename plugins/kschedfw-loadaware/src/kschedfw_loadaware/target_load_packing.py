@@ -123,6 +123,7 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
         predicted = 100 * (np.maximum(means, 0.0) / 100 * some + coming) / some
         predicted[capacities <= 0] = 0.0
         target = self._target
+        # With a target of 100 the slope beyond it is undefined, but every prediction beyond 100 scores 0 anyway.
         beyond = target * (100 - predicted) / (100 - target) if target < 100 else np.zeros_like(predicted)
         up_to = (100 - target) * predicted / target + target
         rounded_scores = all_rounded(np.where(predicted > target, np.maximum(beyond, 0.0), up_to))

@@ -1,4 +1,4 @@
-"""Arguments of the plugin NodeResourceTopologyMatch, named as in kubernetes-sigs/scheduler-plugins, the original."""
+"""Arguments of the plugin NodeResourceTopologyMatch, named as in kubernetes-sigs/scheduler-plugins."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScoringStrategy:
 
 
 class ForeignPodsDetect(StrEnum):
-    """Which pods of other schedulers the original looks for. Has no effect here."""
+    """Which pods of other schedulers scheduler-plugins looks for. Has no effect here."""
 
     NONE = "None"
     ALL = "All"
@@ -48,7 +48,7 @@ class ForeignPodsDetect(StrEnum):
 
 
 class ResyncMethod(StrEnum):
-    """Which pods the original compares with a report. Has no effect here."""
+    """Which pods scheduler-plugins compares with a report. Has no effect here."""
 
     AUTODETECT = "Autodetect"
     ALL = "All"
@@ -56,21 +56,21 @@ class ResyncMethod(StrEnum):
 
 
 class InformerMode(StrEnum):
-    """Which connection the original uses to follow pods. Has no effect here."""
+    """Which connection scheduler-plugins uses to follow pods. Has no effect here."""
 
     SHARED = "Shared"
     DEDICATED = "Dedicated"
 
 
 class ResyncScope(StrEnum):
-    """Which changes of a report make the original compare again. Has no effect here."""
+    """Which changes of a report make scheduler-plugins compare again. Has no effect here."""
 
     ALL = "All"
     ONLY_RESOURCES = "OnlyResources"
 
 
 class PreemptionMode(StrEnum):
-    """Whether preemption in the original considers which zones victims would free. Can't be enabled here."""
+    """Whether preemption in scheduler-plugins considers which zones victims would free. Can't be enabled here."""
 
     DISABLED = "Disabled"
     ENABLED = "Enabled"
@@ -78,7 +78,7 @@ class PreemptionMode(StrEnum):
 
 @attrs.frozen
 class Cache:
-    """How the original compares its reservations with the nodes' reports. Has no effect here."""
+    """How scheduler-plugins compares its reservations with the nodes' reports. Has no effect here."""
 
     foreign_pods_detect: ForeignPodsDetect = ForeignPodsDetect.ALL
     resync_method: ResyncMethod = ResyncMethod.AUTODETECT
@@ -90,8 +90,9 @@ class Cache:
 class NodeResourceTopologyMatchArgs:
     """Arguments of NodeResourceTopologyMatch, as configuration files give them.
 
-    Only `scoring_strategy` has an effect. The other fields exist so that configurations of the original can be loaded:
-    `cache_resync_period_seconds` and `cache` are ignored; `discard_reserved_nodes` and `preemption_mode` must be off.
+    Only `scoring_strategy` has an effect. The other fields exist so that configurations for scheduler-plugins can be
+    loaded. `cache_resync_period_seconds` and `cache` are ignored. `discard_reserved_nodes` and `preemption_mode` must
+    be off.
     """
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()

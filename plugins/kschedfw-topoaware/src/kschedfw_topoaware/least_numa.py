@@ -48,7 +48,7 @@ def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequenc
 
 
 def _fewest(wanted: Amounts, numa_nodes: Sequence[NumaNode], *, guaranteed: bool) -> _Found | None:
-    """Return the smallest combination of zones that together have what is wanted; None if all together don't suffice.
+    """Return the smallest combination of zones that together have `wanted`; None if all zones together don't suffice.
 
     Of equally small combinations, return the one with the smallest distance, and of these the first.
     """

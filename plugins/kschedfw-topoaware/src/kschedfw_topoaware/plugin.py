@@ -67,7 +67,7 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         try:
             return Demand.of(pod), self._topologies.latest().number
         except KschedfwError:
-            # Some topology can't be parsed. The filter raises the same error, which names it.
+            # Some topology can't be parsed. The filter raises the same error, which names the topology.
             return None
 
     @hookimpl
@@ -94,6 +94,7 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
         demand = state.read(_DEMAND)
         if not demand.is_guaranteed:
+            # The kubelet aligns only Guaranteed pods, so zones don't make a node better for others.
             return 100
         topology = self._topologies.latest().by_node.get(node_info.name)
         if topology is None:

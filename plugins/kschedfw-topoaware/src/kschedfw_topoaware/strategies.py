@@ -50,7 +50,7 @@ def _weighted(
 
 
 def _variance(numbers: list[float]) -> float:
-    """Return the sample variance, with the compensation for rounding that the original's library (gonum) uses."""
+    """Return the sample variance, with the compensation for rounding of gonum, which scheduler-plugins uses."""
     count = len(numbers)
     if count < 2:
         return 0.0

@@ -38,7 +38,7 @@ class Contender(Protocol):
     """A contender of the evaluation. It can be pickled, since other processes run it, too."""
 
     def make_scheduler(self, trace: Trace) -> MakeScheduler:
-        """Return a function that makes schedulers for the trace's pods, which are those of `default-scheduler`."""
+        """Return a function that makes schedulers for the trace's pods, which name `default-scheduler`."""
         ...
 
 
