@@ -55,7 +55,7 @@ class NodeAllocation:
 class Workload:
     """The requests of a cluster's pods: the number of pods for each combination of amounts.
 
-    `pending` has those of the pods to be scheduled. `resources` are all resources that any pod requests, including
+    `pending` counts only the pods to be scheduled. `resources` are all resources that any pod requests, including
     bound ones, in the order in which they are shown.
     """
 

@@ -1,4 +1,4 @@
-"""Why a pod wasn't placed on the node that another configuration chose."""
+"""The reason why a pod wasn't placed on the node that another configuration chose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Points:
 
 @attrs.frozen
 class Against:
-    """Why a node wasn't chosen in the last scheduling cycle of a pod.
+    """The reason why a node wasn't chosen in the last scheduling cycle of a pod.
 
     `chosen` is the node that was chosen instead; None if no node was feasible. `plugin` rejected the node for these
     `reasons`, or gave the chosen node the largest weighted lead; it is empty if no plugin decided. `points` are in

@@ -47,24 +47,25 @@ class WorkloadError(KschedfwError, ValueError):
 
 
 class Environment(Env[Observation, Action]):
-    """A simulation in which an agent takes the decisions; one step is the decision on one pod.
+    """A simulation in which an agent makes the decisions. A step is the decision on one pod.
 
-    The scheduler does everything else: its queue says whose turn it is, its filters which nodes are feasible, and it
-    reserves, binds, preempts and retries as in a `Simulation`. Attempts that find no feasible node are made between the
+    The scheduler does everything else. Its queue determines the next pod, and its filters the feasible nodes. It
+    reserves, binds, preempts and retries as in a `Simulation`. Attempts without a feasible node are made between the
     steps, since there is nothing to choose.
 
-    With `actions="nodes"`, an action is the row of a node, and the action space Discrete(n). The mask of feasible nodes
-    is in the observation, in `info["action_mask"]` and in `action_masks()`. If the node isn't feasible, the scheduler's
-    own choice is taken instead, the reward is `illegal_reward`, and `info["illegal"]` is True.
+    With `actions="nodes"`, an action is the row of a node, and the action space is Discrete(n). The mask of feasible
+    nodes is in the observation, in `info["action_mask"]` and in `action_masks()`. If the node isn't feasible, the
+    scheduler's own choice is taken instead, the reward is `illegal_reward`, and `info["illegal"]` is True.
 
-    With `actions="weights"`, an action has a number from 0 to 1 for each of `score_plugins`. A hundred times that,
-    rounded, is the plugin's weight for this pod; 0 leaves the plugin out. The action space is Box(0, 1, (p,), float32).
+    With `actions="weights"`, an action has a number from 0 to 1 for each of `score_plugins`. The plugin's weight for
+    this pod is a hundred times the number, rounded. 0 leaves the plugin out. The action space is
+    Box(0, 1, (p,), float32).
 
     An observation has, for n nodes and r `resources`:
 
     * `free`, (n, r), float32 in 0–1: the share of each node's resource that no pod has requested.
-    * `capacity`, (n, r), float32 in 0–1: what each node has, divided by what the largest node has.
-    * `pod`, (r,), float32 in 0–1: what the pod requests, divided by what the largest node has; at most 1.
+    * `capacity`, (n, r), float32 in 0–1: each node's amount, divided by that of the largest node.
+    * `pod`, (r,), float32 in 0–1: the pod's request, divided by the amount of the largest node; at most 1.
     * `feasible`, (n,), int8, 0 or 1: whether the filters let the pod pass. All 0 only when the episode has ended.
 
     Row i is the same node everywhere, `node_names[i]`. Rows beyond the last node are 0.
@@ -77,17 +78,17 @@ class Environment(Env[Observation, Action]):
     `horizon` seconds or later.
 
     Args:
-        workload: the objects of every episode, or a function that makes those of the episode with a given seed.
-        actions: what an action is, see above.
-        reward: says what a step was worth; by default the number of pods bound less those preempted.
+        workload: the objects of every episode, or a function from an episode's seed to its objects.
+        actions: the kind of actions, see above.
+        reward: returns the reward of a step; by default the number of bound pods minus that of preempted pods.
         illegal_reward: the reward for a node that isn't feasible.
         profile: the profile; by default kube-scheduler's. Pods for other schedulers are ignored.
-        registry: where its plugins are found.
-        arrivals: when pods come and how long they stay, see `Simulation`.
-        percentage_of_nodes_to_score: as in `Scheduler`. 100, the default, makes every feasible node one of the mask;
-            less leaves out those that the scheduler doesn't look at.
+        registry: the registry of the profile's plugins.
+        arrivals: when pods arrive and how long they stay, see `Simulation`.
+        percentage_of_nodes_to_score: as in `Scheduler`. With 100, the default, the mask has every feasible node. With
+            less, it lacks the nodes that the scheduler doesn't examine.
         nodes: the number of rows; by default the number of nodes in the episode with seed 0.
-        resources: the resources that are observed; by default those that a node of that episode has.
+        resources: the observed resources; by default those of the nodes in the episode with seed 0.
         horizon: virtual seconds after which an episode is truncated.
 
     Raises:
@@ -166,7 +167,8 @@ class Environment(Env[Observation, Action]):
     ) -> tuple[Observation, Info]:
         """Begin the episode with this seed, or with one that the environment's generator draws.
 
-        The seed decides what the workload makes, when pods come and go, and between equal nodes. `options` are ignored.
+        The seed determines the workload's objects, when pods arrive and leave, and the choice among equal nodes.
+        `options` are ignored.
 
         Raises:
             WorkloadError: the episode has more nodes than the environment has rows, or nothing to decide.

@@ -106,7 +106,7 @@ class LineChart:
 
 
 def legend_key(number: int) -> str:
-    """Return a short line as in the charts, for their legend."""
+    """Return a short sample of a line, for the legend of charts."""
     line = f'<path class="l{number}" d="M0 6H28" stroke-dasharray="{_DASHES[number % len(_DASHES)]}"/>'
     return f'<svg viewBox="0 0 28 12" aria-hidden="true">{line}</svg>'
 

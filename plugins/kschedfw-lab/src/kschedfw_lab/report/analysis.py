@@ -87,14 +87,14 @@ def analyse(
     metrics: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Analysis:
-    """Compare the runs of a sweep with those of a baseline, in pairs.
+    """Compare the runs of a sweep with the runs of a baseline, in pairs.
 
     Args:
         results: the results.
-        baseline: what to compare with: values of one factor or more, or the text of them: `policy=default`. A factor
-            without a value is compared with its first one. By default it is the first factor that is
-            crossed with the others.
-        over: factors that are repetitions of the same experiment, beside the seed.
+        baseline: the values to compare with, of one factor or more, or their text: `policy=default`. A factor without
+            a value is compared with its first one. The default is the first value of the first factor that is crossed
+            with the others.
+        over: factors that are repetitions of the same experiment, in addition to the seed.
         metrics: names or patterns, such as `utilisation.*`; by default all.
         notes: what else a reader has to know, such as `read_warnings`.
 

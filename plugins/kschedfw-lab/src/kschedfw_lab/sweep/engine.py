@@ -36,6 +36,6 @@ def local_engine(workers: int | None = None) -> Iterator[Engine]:
 
 
 def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Only Linux has this function.
+    if hasattr(os, "sched_getaffinity"):  # macOS and Windows lack this function.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -74,7 +74,7 @@ _OPEN: Final = object()
 
 
 def _in_list(here: list[Any], key: str, is_item: bool, place: str, value: object, opens_list: bool) -> Any:
-    """Return the item of a list, or set it to the value."""
+    """Return the item of a list; at the path's last step, set it to the value or delete it."""
     if not is_item:
         raise SweepError(f"{place} is a list in the document; say which item: {place}[0] or {place}[NAME]")
     index = (

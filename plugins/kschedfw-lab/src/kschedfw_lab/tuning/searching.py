@@ -97,7 +97,7 @@ def _most_runs(tuning: Tuning) -> int:
 
 
 class _Runner:
-    """Does runs, each once."""
+    """Does training and held-out runs, each of them only once."""
 
     def __init__(
         self,
