@@ -1,6 +1,6 @@
 """Kubernetes clusters: the cluster behind an API server, HTTP extenders on both sides, Prometheus metrics.
 
-The names are in `__init__.pyi`; a name's module is imported when the name is first used.
+The names are in `__init__.pyi`. The module of a name is imported when the name is first used.
 """
 
 import lazy_loader as _lazy

@@ -1,4 +1,4 @@
-"""The subcommands of this distribution; their apps are imported when they are called."""
+"""The subcommands of this distribution. Their apps are imported when they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixture of pytest that serves kschedfw's cluster; pytest loads this module by its entry point."""
+"""The pytest fixture that serves kschedfw's cluster. pytest loads this module by its entry point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kschedfw_api_server(kschedfw_cluster: InMemoryCluster) -> Iterator[ApiServer]:
-    """A server of the cluster in memory, which runs until the test ends. Needs the extra `serve`."""
+    """Serve the cluster in memory until the test ends. Needs the extra `serve`."""
     from kschedfw_kubernetes.testing import ApiServer
 
     with ApiServer(kschedfw_cluster) as server:

@@ -45,7 +45,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of `PrometheusMetrics.exposition`."""
 
 MAX_ATTEMPTS_LABEL: Final = 15
-"""The durations of pods with this many attempts or more are in one series."""
+"""The highest number of attempts with a series of its own. Pods with more attempts are counted in that series."""
 
 _CODES: Final = {code: str(code) for code in Code}
 
@@ -106,13 +106,13 @@ class _Maker:
 
 
 class PrometheusMetrics:
-    """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
+    """A `MetricsRecorder` with a registry of its own, so that one process can have several schedulers.
 
-    Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
-    a series with labels appears with its first observation. Metrics whose names are in `disabled` are left out.
+    Serve `exposition()` over HTTP, or pass `registry` to prometheus-client's own servers. As in kube-scheduler, a
+    series with labels appears with its first observation. Metrics whose names are in `disabled` are left out.
 
     Raises:
-        MissingExtraError: on import of this module, where prometheus-client isn't installed.
+        MissingExtraError: prometheus-client isn't installed; raised when this module is imported.
     """
 
     def __init__(self, disabled: Collection[str] = ()) -> None:
@@ -420,7 +420,7 @@ class PrometheusMetrics:
         return record
 
     def _made(self, metric: PluginMetric) -> _Record:
-        """Make a metric of a plugin's own. Raises ValueError if the registry has another metric of its name."""
+        """Make the metric of a plugin. Raises ValueError if the registry has another metric of this name."""
         name, text, labels = metric.name, metric.text, metric.label_names
         match metric.kind:
             case MetricKind.COUNTER:
@@ -475,7 +475,7 @@ class PrometheusMetrics:
 def children(metric: MetricT) -> Callable[..., MetricT]:
     """Return a cached function from label values to the metric with these labels.
 
-    The method `labels` takes a lock, and converts the values each time.
+    The method `labels` would acquire a lock and convert the values with each call.
     """
     known: dict[tuple[str, ...], MetricT] = {}
 

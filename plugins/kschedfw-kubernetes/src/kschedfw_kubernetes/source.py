@@ -1,4 +1,4 @@
-"""The source of clusters that `--context` and `--kubeconfig` name."""
+"""Reads the clusters that `--context` and `--kubeconfig` name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def read(given: Given, progress: Progress | None) -> SourceCluster:
     """Return the cluster that the options name, with the custom kinds of plugins.
 
     Raises:
-        KubernetesError: the API server can't be reached, or doesn't let the user read.
+        KubernetesError: the API server can't be reached, or the user may not read.
     """
     from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 

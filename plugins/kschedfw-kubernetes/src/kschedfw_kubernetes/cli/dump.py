@@ -1,4 +1,4 @@
-"""`kschedfw dump`: a cluster's state in one file."""
+"""`kschedfw dump`: writes a cluster's state to one file."""
 
 from __future__ import annotations
 
@@ -118,15 +118,16 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
-    """Give the file to write. It replaces an older file of the same name only when it is complete.
+    """Yield the file to write. It replaces an older file of the same name only when it is complete.
 
-    Only its owner may read it, whatever the mode of an older file was: names and labels tell much about a cluster.
+    Only its owner may read it, even if an older file had another mode: names and labels tell much about a cluster.
     """
     if str(file) == "-":
         yield sys.stdout
         return
     target = Path(os.path.realpath(file))
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # of mode 600
+    # `mkstemp` creates files with mode 600.
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     written = Path(name)
     try:
         with open(descriptor, "wb") as raw:  # noqa: PTH123  # a descriptor

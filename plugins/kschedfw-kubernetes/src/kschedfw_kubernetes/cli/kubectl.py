@@ -1,7 +1,7 @@
-"""The plugin for kubectl: `kubectl kschedfw pending` is `kschedfw pending` about the cluster that kubectl talks to.
+"""The plugin for kubectl: `kubectl kschedfw pending` runs `kschedfw pending` for the cluster that kubectl uses.
 
-kubectl runs the first executable of the path that is called `kubectl-` and the name, here that of the script
-`kubectl-kschedfw`; for completion, `kubectl_complete-kschedfw`.
+kubectl runs the first executable in PATH that is called `kubectl-` and the subcommand's name, here the script
+`kubectl-kschedfw`. For completion it runs `kubectl_complete-kschedfw`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kschedfw_kubernetes.cluster.kubeconfig import current_context
 
 _CLUSTER_OPTIONS: Final = ("--context", "--kubeconfig")
 _NO_FILES: Final = ":4"
-"""The last line, by which kubectl knows that names of files aren't to be offered as well: a directive of cobra."""
+"""The last line of completions, a directive of cobra: kubectl must not offer names of files in addition."""
 
 
 def main() -> NoReturn:
-    """Run the subcommand that the arguments name, about the current context unless they name a cluster."""
+    """Run the subcommand that the arguments name, for the current context unless they name a cluster."""
     try:
         arguments = with_current_context(sys.argv[1:], os.environ)
     except KschedfwError as error:
@@ -44,7 +44,9 @@ def complete() -> NoReturn:
 
 
 def with_current_context(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The arguments with `--context` and the current one, if the subcommand takes a context and they name no cluster.
+    """Return the arguments, with `--context` and the current context added if needed.
+
+    It is added if the subcommand has this option and the arguments name no cluster.
 
     Raises:
         KschedfwError: a kubeconfig can't be read, or the subcommand can't be loaded.

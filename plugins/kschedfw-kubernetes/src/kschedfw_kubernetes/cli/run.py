@@ -1,4 +1,4 @@
-"""`kschedfw run`: the scheduler of a cluster."""
+"""`kschedfw run`: runs the scheduler of a cluster."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw-kubernetes[run]'"
 
 _REVIEW_QPS, _REVIEW_BURST = 200.0, 400
-"""How many reviews of callers the API server is asked for in a second, as by kube-scheduler."""
+"""The rate limit for reviews of callers, in requests per second and at once, as in kube-scheduler."""
 
 _BOOLEAN = "true|false"
 """The metavar of flags that Go has as booleans."""
 _LOOK_UP_SECONDS = 10.0
-"""How long the API server may take to say who signs the certificates of callers."""
+"""Seconds that reading the client CAs from the API server may take."""
 
 RUN_HELP = """Schedule the pods of a cluster, as kube-scheduler does.
 
@@ -77,7 +77,7 @@ def _duration(text: str) -> float:
 
 
 def _verbosity(text: str | int) -> int:
-    given = str(text).removeprefix("=")  # Go's flags may be written as -v=2
+    given = str(text).removeprefix("=")  # Go accepts flags in the form -v=2, too.
     if not given.isdecimal():
         raise typer.BadParameter(f"{given!r} is no number such as 2")
     return int(given)
@@ -90,9 +90,9 @@ def _boolean(flag: str, text: str) -> bool:
 
 
 class _GoFlags(TyperCommand):
-    """A command whose true-or-false flags may stand alone for true, as Go's: `--profiling` for `--profiling=true`."""
+    """A command with Go's boolean flags, which may stand alone for true: `--profiling` for `--profiling=true`."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # click's context, or typer's own
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # The context is click's, or typer's own.
         standing_alone = {
             flag for parameter in self.params if parameter.metavar == _BOOLEAN for flag in parameter.opts
         }
@@ -323,7 +323,7 @@ def run(
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file belong together")
     try:
-        # Other commands needn't wait for it, nor have the extra.
+        # Imported here, since other commands don't need this module, nor the extra that it needs.
         from kschedfw_kubernetes.serve.certificates import TlsSettings
         from kschedfw_kubernetes.serve.client_certificates import (
             Authorities,
@@ -407,7 +407,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _flags(context: typer.Context) -> dict[str, str]:
-    """Every flag's value by its name without `--`, as Go prints it; empty without a default."""
+    """Return every flag's value, as Go prints it, by its name without `--`. A flag without a default is empty."""
     flags = {}
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
@@ -435,7 +435,7 @@ def _write(configuration: SchedulerConfiguration, file: Path) -> None:
     if str(file) == "-":
         print(text)
         return
-    file.touch(mode=0o600)  # it may have passwords of extenders in it
+    file.touch(mode=0o600)  # Only the owner may read the file, since it may contain passwords of extenders.
     file.write_text(f"{text}\n")
 
 
@@ -479,7 +479,7 @@ def _access(authentication: Client, authorization: Client) -> Access:
 
 
 def _authentication_data(authentication: Client) -> Mapping[str, str]:
-    """The data of the ConfigMap with the client CAs."""
+    """Return the data of the ConfigMap that has the client CAs."""
     from kschedfw_kubernetes.serve.client_certificates import CONFIG_MAP
 
     return authentication.get_once(CONFIG_MAP, _LOOK_UP_SECONDS).get("data") or {}

@@ -1,4 +1,4 @@
-"""`kschedfw serve-extender`: plugins for a stock kube-scheduler."""
+"""`kschedfw serve-extender`: serves plugins to a stock kube-scheduler."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 _LISTING_SECONDS = 60.0
-"""Seconds for a live cluster to be listed before anybody is served."""
+"""Seconds that listing a live cluster may take before the server starts."""
 
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
 
@@ -176,7 +176,7 @@ def serve_extender(
         url = _url(host, listening, "https" if settings.is_ssl else "http")
 
         def say_where() -> None:
-            # Printed once signals end the server gracefully, not while it starts.
+            # Print this only now: from here on, signals end the server gracefully.
             print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
         with listening:
@@ -242,11 +242,11 @@ def _profile(
 def _cluster(
     files: list[Path], reading: ReadingOptions, kubeconfig: Path | None, context: str | None
 ) -> Iterator[Cluster | None]:
-    """The cluster that plugins see, if one is named: a live one is followed until the end of the block.
+    """Yield the cluster that plugins see; None if none is named. A live cluster is followed until the end of the block.
 
     Raises:
         UsageError: both files and a live cluster are named.
-        KubernetesError: the live one can't be read.
+        KubernetesError: the live cluster can't be read.
     """
     if kubeconfig is None and context is None:
         if files:
@@ -266,5 +266,6 @@ def _cluster(
             missing = [status for status in live.sync_status().values() if not status.synced]
             why = "; ".join(f"{status.kind}: {status.last_error or 'no answer yet'}" for status in missing)
             raise NotSyncedError(f"the live cluster isn't listed after {_LISTING_SECONDS:g} s: {why}")
-        gc.freeze()  # what was listed stays: the collector needn't look through it with every answer
+        # The listed objects stay in memory, so the garbage collector needn't traverse them during every answer.
+        gc.freeze()
         yield live

@@ -1,6 +1,6 @@
-"""One scheduler's view of pods and of nodes' records: the claim protocol without I/O.
+"""One scheduler's knowledge of pods and of nodes' records: the claim protocol without I/O.
 
-The safety argument is in docs/shared-state.md; tests visit every interleaving of it.
+docs/shared-state.md has the safety argument. Tests visit every interleaving of the protocol.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from kschedfw.cluster import LostRaceError
 from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
 
 EXPIRY: Final = 30.0
-"""Seconds for which a claim has to stand unchanged before it is held to be that of somebody dead."""
+"""Seconds without a change after which a claim counts as that of a dead scheduler."""
 
 
 class Reason(StrEnum):
-    """The reason why a place can't be claimed, for now or for good."""
+    """The reason why a place can't be claimed."""
 
     ROOM = "room"
-    """The pod doesn't fit any more: others have claimed places on the node."""
+    """The pod doesn't fit any more, because others have claimed places on the node."""
     FOREIGN = "foreign"
-    """The pod doesn't fit any more, and who came to the node last was bound without a claim."""
+    """The pod doesn't fit any more, and the pod that came to the node last was bound without a claim."""
     TAKEN = "taken"
-    """The pod is bound, gone, or claimed by somebody else."""
+    """The pod is bound, gone, or claimed by another scheduler."""
     VERSION = "version"
-    """The record was updated by somebody else (HTTP 409)."""
+    """Another scheduler has updated the record (HTTP 409)."""
     BEHIND = "behind"
-    """Others have seen bindings that this scheduler hasn't seen."""
+    """Other schedulers have seen bindings that this scheduler hasn't seen."""
     UNSEEN = "unseen"
-    """Somebody has claimed the node for a pod that isn't counted on it here."""
+    """The record has a claim for a pod that isn't counted on the node here."""
 
 
 class ClaimConflictError(LostRaceError):
-    """A place couldn't be claimed; nothing was written."""
+    """A place couldn't be claimed. Nothing was written."""
 
     def __init__(self, key: str, node_name: str, reason: Reason, why: str = "") -> None:
         told = f"{reason}: {why}" if why else str(reason)
@@ -60,39 +60,39 @@ class _Versioned:
 
 
 class ClaimBook:
-    """One scheduler's view of pods and claims. Not thread-safe: whoever uses it holds a lock.
+    """One scheduler's knowledge of pods and claims. Not thread-safe: callers hold a lock.
 
-    A pod *counts* on a node if it is bound there, if somebody's claim of it is `shown` there, or if this scheduler is
-    about to bind it there (*in flight*).
+    A pod *counts* on a node if it is bound there, if a claim of it is `shown` there, or if this scheduler is about to
+    bind it there (*in flight*).
 
-    With `checks` off, everybody claims whatever they like, for comparison.
+    With `checks` off, claims are never refused; this is for comparison.
     """
 
     def __init__(self, holder: str, *, checks: bool = True) -> None:
         self.holder = holder
         self.followed = 0
-        """The resource version up to which the pods are known."""
+        """The resource version up to which pods have been seen."""
         self._checks = checks
         self._pods: dict[str, _Seen] = {}
         self._records: dict[str, _Versioned] = {}
         self._claims: dict[str, dict[str, PodClaim]] = {}
-        """By pod and node."""
+        """The claims, by pod and node."""
         self._shown: dict[str, str] = {}
         self._in_flight: dict[str, str] = {}
         self._since: dict[tuple[str, PodClaim], float] = {}
-        """When each claim was first seen, by its node."""
+        """When each claim was first seen, by node and claim."""
         self._unclaimed: set[str] = set()
-        """Pods that were bound to a node on which no claim of theirs has been seen yet."""
+        """Pods that were bound to a node on which no claim for them has been seen yet."""
         self._gone_unclaimed = 0
         self._last: dict[str, str] = {}
-        """Who came to each node last by the doing of others."""
+        """By node, the pod that came last by the action of another scheduler."""
 
     @property
     def foreign(self) -> int:
-        """Pods that were bound without a claim, by schedulers that don't take part."""
+        """The number of pods that were bound without a claim, by schedulers that don't take part."""
         return self._gone_unclaimed + len(self._unclaimed)
 
-    # --- what is seen ---
+    # --- observations ---
 
     def pod_seen(self, uid: str, key: str, node_name: str, version: int) -> None:
         """Store a pod's present state. The claims of a bound pod no longer count."""
@@ -102,7 +102,7 @@ class ClaimBook:
         if node_name:
             self._in_flight.pop(uid, None)
             if known is not None and before != node_name and node_name not in self._claims.get(uid, ()):
-                self._unclaimed.add(uid)  # its claim may be seen later
+                self._unclaimed.add(uid)  # The claim may be seen later than the binding.
         self._show(uid, before)
 
     def pod_gone(self, uid: str, version: int) -> None:
@@ -117,7 +117,7 @@ class ClaimBook:
     def record_seen(self, node_name: str, record: NodeRecord, version: str, now: float) -> set[str]:
         """Store a node's record. Return the uids of the pods whose claims have changed.
 
-        An empty `version` says that the record is gone. `now` is monotonic, in seconds.
+        An empty `version` means that the record is gone. `now` is monotonic, in seconds.
         """
         known = self._records.get(node_name, _Versioned())
         if known.version and version and int(version) <= int(known.version):
@@ -152,7 +152,7 @@ class ClaimBook:
         return bound or self._in_flight.get(uid, "") or self._shown.get(uid, "")
 
     def _show(self, uid: str, before: str) -> None:
-        """Determine where a pod is shown, after a change of its claims or of the pod."""
+        """Determine on which node a pod is shown, after a change of its claims or of the pod."""
         pod = self._pods.get(uid)
         self._shown.pop(uid, None)
         is_free = pod is not None and not pod.node_name and uid not in self._in_flight
@@ -166,8 +166,8 @@ class ClaimBook:
     def obstacle(self, node_name: str) -> Reason | None:
         """Return the reason why no pod can be claimed for the node at present; None if there is none.
 
-        All that counts on the node has to be counted here: the claims of its record, and what was bound since one of
-        its claims was taken out.
+        Everything that counts on the node must be counted here: the claims of its record, and the pods that were bound
+        since one of its claims was removed.
         """
         if not self._checks:
             return None
@@ -178,9 +178,9 @@ class ClaimBook:
         return None if all_count else Reason.UNSEEN
 
     def claim(self, uid: str, node_name: str, refusal: Callable[[], str]) -> None:
-        """Count a pending pod on the node, which must have no `obstacle`. `refusal` says why it doesn't fit.
+        """Count a pending pod on the node, which must have no `obstacle`. `refusal` returns why it doesn't fit.
 
-        The pod is in flight then, until it is seen bound, or `refused` is called.
+        The pod is in flight until it is seen bound, or `refused` is called.
 
         Raises:
             ClaimConflictError: the pod is bound, claimed or gone, or doesn't fit.
@@ -196,7 +196,7 @@ class ClaimBook:
     def commit(self, node_name: str, uids: Iterable[str]) -> tuple[NodeRecord, str]:
         """Return the record with the claims of these pods in flight, and the resource version that it has to replace.
 
-        An empty version says that there is no record yet. Claims of bound or deleted pods are left out.
+        An empty version means that there is no record yet. Claims of bound or deleted pods are left out.
         """
         known = self._records.get(node_name, _Versioned())
         watermark = known.record.watermark
@@ -222,16 +222,16 @@ class ClaimBook:
     def refused(self, uid: str) -> None:
         """Drop claims of pods whose record wasn't written, or that weren't bound as far as is known.
 
-        An answer may have got lost: if the record has the claim all the same, it counts like another
-            scheduler's, until the pod is seen bound or the claim expires.
+        The write may have succeeded if its answer was lost. Then the record has the claim, and it counts like that of
+        another scheduler until the pod is seen bound or the claim expires.
         """
         self._in_flight.pop(uid, None)
         self._show(uid, "")
 
-    # --- what the dead have left behind ---
+    # --- claims of dead schedulers ---
 
     def expired(self, now: float) -> Iterator[tuple[str, PodClaim]]:
-        """Yield the claims that have stood too long without a binding, with their nodes."""
+        """Yield the claims that have expired without a binding, with their nodes."""
         for (node_name, claim), since in self._since.items():
             pod = self._pods.get(claim.uid)
             is_mine = self._in_flight.get(claim.uid) == node_name

@@ -18,24 +18,27 @@ from kschedfw_kubernetes.cluster.errors import KubernetesError
 from kschedfw_kubernetes.cluster.node_records import NodeRecords, Seen
 
 CLAIM_SECONDS: Final = 10.0
-"""For so long after its claim was sent a pod's binding may be sent. Others let a claim stand for `EXPIRY`."""
+"""Seconds after sending its claim in which a pod's binding may be sent.
+
+Other schedulers respect a claim for `EXPIRY`.
+"""
 PATIENCE: Final = 2.0
-"""Seconds for which a commit waits, in all, for watches that lag."""
+"""Seconds that a commit waits, in total, for watches that lag behind."""
 _MOST_WRITES: Final = 8
-"""How often a commit is written, if others write the record at the same time."""
+"""The most attempts to write a commit, if others write the record at the same time."""
 _WATCH_SECONDS: Final = 0.2
-"""Seconds for which a record that others have written is expected from the watch, before it is read."""
+"""Seconds to wait until the watch delivers a record that others have written. After them, the record is read."""
 RETRIED: Final = (Reason.VERSION, Reason.BEHIND, Reason.UNSEEN)
-"""Why a commit has to wait, or is written again."""
+"""The reasons for which a commit waits or is repeated."""
 
 
 @attrs.define
 class ClaimFigures:
     """Counts of claims by outcome.
 
-    `writes` are updates of records with claims of this scheduler, `retries` are delays of such updates: others had
-    written the record (VERSION), or a watch lagged (BEHIND, UNSEEN). `conflicts` are pods that had to be decided
-    again. `expired` are claims of the dead that this scheduler has taken back.
+    `writes` are updates of records with claims of this scheduler. `retries` are delays of such updates, because others
+    had written the record (VERSION) or a watch lagged behind (BEHIND, UNSEEN). `conflicts` are pods that had to be
+    decided again. `expired` are claims of dead schedulers that this one has removed.
     """
 
     claims: int = 0
@@ -47,7 +50,7 @@ class ClaimFigures:
 
 @attrs.define(eq=False)
 class _Wish:
-    """A pod that is to be claimed, and later the deadline of its binding, or the reason why it wasn't claimed."""
+    """A pod to claim, and later the deadline of its binding or the reason why it wasn't claimed."""
 
     pod: Pod
     deadline: float | None = None
@@ -55,17 +58,17 @@ class _Wish:
 
 
 class ClaimCommits:
-    """Commits claims, one write per node at a time. Pods that come while a record is being written share the next one.
+    """Commits claims, one write per node at a time. Pods that arrive during a write share the next one.
 
-    If another scheduler has written the record first, it is read again, the pods are checked against it, and those
-    that still fit are committed again at once.
+    If another scheduler has written the record first, it is read again and the pods are checked against it. Those that
+    still fit are committed again at once.
 
     Args:
-        records, book: where claims are written, and what is known.
+        records, book: the records to write claims to, and the knowledge of pods and claims.
         changed: the book's lock; it is notified of every change.
-        fit: says whether a pod still fits, and counts it; called with the lock held.
-        seen: is told of records that were written or read.
-        tell: is told of pods whose claim was given up.
+        fit: checks whether a pod still fits, and counts it. Called with the lock held.
+        seen: called with each record that was written or read.
+        tell: called with pods whose claim was given up.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class ClaimCommits:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._wishes: defaultdict[str, list[_Wish]] = defaultdict(list)
         self._held: dict[str, tuple[Pod, str]] = {}
-        """Pods that `fit` counts on a node since they are in flight."""
+        """The pods in flight that `fit` counts, by uid, with their nodes."""
 
     def claim(self, pod: Pod, node_name: str) -> float:
         """Claim a place. Return the deadline for sending the binding, on the monotonic clock.
@@ -120,7 +123,7 @@ class ClaimCommits:
             return self._locks[node_name]
 
     def give_up(self, pods: Iterable[Pod]) -> None:
-        """Give up claims of pods that weren't claimed or bound, as far as is known."""
+        """Give up the claims of pods whose claim or binding has failed, as far as is known."""
         uids = [pod.uid for pod in pods]
         with self._changed:
             for uid in uids:
@@ -149,7 +152,7 @@ class ClaimCommits:
                 self.give_up(wish.pod for wish in wishes)
                 if not _is_race(error, version):
                     with suppress(KubernetesError):
-                        self._read(node_name)  # it may be written all the same
+                        self._read(node_name)  # The write may have succeeded although its answer was lost.
                     raise
                 self._catch_up(node_name, version)
                 continue

@@ -1,4 +1,4 @@
-"""The cluster of one of several active schedulers: it claims a place in the node's record before it binds a pod."""
+"""The cluster of one of several active schedulers. It claims a place in the node's record before it binds a pod."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _log = logging.getLogger(__name__)
 
 
 class ClaimingCluster:
-    """A `Cluster` that passes everything on, except for bindings, reads of pods and watches.
+    """A `Cluster` that forwards all calls, except for bindings, reads of pods and watches.
 
-    `bind` first writes a claim into the node's record, and raises ClaimConflictError if another scheduler has taken
-    the place before. Pods that others have claimed are shown as bound, to watchers and in `get`. The watcher isn't
-    told about pending pods that aren't `is_mine`.
+    `bind` first writes a claim into the node's record. It raises ClaimConflictError if another scheduler has taken the
+    place before. Pods that others have claimed are shown as bound, to watchers and in `get`. Pending pods that aren't
+    `is_mine` are hidden from watchers.
 
     Args:
-        cluster: the API server's cluster; pods may be bound only by this object.
-        records: where the records are kept.
-        book: what is known of pods and claims.
-        fit: makes what says whether a pod still fits a node; it follows this cluster by its `journal`.
-        is_mine: whether a pending pod is this scheduler's.
+        cluster: the API server's cluster. Only this object may bind pods.
+        records: the store of the records.
+        book: the knowledge of pods and claims.
+        fit: makes the check whether a pod still fits a node. The check follows this cluster by its `journal`.
+        is_mine: returns whether this scheduler takes a pending pod.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ClaimingCluster:
         self._cluster, self._records, self._book, self._is_mine = cluster, records, book, is_mine
         self._clock = records.clock
         self._changed = threading.Condition(threading.RLock())
-        """Guards the book and what was told; notified of every change."""
+        """Guards the book and the pods shown to watchers. Notified of every change."""
         self._pods: dict[str, Pod] = {}
         self._told: dict[str, Pod] = {}
         self._journals: list[Journal] = []
@@ -117,7 +117,7 @@ class ClaimingCluster:
             self._commits.give_up((pod,))
             raise
 
-    # --- what is seen ---
+    # --- observations ---
 
     def _pod_event(self, event: WatchEvent) -> None:
         obj = event.object
@@ -167,7 +167,7 @@ class ClaimingCluster:
             return
         old, new = self._told.get(uid), self._appearance(pod)
         if old is not None and (new is None or (old.node_name and old.node_name != new.node_name)):
-            # A bound pod doesn't lose its node: for watchers it goes, and another one comes.
+            # A bound pod never loses its node. So watchers see its deletion, and then another pod.
             self._put(WatchEvent(EventType.DELETED, old))
             old = None
         if new is None:
@@ -206,7 +206,7 @@ class ClaimingCluster:
         self._journals.append(journal)
         return lambda: self._journals.remove(journal)
 
-    # --- behind the dead ---
+    # --- claims of dead schedulers ---
 
     def _sweep_for_ever(self) -> None:
         while not self._stopping.wait(_SWEEP_SECONDS):
@@ -232,7 +232,7 @@ class ClaimingCluster:
                 )
 
     def _is_bound(self, key: str, uid: str) -> bool:
-        """Return whether the pod is bound at the API server, which is asked since a watch may lag."""
+        """Return whether the pod is bound at the API server. The server is asked, since a watch may lag behind."""
         namespace, _, name = key.rpartition("/")
         try:
             present = self._records.client.get(_POD.path(namespace, name))
@@ -241,7 +241,7 @@ class ClaimingCluster:
         is_same = present.get("metadata", {}).get("uid") == uid
         return is_same and bool((present.get("spec") or {}).get("nodeName"))
 
-    # --- passed on ---
+    # --- forwarded calls ---
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Do what `Cluster.get` does; a pod that any scheduler has claimed is shown as bound."""

@@ -38,7 +38,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 _LONGEST_RETRY_AFTER: Final = 30.0
 _ATTEMPTS: Final = 5
 PAGE: Final = 500
-"""How many objects a page of a list has, as in client-go."""
+"""The number of objects on a page of a list, as in client-go."""
 
 
 class _Status(msgspec.Struct):
@@ -56,7 +56,7 @@ class _ListMeta(
 
 
 class Page(msgspec.Struct):
-    """A page of a list; `token` asks for the next one, and is empty on the last."""
+    """A page of a list. `token` requests the next page; it is empty on the last one."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[Content] | None = None
@@ -71,7 +71,7 @@ class Page(msgspec.Struct):
 
     @property
     def remaining(self) -> int:
-        """The number of objects on later pages, as far as the server tells."""
+        """The number of objects on later pages, if the server reports it."""
         return self.metadata.remaining
 
 
@@ -81,12 +81,12 @@ _decode_status: Final = msgspec.json.Decoder(_Status).decode
 
 
 class Client:
-    """Client of one API server with one identity. Thread-safe; a context manager that closes its connections.
+    """A client of one API server with one identity. Thread-safe; a context manager that closes its connections.
 
-    Requests that may be repeated are sent again after 429 and 5xx answers, resets and timeouts: up to five times in
-    all, with growing pauses or those that the server asks for. Writes are limited to `qps` in a second and `burst`
-    at once; none is sent when `fence` says that this process may not be the leader any more. Every request is
-    reported to `metrics`.
+    Repeatable requests are sent again after 429 and 5xx answers, resets and timeouts: up to five times in total, after
+    growing pauses or the pauses that the server requests. Writes are limited to `qps` in a second and `burst` at once.
+    No write is sent when `fence` says that this process may not be the leader any more. Every request is reported to
+    `metrics`.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Client:
         return self.config.namespace
 
     def with_own_rate(self) -> Client:
-        """Return another client of the server and fence, with its own rate limit: events don't hold up bindings."""
+        """Return another client of the server and fence, with its own rate limit: events then don't delay bindings."""
         other = Client(
             self.config,
             qps=self._qps,
@@ -226,7 +226,7 @@ class Client:
         with self._timed(request):
             return self._decoded(request, self._once(request, timeout).body, _decode_object)
 
-    # --- behind the scenes ---
+    # --- internals ---
 
     def _written(
         self, request: Request, settle: Callable[[], T | None] | None, deadline: float, attempts: int
@@ -245,7 +245,7 @@ class Client:
             uncertain = uncertain or _may_have_taken_effect(failure)
             if pause is None or attempt == attempts or self._closing.wait(pause):
                 break
-        # It may be refused because an attempt before has taken effect.
+        # The server may refuse the retry because the previous attempt has taken effect.
         if uncertain and settle is not None and not self._closing.is_set and (result := settle()) is not None:
             return result
         raise failure
@@ -258,7 +258,7 @@ class Client:
 
         check()
         self._wait_for_turn(request)
-        # Checked again with the bytes ready to go: the process may have been stopped for a while before.
+        # Check again when the bytes are ready to be sent: the process may have been suspended since the first check.
         return self._once(request, before_send=check, is_retry=is_retry)
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
@@ -335,10 +335,10 @@ def connect(
 ) -> Client:
     """Return a client for the API server in a kubeconfig, without making a request.
 
-    Without `kubeconfig`: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod this runs in.
-    `master` replaces the server's address. `qps` and `burst` limit requests in a second, not at all where `qps` is
-    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are). Every request is
-    reported to `metrics`.
+    Without `kubeconfig`, these are read: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod
+    that this process runs in. `master` replaces the server's address. `qps` and `burst` limit requests in a second; a
+    negative `qps` means no limit. The defaults are those of KubeSchedulerConfiguration's clientConnection. Every
+    request is reported to `metrics`.
 
     Raises:
         ConnectionConfigError: the server's address isn't configured, or the configuration is invalid.

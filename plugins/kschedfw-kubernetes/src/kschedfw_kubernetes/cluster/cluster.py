@@ -29,11 +29,11 @@ _POLL_SECONDS: Final = 0.05
 class KubernetesCluster:
     """The `Cluster` of an API server, from `start` to `close`; a context manager that does both.
 
-    Reads come from memory, which follows the server and may lag behind writes. `kinds` are followed from the start;
-    the first read of another kind waits until its objects are listed, and it is followed from then on.
+    Reads come from memory, which follows the server and may lag behind writes. `kinds` are followed from the start. The
+    first read of another kind waits until its objects are listed; from then on the kind is followed.
 
-    Watchers are called on the threads that follow the kinds, one for each kind: changes of one kind come in order,
-    those of different kinds needn't. An object that can't be read is logged
+    Watchers are called on the threads that follow the kinds, one thread per kind. Changes of one kind are in order;
+    changes of different kinds may not be. An object that can't be parsed is logged
     (`kschedfw_kubernetes.cluster.reflector`) and counted in `sync_status`.
     """
 
@@ -60,10 +60,10 @@ class KubernetesCluster:
         for kind in kinds:
             self._follow(kind)
 
-    # --- life ---
+    # --- start and end ---
 
     def start(self) -> KubernetesCluster:
-        """Begin to follow the server; returns at once."""
+        """Begin to follow the server. Return without waiting."""
         with self._changed:
             self._started = True
             reflectors = tuple(self._reflectors.values())
@@ -95,7 +95,7 @@ class KubernetesCluster:
 
     @property
     def synced(self) -> bool:
-        """True if the objects of all kinds have been listed."""
+        """Return whether the objects of all kinds have been listed."""
         with self._changed:
             return all(reflector.synced for reflector in self._reflectors.values())
 
@@ -204,14 +204,14 @@ class KubernetesCluster:
         self._recorder.record(regarding, type, reason, message, related)
 
     def sending_events(self) -> AbstractContextManager[None]:
-        """Return a context in which this thread's events wait for its end, and are then sent by this thread.
+        """Return a context at whose end this thread's events are sent by this thread.
 
-        A thread that may wait for the server, such as one of a binding cycle, sends its events sooner than another
-        thread would: on a busy machine, a thread that is woken waits for its turn.
+        A thread that may wait for the server, such as that of a binding cycle, sends its events sooner than another
+        thread would: on a busy machine, a woken thread has to wait for its turn.
         """
         return self._recorder.sending_at_end()
 
-    # --- behind the scenes ---
+    # --- internals ---
 
     def _follow(self, kind: FollowedKind) -> Reflector:
         """Return the kind's reflector, which is made on first use. The lock must be held."""
@@ -240,7 +240,7 @@ class KubernetesCluster:
             if reflector.synced and not was_synced:
                 self._changed.notify_all()
             subscriptions = tuple(self._subscriptions)
-        # Outside of the lock: a handler may take locks of its own that others hold while they wait for ours.
+        # Deliver without the lock: a handler may acquire locks whose holders wait for this one.
         for subscription in subscriptions:
             subscription.deliver()
 

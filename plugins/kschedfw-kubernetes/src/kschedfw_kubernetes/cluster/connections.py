@@ -21,7 +21,7 @@ from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
 BUFFER: Final = 1 << 16
 _CLOSE_ENOUGH: Final = 1.1
 _SHORT_REST: Final = 1.0
-"""Seconds. Servers close connections that are idle for longer."""
+"""Seconds of idle time up to which a connection isn't checked. Servers keep idle connections longer."""
 
 
 class Connection:
@@ -32,7 +32,7 @@ class Connection:
         self._clock = clock
         self._deadline = 0.0
         self._timeout = -1.0
-        """What the socket has been told."""
+        """The timeout that is set on the socket, in seconds."""
         self._idle_since = 0.0
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -44,8 +44,8 @@ class Connection:
     def set_timeout(self) -> None:
         """Let the next read or write wait until the deadline. Raises TimeoutError if it has passed.
 
-        A tenth more is close enough: to tell the socket gives the interpreter to other threads, which may keep it for
-        milliseconds.
+        The socket's timeout is changed only if it differs by more than a tenth: setting it releases the interpreter to
+        other threads, which may keep it for milliseconds.
         """
         left = self._deadline - self._clock.monotonic()
         if left <= 0:
@@ -60,7 +60,10 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the peer has kept the idle connection open; not checked after a short idle time."""
+        """Return whether the peer has kept the idle connection open.
+
+        After a short idle time, return True without a check.
+        """
         if self._clock.monotonic() - self._idle_since < _SHORT_REST:
             return True
         try:
@@ -71,7 +74,8 @@ class Connection:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)  # wakes who reads in another thread
+            # A shutdown wakes another thread that reads from the socket; closing it alone doesn't.
+            self.sock.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             self.sock.close()
 
@@ -134,12 +138,12 @@ class _TlsConnection(HTTPSConnection):
         self._tls, self._server_name = tls, server_name
 
     def connect(self) -> None:
-        HTTPConnection.connect(self)  # and the proxy's tunnel
+        HTTPConnection.connect(self)  # This also opens the proxy's tunnel.
         self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 def _notice_dead_peers(sock: socket.socket) -> None:
-    """Turn on TCP keepalive, so that a watch doesn't hang on a machine that is gone."""
+    """Turn on TCP keepalive, so that a watch ends if the peer's machine is gone."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
@@ -156,7 +160,7 @@ def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
     try:
         proxy = urlsplit(address if "://" in address else f"http://{address}")
         is_address = bool(proxy.hostname) and proxy.port != 0
-    except ValueError:  # a port beyond 65535, or half of an IPv6 address's brackets
+    except ValueError:  # The port is beyond 65535, or an IPv6 address lacks a bracket.
         is_address = False
     if not is_address:
         raise ConnectionConfigError(
@@ -177,7 +181,7 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
 
 
 def why(error: Exception) -> str:
-    """Return the text for a failure of a connection."""
+    """Return a text for a failure of a connection."""
     if isinstance(error, TimeoutError):
         return "timed out"
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -61,12 +61,12 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _Status | None = None
 
 
-# Made on import, for the reason that `node_record` gives: any thread may renew credentials.
+# Make the decoder on import, for the reason given in `node_record`: any thread may renew credentials.
 _decode: Final = msgspec.json.Decoder(_ExecCredential).decode
 
 
 class Credentials:
-    """The source of the identity to send the next request with. Thread-safe."""
+    """The source of the identity that the next request is sent with. Thread-safe."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class Credentials:
         self._lock = threading.Lock()
         self._identity: Identity | None = None
         self._expires: float | None = None
-        """On the wall clock; None for what doesn't expire."""
+        """Seconds since the epoch; None if the credentials don't expire."""
         self._plugin_certificate = b""
-        """What the exec plugin gave last (PEM)."""
+        """The last certificate of the exec plugin (PEM)."""
 
     def identity(self) -> Identity:
         """Return the present identity.
@@ -100,7 +100,7 @@ class Credentials:
             return identity
 
     def refuse(self, identity: Identity) -> bool:
-        """Discard an identity that the server refuses. Return whether there may be another one."""
+        """Discard an identity that the server refuses. Return whether a new one may be available."""
         user = self._config.user
         with self._lock:
             if self._identity is identity:
@@ -164,7 +164,7 @@ class Credentials:
             )
         if not hasattr(
             os, "killpg"
-        ):  # Windows: a plugin that hangs, and what it has started, would stay for ever
+        ):  # On Windows, a plugin that hangs and its child processes couldn't be ended.
             raise ConnectionConfigError(
                 f"{what}: commands that give credentials need Linux or macOS; here give a token or a client certificate"
             )
@@ -191,7 +191,7 @@ class Credentials:
         try:
             credential = _decode(output)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            # Not what it printed: that is a secret.
+            # Leave out the plugin's output, which is a secret.
             raise CredentialsError(f"{what}: printed no ExecCredential") from None
         status = credential.status
         if status is None or not (status.token or (status.certificate and status.key)):
@@ -253,7 +253,7 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # so that all that it starts can be ended
+            start_new_session=True,  # In a session of its own, so that its child processes can be ended with it.
         ) as process,
         selectors.DefaultSelector() as selector,
     ):
@@ -293,13 +293,13 @@ def _no_password() -> bytes:
 
 @contextlib.contextmanager
 def _as_file(content: bytes, path: str) -> Iterator[str]:
-    """Give the path or, if there is content, that of a temporary file with it: OpenSSL reads keys only from files."""
+    """Yield the path, or with `content` that of a temporary file with it: OpenSSL reads keys only from files."""
     if not content:
         if path:
-            small_file(path)  # OpenSSL would read a pipe or device for ever
+            small_file(path)  # Checked before OpenSSL reads it: a pipe or a device might never end.
         yield path
         return
-    with tempfile.NamedTemporaryFile() as file:  # nobody else may read it
+    with tempfile.NamedTemporaryFile() as file:  # Only the owner may read a temporary file.
         file.write(content)
         file.flush()
         yield file.name

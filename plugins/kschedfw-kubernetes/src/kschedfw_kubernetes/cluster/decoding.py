@@ -1,4 +1,4 @@
-"""Decoding of the API server's JSON, by the reader that also reads files."""
+"""Decodes the API server's JSON with the reader for manifest files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Content = dict[str, Any]
 
 
 class WatchLine(msgspec.Struct):
-    """A line of a watch: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`, and what it is about."""
+    """A line of a watch: its type (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`), and its object."""
 
     type: str
     object: Content
 
 
 decode_line: Final = msgspec.json.Decoder(WatchLine).decode
-"""Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError (`UNREADABLE`)."""
+"""Decodes a line of a watch. Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError (`UNREADABLE`)."""
 
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -31,11 +31,11 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def read(content: Content, resource: Resource) -> Named:
     """Return the object, without its managedFields.
 
-    An object of the right types is read even if it breaks a rule that kschedfw knows: this server has accepted it,
-    perhaps by newer rules, and the room of a pod that isn't read would be given away twice.
+    An object with the right types is accepted even if it breaks a rule that kschedfw knows. The server has accepted it,
+    perhaps by newer rules. If a pod were skipped, its room would be given to other pods, too.
 
     Raises:
-        ManifestError: its types are wrong.
+        ManifestError: a field has the wrong type.
     """
     metadata = content.get("metadata")
     if isinstance(metadata, dict):
@@ -51,7 +51,7 @@ def read(content: Content, resource: Resource) -> Named:
 
 
 def key_of(content: Mapping[str, Any]) -> str:
-    """Return `namespace/name`, or only the name, of an object that may be invalid otherwise.
+    """Return `namespace/name`, or only the name, of an object that may be invalid in other respects.
 
     Empty if it has no name.
     """

@@ -6,7 +6,7 @@ from kschedfw.cluster import AlreadyExistsError, ClusterError, ConflictError, No
 
 
 class KubernetesError(ClusterError):
-    """The base class of errors between this process and an API server."""
+    """The base class of errors of requests to an API server."""
 
 
 class ConnectionConfigError(KubernetesError):
@@ -14,13 +14,13 @@ class ConnectionConfigError(KubernetesError):
 
 
 class CredentialsError(KubernetesError):
-    """There are no credentials: a token file is missing, or an exec plugin failed."""
+    """There are no usable credentials: a token file is missing, or an exec plugin failed."""
 
 
 class UnavailableError(KubernetesError):
-    """No answer came from the API server.
+    """The API server didn't answer.
 
-    `uncertain` says whether the request may have taken effect all the same.
+    `uncertain` is true if the request may have taken effect nevertheless.
     """
 
     def __init__(self, message: str, *, uncertain: bool = False) -> None:
@@ -31,8 +31,8 @@ class UnavailableError(KubernetesError):
 class ApiError(KubernetesError):
     """The API server refused a request.
 
-    `status` is the HTTP status; `reason` that of Kubernetes' Status object, such as `Conflict`; `retry_after` the
-    seconds after which the server allows another attempt, or None.
+    `status` is the HTTP status. `reason` is the reason in Kubernetes' Status object, such as `Conflict`. `retry_after`
+    is the number of seconds after which the server allows another attempt, or None.
     """
 
     def __init__(self, message: str, status: int, reason: str = "", retry_after: float | None = None) -> None:
@@ -51,7 +51,7 @@ class MissingObjectError(ApiError, NotFoundError):
 
 
 class WriteConflictError(ApiError, ConflictError):
-    """The object has changed since the state that the request was made for (HTTP 409 Conflict)."""
+    """The object has changed since the state that the request is based on (HTTP 409 Conflict)."""
 
 
 class NameTakenError(ApiError, AlreadyExistsError):
@@ -67,19 +67,19 @@ class FencedError(KubernetesError):
 
 
 class NotSyncedError(KubernetesError):
-    """Objects of a kind were asked for that the API server hasn't listed in time."""
+    """The API server hasn't listed the objects of a kind in time."""
 
 
 def api_error(
     what: str, status: int, reason: str = "", message: str = "", retry_after: float | None = None
 ) -> ApiError:
-    """Return the error for an answer that is no success; `what` is the request."""
+    """Return the error for an unsuccessful answer. `what` names the request."""
     text = f"{what}: {message or reason or 'refused'} (HTTP {status})"
     if status == 409:
         taken = reason == "AlreadyExists"
         return (NameTakenError if taken else WriteConflictError)(text, status, reason, retry_after)
     if status == 422 and "metadata.uid" in message:
-        # That is how a patch for another object of the same name is refused.
+        # The server refuses a patch for an earlier object of the same name with this message.
         return WriteConflictError(text, status, reason, retry_after)
     classes = {403: ForbiddenError, 404: MissingObjectError, 410: ExpiredError}
     return classes.get(status, ApiError)(text, status, reason, retry_after)

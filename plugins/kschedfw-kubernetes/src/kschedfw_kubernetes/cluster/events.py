@@ -1,8 +1,8 @@
 """A recorder of events.k8s.io/v1 events, which are sent in the background (client-go `tools/events`).
 
-An event that occurs again becomes a series: its second occurrence is written at once, then the count when the
-series has ended, or every half hour. As in client-go, an event is the same if it is about the same state of an
-object, whatever its note: the series keeps the first one's.
+Repeated events become a series. The second occurrence is written at once; later ones as a count when the series has
+ended, or every half hour. As in client-go, events are equal if they are about the same state of an object, even if
+their notes differ; the series keeps the first note.
 """
 
 from __future__ import annotations
@@ -41,27 +41,35 @@ _ACTIONS: Final = {
     "BindingConditionsPending": "Scheduling",
     "Preempted": "Preempting",
 }
-"""What kube-scheduler was doing, by the reason of its event; other reasons stand for themselves."""
+"""kube-scheduler's action by the reason of its event. For other reasons, the reason is the action."""
 _LONGEST_NOTE: Final = 1024
 _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
 _SENDERS: Final = 256
-"""Requests at a time, as many as bindings: else events fall behind them where the server is slow to answer. With 4
-senders, 388 of 521 events were unsent when the process was killed."""
+"""The most concurrent requests for events, as many as for bindings.
+
+With fewer, events fall behind bindings if the server is slow to answer: with 4 senders, 388 of 521 events were unsent
+when the process was killed.
+"""
 _SENT_BY_RECORDING_THREADS: Final = 128
-"""Events at a time that are sent by the threads that recorded them: half of the binding threads, so that a server that
-doesn't answer events holds up no binding."""
+"""The most events at a time that the recording threads send themselves.
+
+This is half of the binding threads, so that a server that doesn't answer events never delays all bindings.
+"""
 _TRIES: Final = 12
-"""How often an event is sent that the server can't take, as in client-go."""
+"""The most attempts to send an event while the server can't accept it, as in client-go."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 10.0
-"""Seconds between tries, unless the server says how many: the last try is a minute after the first."""
+"""The longest pause between attempts in seconds, unless the server requests another one.
+
+The last attempt is a minute after the first.
+"""
 _SERIES_ENDS: Final = 360.0
-"""Seconds without the event, after which its series has ended."""
+"""Seconds without the event after which its series has ended."""
 _SERIES_TOLD: Final = 1800.0
-"""Seconds after which the count of a series that goes on is told."""
+"""Seconds after which the count of a running series is written again."""
 _SWEEP_SECONDS: Final = 30.0
 
 
@@ -75,9 +83,9 @@ class _Told:
     told_count: int = 0
     told_at: float = 0.0
     tries: int = 0
-    """Failed ones, since the last one that wasn't."""
+    """The number of failed attempts since the last successful one."""
     is_queued: bool = False
-    """Whether it is in the backlog, waits for the end of a block, or is being sent."""
+    """True if it is in the backlog, waits for the end of a block, or is being sent."""
 
     @property
     def path(self) -> str:
@@ -91,30 +99,33 @@ _Key = tuple[object, ...]
 class EventRecorder:
     """A recorder of events, from `start` to `close`. It never blocks and never raises. Thread-safe.
 
-    An event is dropped if the server can't keep up or refuses it; the log has the number of dropped events.
+    An event is dropped if the server can't keep up or refuses it. The number of dropped events is logged.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._changed = threading.Condition()
-        """Guards all below; notified when there is something to send."""
+        """Guards all attributes below. Notified when there is something to send."""
         self._told: OrderedDict[_Key, _Told] = OrderedDict()
         self._backlog: list[tuple[float, int, _Told]] = []
-        """A heap of events by the time from which on they may be sent. An event that the server asks to send later
-        waits here, not in a sender: with 5 % of writes throttled for a second, waiting senders lost two thirds."""
+        """A heap of events by the time from which on they may be sent.
+
+        An event that the server asks to send later waits here, not in a sender. When senders waited, two thirds of the
+        events were unsent with 5 % of writes throttled for a second.
+        """
         self._numbers = itertools.count()
         self._sending = 0
         self._lost = 0
         self._deadline = math.inf
-        """When the senders end; known from `close` on, and then they end as soon as nothing is left."""
+        """When senders must end. It is set by `close`; senders then end earlier if nothing is left to send."""
         self._swept = clock.monotonic()
         self._host = printable(socket.gethostname(), 60)
         self._started = False
         self._threads: list[threading.Thread] = []
-        """The senders, made as needed."""
+        """The senders, which are started as needed."""
         self._idle = 0
         self._own = threading.local()
-        """`told`: the events of the thread's block, see `sending_at_end`."""
+        """The attribute `told` has the events of the thread's current block, see `sending_at_end`."""
         self._sent_by_recording_threads = 0
 
     def start(self) -> None:
@@ -128,15 +139,15 @@ class EventRecorder:
         """Queue an event for sending."""
         try:
             self._record(regarding, type, reason, printable(message, _LONGEST_NOTE), related)
-        except Exception:  # whatever it is, it isn't worth a decision
+        except Exception:  # No error in recording an event may fail a scheduling decision.
             _LOG.exception("can't record the event %s of %s", reason, regarding.key)
 
     @contextlib.contextmanager
     def sending_at_end(self) -> Iterator[None]:
         """Send the events that this thread records in the block when the block ends, on this thread.
 
-        An event that the server can't take now is sent again in the background. Where many threads send their events
-        already, those of the block are left to the background, too.
+        An event that the server can't accept now is sent again in the background. If many threads already send their
+        own events, those of the block are sent in the background, too.
         """
         self._own.told = []
         try:
@@ -201,7 +212,7 @@ class EventRecorder:
                 self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Queue the counts of series that have ended, or whose count is half an hour old; forget ended ones."""
+        """Queue the counts of series that have ended, or whose count is half an hour old. Forget the ended series."""
         self._swept = now
         surplus = len(self._told) - _REMEMBERED * 3 // 4 if len(self._told) > _REMEMBERED else 0
         ended = []
@@ -216,12 +227,15 @@ class EventRecorder:
             del self._told[key]
 
     def _is_due(self, told: _Told) -> bool:
-        """Return whether the event is to be sent now: the first two occurrences, or any while the recorder closes."""
+        """Return whether the event must be sent now: its first two occurrences, or any while the recorder closes."""
         is_ending = self._deadline < math.inf
         return told.told_count < (told.count if is_ending else min(told.count, 2))
 
     def _send_later(self, told: _Told) -> None:
-        """Put an event into the backlog, unless it is there; with the lock held."""
+        """Put an event into the backlog, or into the thread's block.
+
+        Do nothing if it is queued. The lock must be held.
+        """
         if told.is_queued:
             return
         own: list[_Told] | None = getattr(self._own, "told", None)
@@ -257,7 +271,7 @@ class EventRecorder:
             self._deliver(told)
 
     def _deliver(self, told: _Told) -> None:
-        """Send an event once, and put it back into the backlog where that failed or it has to be told again."""
+        """Send an event once. Put it back into the backlog if this failed or if its count has to be sent again."""
         with self._changed:
             count = told.count
             content = self._with_series(told, count)
@@ -295,11 +309,14 @@ class EventRecorder:
                 self._idle -= 1
 
     def _send(self, told: _Told, content: Content, *, is_new: bool) -> float | None:
-        """Send an event once. Return the seconds until it has to be sent again; None if that can't help."""
+        """Send an event once.
+
+        Return the seconds until the next attempt; None if another attempt isn't needed or can't help.
+        """
         try:
             self._write(told.path, content, is_new=is_new)
         except FencedError:
-            pass  # whoever is the leader now has its own to tell
+            pass  # The new leader records its own events.
         except (ApiError, UnavailableError) as error:
             backoff = Backoff(
                 self._client.chance, self._clock, min(_FIRST_PAUSE * 2**told.tries, _LONGEST_PAUSE)
@@ -323,8 +340,9 @@ class EventRecorder:
                 self._client.write("PATCH", path, series, content_type=MERGE_PATCH, attempts=1)
                 return
             except NotFoundError:
-                pass  # it was too old
-        with contextlib.suppress(AlreadyExistsError):  # an answer got lost
+                pass  # The server has deleted the event because of its age. Create it again.
+        with contextlib.suppress(AlreadyExistsError):
+            # The event exists already if the answer to an earlier attempt was lost.
             collection = EVENTS.collection(content["metadata"]["namespace"])
             self._client.write("POST", collection, content, attempts=1)
 

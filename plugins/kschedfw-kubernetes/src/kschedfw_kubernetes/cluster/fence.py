@@ -11,7 +11,7 @@ from kschedfw_kubernetes.cluster.errors import FencedError
 class Fence:
     """The deadline for sending writes, on the monotonic clock; infinite without leader election. Thread-safe.
 
-    A process that was suspended, and is continued after the deadline, therefore sends no write any more.
+    It also stops a process that was suspended and continues after the deadline.
     """
 
     def __init__(self, clock: Clock) -> None:

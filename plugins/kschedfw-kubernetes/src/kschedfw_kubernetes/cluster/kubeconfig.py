@@ -1,7 +1,7 @@
 """The address of the API server and the credentials, from kubeconfig files or the service account of a pod.
 
-Read here rather than by a library: lightkube refuses credential plugins of the present API version and passes over
-`tls-server-name`, `proxy-url` and all but one file of KUBECONFIG; the official client brings 126 MB.
+No library is used: lightkube refuses credential plugins of the current API version, and ignores `tls-server-name`,
+`proxy-url` and all but one file of KUBECONFIG. The official client needs 126 MB.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from kschedfw_kubernetes.cluster.errors import ConnectionConfigError
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LARGEST_KUBECONFIG: Final = 4 << 20
 _LARGEST_FILE: Final = 1 << 20
+"""The most bytes of a token, certificate or key."""
 _READ: Final[int] = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""How `small_file` opens: without waiting for who writes to a pipe. Windows has the last one only."""
-"""Bytes of a token, certificate or key."""
+"""The flags with which `small_file` opens a file, so that it doesn't wait for a pipe's writer.
+
+Windows lacks O_NONBLOCK; only Windows has O_BINARY.
+"""
 T = TypeVar("T")
 
 
@@ -116,7 +119,7 @@ class ConnectionConfig:
     user: UserSection = attrs.field(factory=UserSection, repr=False)
     namespace: str = DEFAULT_NAMESPACE
     source: str = ""
-    """Which file and context, or what else, says so: for messages."""
+    """The file and context that the configuration comes from, or another source, for messages."""
 
     @property
     def server(self) -> str:
@@ -145,7 +148,7 @@ class ConnectionConfig:
                 text = small_file(cluster.certificate_authority)
             else:
                 return ssl.create_default_context()
-            # Comments between certificates may be in any encoding.
+            # Comments between certificates may have any encoding.
             return ssl.create_default_context(cadata=text.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
             where = cluster.certificate_authority or "certificate-authority-data"
@@ -164,9 +167,9 @@ def load_connection(
 ) -> ConnectionConfig:
     """Return how to reach the API server.
 
-    The first of these counts, as with kubectl: `kubeconfig`, the files that KUBECONFIG names (of several values the
-    first one counts), `~/.kube/config`, the service account of the pod that this runs in. `master` replaces the
-    server's address.
+    As with kubectl, the first of these sources is used: `kubeconfig`, the files that KUBECONFIG names (the first value
+    counts), `~/.kube/config`, the service account of the pod that this process runs in. `master` replaces the server's
+    address.
 
     Raises:
         ConnectionConfigError: there is no configuration, or it is invalid.
@@ -205,7 +208,7 @@ def decoded(data: str, name: str) -> bytes:
 
 
 def without_user(url: str) -> str:
-    """Return the URL without user and password, for messages. A user may be a token."""
+    """Return the URL without user and password, for messages. A user name may be a token."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
@@ -218,12 +221,12 @@ def _is_address(server: str) -> bool:
     try:
         parts = urlsplit(server)
         return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, or half of an IPv6 address
+    except ValueError:  # The port is invalid, or an IPv6 address lacks a bracket.
         return False
 
 
 def is_header_text(text: str) -> bool:
-    """Return whether the text can be the value of an HTTP header: a line end would begin another header."""
+    """Return whether the text can be the value of an HTTP header. A line end would start another header."""
     return text.isascii() and text.isprintable()
 
 
@@ -247,7 +250,7 @@ def _paths(kubeconfig: Path | str | None, environment: Mapping[str, str]) -> lis
         return [Path(kubeconfig).expanduser()]
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     if named:
-        # As kubectl does: files of the list that aren't there are passed over.
+        # As in kubectl, missing files of the list are skipped.
         return [path for path in named if path.exists()] or named[:1]
     default = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
     return [default] if default.is_file() else []
@@ -328,7 +331,7 @@ def _read(path: Path) -> _File:
 
 
 def _with_paths(section: T, file: Path, *names: str) -> T:
-    """Return the section with absolute paths: in the file they are relative to the file's directory."""
+    """Return the section with absolute paths. In the file, paths are relative to the file's directory."""
     assert isinstance(section, _Section)
     given = {name: getattr(section, name) for name in names}
     absolute = {name: str(file.absolute().parent / path) for name, path in given.items() if path}
@@ -338,7 +341,7 @@ def _with_paths(section: T, file: Path, *names: str) -> T:
 def _user_with_paths(user: UserSection, file: Path) -> UserSection:
     found = _with_paths(user, file, "client_certificate", "client_key", "token_file")
     plugin = found.exec
-    if plugin is None or "/" not in plugin.command:  # a name is looked up in PATH
+    if plugin is None or "/" not in plugin.command:  # A command without a slash is looked up in PATH.
         return found
     command = str(file.absolute().parent / plugin.command)
     return msgspec.structs.replace(found, exec=msgspec.structs.replace(plugin, command=command))

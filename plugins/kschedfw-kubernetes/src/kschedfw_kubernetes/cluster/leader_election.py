@@ -1,8 +1,8 @@
 """Leader election: one of several processes holds a Lease, and renews it (client-go `leaderelection`).
 
-Clocks of different machines aren't compared: a lease has expired when this process hasn't seen it change for its
-duration. Beyond client-go there is a fence: the leader sends writes only until `renew_deadline` after it sent the
-last renewal, and others don't take over before `lease_duration`.
+Clocks of different machines aren't compared: a lease has expired if this process hasn't seen it change for its
+duration. Unlike client-go, there is a fence: the leader sends writes only until `renew_deadline` after it sent the last
+renewal, and others don't take over before `lease_duration`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _LOG = logging.getLogger(__name__)
 
 LEASES: Final = Resource("Lease", "coordination.k8s.io/v1", "leases")
 _JITTER: Final = 1.2
-"""So many retry periods must fit into the renew deadline, as with client-go."""
+"""The number of retry periods that must fit into the renew deadline, as in client-go."""
 _SHORTEST: Final = 1.0
-"""Seconds that a request may take at least, as far as there is time."""
+"""The least timeout of a request in seconds, unless less time is left."""
 
 
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
 class LeaderElectionConfigError(KubernetesError, ValueError):
-    """The times of a leader election don't fit together."""
+    """The durations of a leader election don't fit together."""
 
 
 class MalformedLeaseError(KubernetesError):
-    """A lease isn't valid, so an API server can't have written it."""
+    """A lease has an invalid content, which no API server could have accepted."""
 
 
 class _LeaseSpec(
@@ -77,13 +77,13 @@ class LeaderRecord:
 class LeaderElector:
     """A candidate in an election, from `run` to `stop`.
 
-    `is_leader` says whether this process is the leader, `leader` is the name of the leader, empty while it isn't
-    known. While this process isn't the leader, the client, and clients that share its fence, send no writes.
+    `is_leader` is true while this process is the leader. `leader` is the name of the leader; it is empty while unknown.
+    While this process isn't the leader, the client, and clients that share its fence, send no writes.
 
-    `on_started_leading` is called on a thread of its own; `on_stopped_leading` on that of `run`, when the lease is
-    lost or given up, and only after `on_started_leading`. `on_held` is called before the first write can be sent,
-    and with each renewal. Its argument is the time, on the monotonic clock, until which no other process becomes
-    the leader.
+    `on_started_leading` is called on a thread of its own. `on_stopped_leading` is called on the thread of `run` when
+    the lease is lost or released, and only after `on_started_leading`. `on_held` is called before the first write can
+    be sent, and with each renewal. Its argument is the time, on the monotonic clock, before which no other process
+    becomes the leader.
 
     Raises:
         LeaderElectionConfigError: not `lease_duration` > `renew_deadline` > 1.2 × `retry_period` > 0.
@@ -133,7 +133,10 @@ class LeaderElector:
 
     @property
     def standing_by(self) -> str | None:
-        """A text about the other process that holds the lease, and a remedy if it isn't a replica; None without one."""
+        """A text about the other process that holds the lease; None if there is none.
+
+        The text also says what to do if the other process isn't a replica of this scheduler.
+        """
         record = self._record
         if record.holder in ("", self._identity):
             return None
@@ -148,7 +151,7 @@ class LeaderElector:
         return self._record.holder == self._identity
 
     def run(self) -> None:
-        """Wait to become the leader, and stay it as long as possible. Return when the lease is lost or given up."""
+        """Wait to become the leader, and stay leader as long as possible. Return when the lease is lost or released."""
         self._ended.clear()
         try:
             if not self._acquire():
@@ -176,8 +179,8 @@ class LeaderElector:
         while not self._stopping.is_set:
             if self._try(self._retry_period + self._renew_deadline):
                 return True
-            # Others that wait come at other times, and none later than when the lease has run out. So a leader that
-            # dies is followed by the next after the lease duration and two retry periods at most.
+            # Candidates wait for random times, but not longer than until the lease expires. So the next leader follows
+            # a dead one after the lease duration and two retry periods at most.
             pause = self._retry_period * (1 + self._chance.random())
             left = self._observed_at + self._record.duration - self._clock.monotonic()
             self._stopping.wait(min(pause, left) if left > 0 else pause)
@@ -222,13 +225,13 @@ class LeaderElector:
         try:
             self._write(self._lease, deadline)
         except KubernetesError as error:
-            # Somebody has written it, or an answer got lost: what does it say now?
+            # Another process has written the lease, or an answer was lost. Read it to find out.
             _LOG.info("lease %s/%s: %s", self._namespace, self._name, error)
             return self._taken(deadline)
         return True
 
     def _taken(self, deadline: float) -> bool:
-        """Acquire a lease that nobody holds."""
+        """Acquire the lease if nobody holds it."""
         try:
             lease = self._client.get_once(self._path, self._left(deadline))
         except NotFoundError:
@@ -244,8 +247,8 @@ class LeaderElector:
     def _left(self, deadline: float) -> float:
         """Return the seconds that the next request may take. Raises UnavailableError if the deadline has passed.
 
-        As in client-go, no request may use up the renew deadline: if its connection is dead, there is time for
-        another.
+        As in client-go, no request may use up the renew deadline, so that there is time for another one if its
+        connection is dead.
         """
         left = deadline - self._clock.monotonic()
         if left <= 0:
@@ -287,7 +290,7 @@ class LeaderElector:
         self._observe(self._client.write_past_fence(method, path, content, timeout))
 
     def _give_up(self) -> None:
-        """Release the lease, if `stop` asked for it."""
+        """Release the lease if `stop` was called with `release`."""
         lease = self._lease
         if not self._release or not self.is_leader or lease is None:
             return
@@ -309,7 +312,7 @@ def _record(lease: Content) -> LeaderRecord:
     """Return the leader's data in a lease.
 
     Raises:
-        MalformedLeaseError: the lease is invalid. The election goes on when it has been corrected.
+        MalformedLeaseError: the lease is invalid. The election continues when it has been corrected.
     """
     try:
         found = msgspec.convert(lease, _Lease)

@@ -1,7 +1,6 @@
 """A node's commit record, kept in a Lease: the claims of schedulers for pods that may not have been seen as bound.
 
-A commit is checked by the Lease's resource version: the API server refuses an update that was made from an older
-one.
+The Lease's resource version protects commits: the API server refuses an update that is based on an older version.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CLAIMS: Final = "kschedfw.dev/claims"
 
 _PREFIX: Final = "kschedfw."
 _LONGEST_NAME: Final = 253
-_LARGEST_SEQUENCE: Final = (1 << 31) - 1  # leaseTransitions is an int32
+_LARGEST_SEQUENCE: Final = (1 << 31) - 1  # leaseTransitions is an int32.
 _MOST_CLAIMS: Final = 4096
 
 
@@ -51,7 +50,8 @@ class _Claims(msgspec.Struct, frozen=True):
     claims: tuple[PodClaim, ...] = ()
 
 
-# Made on import: msgspec works out a type when it is first used, and a process crashes where two threads do so at once.
+# Make the decoder on import: msgspec analyses a type at its first use, and the process crashes if two threads do so at
+# once.
 _decode: Final = msgspec.json.Decoder(_Claims).decode
 
 
@@ -59,9 +59,8 @@ _decode: Final = msgspec.json.Decoder(_Claims).decode
 class NodeRecord:
     """The contents of a node's Lease.
 
-    `sequence` counts the commits. A claim is removed once a scheduler has seen the pod bound or deleted. A
-    scheduler that has followed the pods up to the resource version `watermark` has seen the bindings of all removed
-    claims.
+    `sequence` counts the commits. A claim is removed when a scheduler has seen the pod bound or deleted. The bindings
+    of all removed claims are visible to a scheduler that has followed the pods up to the resource version `watermark`.
     """
 
     sequence: int = 0
@@ -104,8 +103,10 @@ def read_record(lease: Content) -> NodeRecord:
 def write_record(
     record: NodeRecord, node_name: str, namespace: str, version: str, *, holder: str, now: float
 ) -> Content:
-    """Return the Lease with this record, as an update of that resource version, or as a new one if the version is
-    empty."""
+    """Return the Lease with this record.
+
+    It updates this resource version; if the version is empty, it is a new Lease.
+    """
     text = msgspec.json.encode(_Claims(record.watermark, record.claims)).decode()
     metadata: Content = {
         "name": lease_name(node_name),

@@ -24,7 +24,7 @@ from kschedfw_kubernetes.cluster.node_record import (
 from kschedfw_kubernetes.cluster.reflector import Changes, Reflector
 
 Seen: TypeAlias = tuple[str, NodeRecord, str]
-"""A node's name, its record, and the record's resource version (empty: it is gone)."""
+"""A node's name, its record, and the record's resource version. An empty version means that the record is gone."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,8 +48,10 @@ class NodeRecords:
             return None
 
     def write(self, node_name: str, record: NodeRecord, version: str) -> Seen:
-        """Write the record in place of that version, or as a new one if the version is empty. Return the written
-        record.
+        """Write the record in place of this version, or as a new one if the version is empty.
+
+        Return the written record.
+
 
         Raises:
             ConflictError, AlreadyExistsError: the server has another version.
@@ -95,7 +97,7 @@ class NodeRecords:
                     try:
                         seen = self._seen(_content(lease))
                     except RecordError as error:
-                        # What is known of it is old then, so that every claim on its node conflicts.
+                        # The last valid record stays, although it is outdated. So every claim on the node conflicts.
                         _log.error("%s", error)
                         continue
                     told(seen)

@@ -1,6 +1,6 @@
 """Patches that turn one state of an object into another (RFC 7386, JSON Merge Patch).
 
-kschedfw reads only a part of each object. So it writes differences: fields that it doesn't know are kept.
+kschedfw reads only some fields of an object. It writes differences, so that the server keeps the other fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
         if value == before and key in old:
             continue
         if isinstance(value, Mapping):
-            # Also where nothing was: a patch must not be taken for the object itself, which could have nulls.
+            # If `old` has no such object, this copies the new one: the patch must share no object with `new`.
             patch[key] = merge_patch(before if isinstance(before, Mapping) else {}, value)
         else:
             patch[key] = value
@@ -29,7 +29,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
 def contains(present: object, patch: object) -> bool:
     """Return whether the patch would change nothing.
 
-    Objects in lists may have more fields than in the patch: the server fills in defaults.
+    Objects in lists may have more fields than in the patch, since the server fills in defaults.
     """
     if isinstance(patch, Mapping):
         if not isinstance(present, Mapping):

@@ -1,4 +1,4 @@
-"""A single read of a live cluster, for commands that otherwise take objects from files. Nothing is written."""
+"""Reads a live cluster once, for commands that otherwise take objects from files. Nothing is written."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ from kschedfw_kubernetes.cluster.resources import (
 )
 
 _ADMISSION_KINDS: Final = (PriorityClass, LimitRange, ResourceQuota, RuntimeClass)
-"""What admits the pods of files that come on top of a cluster."""
+"""The kinds that admission needs for pods in files that are added to a cluster."""
 READ_KINDS: Final = (*SCHEDULER_KINDS, *_ADMISSION_KINDS, ResourceClaimTemplate)
-"""What is read of a cluster, beside custom kinds: all that decisions depend on."""
+"""The kinds that are read besides custom kinds: everything that decisions depend on."""
 
 Progress = Callable[[int, int], None]
-"""Told while reading how many objects of how many are read, as far as that is known."""
+"""Called while reading with the numbers of objects read and expected, as far as known."""
 
 _AT_THE_SAME_TIME: Final = 4
 _NEEDED: Final = (Node, Pod)
-"""Without these there is nothing to say."""
+"""The kinds without which no decision is possible."""
 _READING_ATTEMPTS: Final = 3
 
 
 class MissingRightsError(KubernetesError):
-    """The user may not read nodes or pods, on which every decision depends; the text names each missing right."""
+    """The user may not read nodes or pods, on which every decision depends. The message names each missing right."""
 
 
 @attrs.frozen
 class MissingRight:
-    """A right to read that the user lacks, in the words of a ClusterRole.
+    """A right to read that the user lacks, in the terms of a ClusterRole.
 
-    `read_of` is the only namespace whose objects were read instead; empty if none were read.
+    `read_of` is the only namespace whose objects could be read; empty if there is none.
     """
 
     resource: str
@@ -97,10 +97,10 @@ def read_cluster(
     custom_kinds: Iterable[CustomKind] = (),
     progress: Progress | None = None,
 ) -> LiveCluster:
-    """Return all objects that decisions depend on, by a list of each kind, without pods that have ended.
+    """Return all objects that decisions depend on, with one list request per kind, without finished pods.
 
-    PodGroups are listed where pods are members of some. Workloads aren't expanded: a cluster's controllers create
-    their pods. A kind that may be listed only in `namespace` (by default the context's) is read in that namespace.
+    PodGroups are listed only if pods belong to some. Workloads aren't expanded, since the cluster's controllers create
+    their pods. If the user may list a kind only in `namespace` (by default the context's), it is read there.
 
     Raises:
         MissingRightsError: nodes or pods may not be listed at all.
@@ -113,7 +113,7 @@ def read_cluster(
 
 
 def kinds_of_plugins() -> tuple[CustomKind, ...]:
-    """Return the custom kinds that have a class by now, such as those of plugins that a profile has enabled."""
+    """Return the custom kinds that have a class so far, such as those of plugins in an enabled profile."""
     found: dict[CustomKind, None] = {}
     classes = [CustomResource]
     while classes:
@@ -130,7 +130,7 @@ class _Reading:
         self._lock = threading.Lock()
         self._done = 0
         self._expected: dict[str, int] = {}
-        """How many objects of each kind are still to come."""
+        """The number of objects of each kind that aren't read yet."""
         self._rights: dict[str, MissingRight] = {}
         self._problems: dict[str, list[ManifestError]] = {}
 
@@ -146,7 +146,7 @@ class _Reading:
                 f"{self._client.config.source}: may not list {missing} of the whole cluster"
             )
         objects = [obj for each in lists for obj in each]
-        # Asked for only where pods name one: many users have no right to list them.
+        # Only if pods name one, since many users have no right to list PodGroups.
         if any(isinstance(obj, Pod) and group_key(obj) for obj in objects):
             objects += self._kind(PodGroup)
         problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]
@@ -182,7 +182,7 @@ class _Reading:
             self._problems.pop(str(resource), None)
             try:
                 return sorted(self._objects(kind, resource, namespace), key=_age)
-            except ExpiredError:  # the server has forgotten by now what the list is of
+            except ExpiredError:  # The server no longer has the version of the list that was being read.
                 if attempt == _READING_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")

@@ -1,5 +1,4 @@
-"""A reflector of the objects of one kind: a list, then a watch from its version on, for ever (client-go
-`Reflector`)."""
+"""A reflector of one kind's objects: lists them, then watches from the list's version on (client-go `Reflector`)."""
 
 from __future__ import annotations
 
@@ -34,21 +33,24 @@ from kschedfw_kubernetes.cluster.transport import Stream
 _LOG = logging.getLogger(__name__)
 
 _WATCH_SECONDS: Final = 20
-"""The shortest time after which the API server is to end a watch; the longest is half as much again, by chance.
+"""The shortest duration of a watch in seconds.
 
-An end within this time is the sign that the server is still there, whatever proxies lie between, for HTTP/1.1 has no
-pings (client-go: 5 to 10 minutes, and HTTP/2 pings); `TransportLimits.quiet` says when it is overdue. Two seconds
-before it the server sends a bookmark, so the next watch begins at a recent version.
+The API server is asked to end a watch after a random time up to half as long again.
+
+
+A regular end shows that the server is alive, also through proxies, since HTTP/1.1 has no pings (client-go: 5 to 10
+minutes, and HTTP/2 pings). `TransportLimits.quiet` determines when the end is overdue. Two seconds before the end the
+server sends a bookmark, so the next watch begins at a recent version.
 """
 _NOT_SERVED_SECONDS: Final = 60.0
-"""After which a kind that the server doesn't have is asked for again: its definition may come later."""
+"""Seconds after which a kind that the server doesn't have is requested again: it may be defined later."""
 _SHORT_WATCH: Final = 1.0
-"""Seconds. A watch that ends sooner and tells nothing, not even a bookmark, isn't repeated at once (client-go)."""
+"""Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
 Apply: TypeAlias = Callable[[Changes], None]
-"""Makes changes to a store, with the lock held that it needs, and tells the watchers of them."""
+"""Applies changes to a store while it holds the store's lock, and notifies watchers."""
 
 
 @attrs.frozen
@@ -57,10 +59,10 @@ class KindStatus:
 
     Attributes:
         synced: whether its objects have been listed.
-        objects: the number of objects that could be read.
-        unreadable: the number of objects that couldn't be read.
-        lists: the number of lists. The objects are listed again each time that the server no longer has the changes
-            after the last one seen.
+        objects: the number of objects that could be parsed.
+        unreadable: the number of objects that couldn't be parsed.
+        lists: the number of lists. The objects are listed again when the server no longer has the changes since the
+            last one seen.
         last_error: the text of the last error; empty after a success.
     """
 
@@ -73,11 +75,11 @@ class KindStatus:
 
 
 class Reflector:
-    """A thread that keeps a store in step with the API server, from `start` to `stop`.
+    """A thread that keeps a store up to date with the API server, from `start` to `stop`.
 
     Attributes:
         kind: the kind of the objects.
-        store: the objects; only `apply` changes it.
+        store: the objects. Only `apply` changes it.
         resource: the resource in the API version that the server has.
         synced: whether the objects have been listed once.
     """
@@ -93,7 +95,7 @@ class Reflector:
         namespace: str = "",
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a reflector, of all namespaces if `namespace` is empty; `query` has selectors."""
+        """Make a reflector, of all namespaces if `namespace` is empty. `query` has the selectors."""
         self.kind = kind
         self.store = Store()
         self.synced = False
@@ -115,7 +117,7 @@ class Reflector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop soon. At most the change in progress is still applied."""
+        """Stop soon. A change that is being applied is completed."""
         self._stopping.set()
         if (stream := self._stream) is not None:
             stream.close()
@@ -149,11 +151,11 @@ class Reflector:
             except MissingObjectError as error:
                 version, pause = "", self._not_served(error)
             except ExpiredError as error:
-                # A version may be too old again as soon as it was listed, where many objects change.
+                # If many objects change, a listed version may already be too old.
                 _LOG.info("%s: list anew: %s", self.resource, error)
                 version, pause = "", backoff.next()
             except Exception as error:
-                # Whatever it is, a kind that nobody follows any more would be worse.
+                # Catch every error and retry: otherwise this kind would stop being updated.
                 pause = backoff.next()
                 self._report(error)
             if pause:
@@ -249,7 +251,8 @@ class Reflector:
                 told = True
                 version = self._take(lines) or version
         except UnavailableError as error:
-            self._report(error)  # what came before it counts; go on from there
+            # The changes before the error are applied; the next watch continues after them.
+            self._report(error)
         finally:
             self._stream = None
             stream.close()
@@ -285,7 +288,8 @@ class Reflector:
             self._unreadable.pop(key, None)
             return lambda store: store.remove(key if obj is None else obj.key, obj)
         if obj is None:
-            return lambda _store: iter(())  # its state before, if there is one, is the best that is known
+            # Keep the object's previous state, since the new one can't be parsed.
+            return lambda _store: iter(())
         return lambda store: store.put(obj)
 
     def _error(self, status: Content) -> Exception:
@@ -299,7 +303,7 @@ class Reflector:
 
 
 def _lines(stream: Stream, longest: int) -> Iterator[list[bytes]]:
-    """Yield whole lines, as many at a time as there are. Raises UnavailableError if one is too long."""
+    """Yield lists of all complete lines that have arrived. Raises UnavailableError if a line is too long."""
     pending: list[bytes] = []
     size = 0
     for chunk in stream.chunks():

@@ -1,4 +1,4 @@
-"""Interface for metrics of an API client (client-go `tools/metrics`)."""
+"""The interface for metrics of an API client (client-go `tools/metrics`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Final
 
 NO_ANSWER: Final = "<error>"
-"""The code of a request that nobody answered, as in client-go."""
+"""The code of a request without an answer, as in client-go."""
 
 
 class PluginCall(StrEnum):
-    """The ways in which a call of an exec plugin ends (client-go `rest_client_exec_plugin_call_total`)."""
+    """The result of a call of an exec plugin (client-go `rest_client_exec_plugin_call_total`)."""
 
     NO_ERROR = "no_error"
     EXECUTION_ERROR = "plugin_execution_error"
@@ -19,32 +19,41 @@ class PluginCall(StrEnum):
 
 
 class RequestMetrics:
-    """A recorder that ignores its calls. Derive from it to record some.
+    """A recorder that ignores all calls. Derive from it to record some of them.
 
-    Called from any thread, once per request or attempt: must be fast, and must neither block nor raise. `host` has the
-    port, if the server's address has one; durations are in seconds.
+    Its methods are called from any thread, once per request or attempt. They must be fast, and must neither block nor
+    raise. `host` includes the port if the server's address has one. Durations are in seconds.
     """
 
     def attempted(self, method: str, host: str, code: str, *, is_retry: bool) -> None:
-        """An attempt was answered with the status `code`, or got `NO_ANSWER`; watches count when they begin."""
+        """Record that an attempt was answered with the status `code`, or not at all (`NO_ANSWER`).
+
+        Watches count when they begin.
+        """
 
     def sent(self, method: str, host: str, size: int) -> None:
-        """An attempt was made with a body of `size` bytes; watches don't count."""
+        """Record an attempt with a body of `size` bytes. Watches don't count."""
 
     def received(self, method: str, host: str, size: int) -> None:
-        """An answer had a body of `size` bytes; watches don't count."""
+        """Record an answer with a body of `size` bytes. Watches don't count."""
 
     def finished(self, method: str, host: str, seconds: float) -> None:
-        """A request has its final answer. `seconds` include its retries and its wait for the rate limit."""
+        """Record the final answer to a request. `seconds` include retries and waiting for the rate limit."""
 
     def waited(self, method: str, host: str, seconds: float) -> None:
-        """A request has waited for the client's rate limit. Called for each request, also if `seconds` is 0."""
+        """Record how long a request has waited for the client's rate limit.
+
+        Called for each request, also if `seconds` is 0.
+        """
 
     def plugin_called(self, result: PluginCall, code: int) -> None:
-        """An exec plugin was called and ended with the exit code; 1 if it couldn't be started."""
+        """Record that an exec plugin ended with the exit code; 1 if it couldn't be started."""
 
     def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
-        """An exec plugin gave this certificate (PEM) in place of the former one, which is empty the first time."""
+        """Record that an exec plugin replaced the `former` certificate (PEM) by a new one.
+
+        `former` is empty the first time.
+        """
 
 
 NO_REQUEST_METRICS: Final = RequestMetrics()

@@ -1,4 +1,4 @@
-"""The groups, versions and plurals under which the API server keeps kinds, and the paths made of them."""
+"""The groups, versions and plurals of kinds in the API, and the paths made from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kschedfw.api import (
 from kschedfw.api.reading import plural_of
 
 FollowedKind = type[Named] | CustomKind
-"""A class of `kschedfw.api`, a class of one's own for a custom kind, or the custom kind itself."""
+"""A class of `kschedfw.api`, another class for a custom kind, or the custom kind itself."""
 
 SCHEDULER_KINDS: Final[tuple[type[Named], ...]] = (
     Node,
@@ -54,7 +54,7 @@ SCHEDULER_KINDS: Final[tuple[type[Named], ...]] = (
     ResourceSlice,
     DeviceClass,
 )
-"""What the plugins of kube-scheduler's default profile read."""
+"""The kinds that the plugins of kube-scheduler's default profile read."""
 
 UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector with which kube-scheduler follows pods."""
@@ -62,7 +62,7 @@ UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 @attrs.frozen
 class Resource:
-    """A kind as it is in paths of the API; `kind` is its name in manifests."""
+    """A kind as it appears in paths of the API. `kind` is its name in manifests."""
 
     kind: str
     api_version: str
@@ -86,7 +86,7 @@ class Resource:
 
 
 def resources_of(kind: FollowedKind) -> tuple[Resource, ...]:
-    """Return the kind in each version that its class can be read from, the preferred one first."""
+    """Return the kind in each version that its class supports, the preferred one first."""
     if isinstance(kind, type) and issubclass(kind, CustomResource):
         kind = kind.kind
     if isinstance(kind, CustomKind):
@@ -99,10 +99,10 @@ def resources_of(kind: FollowedKind) -> tuple[Resource, ...]:
 
 
 def parse_custom_kind(text: str, option: str) -> CustomKind:
-    """Return the kind that the value of a command's option names.
+    """Return the custom kind in the value of a command's option.
 
     Raises:
-        InvalidObjectError: it isn't GROUP/VERSION/KIND.
+        InvalidObjectError: the value isn't GROUP/VERSION/KIND.
     """
     parts = text.split("/")
     if len(parts) != 3 or not all(parts):

@@ -1,4 +1,4 @@
-"""The reduction of objects to the fields that scheduling reads, for dumps and recordings."""
+"""Reduces objects to the fields that scheduling reads, for dumps and recordings."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from kschedfw.api import (
 from kschedfw.plugins import MIGRATED_PLUGINS
 from kschedfw.simulator import ANNOTATIONS
 
-_AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
+# kschedfw-legacy reads this annotation.
+_AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
-_OF_AUTOSCALER: Final = frozenset(  # which kschedfw-advisor reads
+_OF_AUTOSCALER: Final = frozenset(  # kschedfw-advisor reads these annotations.
     f"cluster-autoscaler.kubernetes.io/{key}"
     for key in ("safe-to-evict", "safe-to-evict-local-volumes", "scale-down-disabled")
 )
 
 SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS} | _OF_AUTOSCALER
-"""The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
+"""The annotations that commands and in-tree plugins read. Other annotations are dropped: they may contain anything."""
 
 
 def scheduling_fields(obj: Named, annotations: Collection[str] = SCHEDULING_ANNOTATIONS) -> Named:
-    """Return the object without fields that scheduling doesn't read, in a form that creates no further objects.
+    """Return the object without fields that scheduling doesn't read, so that loading it creates no further objects.
 
-    So it names no Secrets, and devices have no parameters. Workloads have no replicas, since loading a manifest
-    with replicas would create pods that the cluster doesn't have.
+    The result contains no names of Secrets, and no parameters of devices. Workloads have no replicas, since loading a
+    manifest with replicas would create pods that the cluster doesn't have.
 
     Args:
-        obj: an object of the classes of `kschedfw.api`, which have no other fields than scheduling and commands read.
-        annotations: the keys of annotations that stay.
+        obj: an object of the classes of `kschedfw.api`. These have only fields that scheduling and commands read.
+        annotations: the keys of annotations to keep.
     """
     kept = {key: value for key, value in obj.annotations.items() if key in annotations}
     if len(kept) < len(obj.annotations):
@@ -66,7 +67,7 @@ def scheduling_fields(obj: Named, annotations: Collection[str] = SCHEDULING_ANNO
 
 
 def _labelled(template: PodTemplateSpec | None) -> PodTemplateSpec | None:
-    """Return the template with labels, which the selector must match, as its only metadata."""
+    """Return the template with only its labels as metadata. The selector must match them."""
     if template is None:
         return None
     return PodTemplateSpec(ObjectMeta(labels=template.metadata.labels), template.spec)

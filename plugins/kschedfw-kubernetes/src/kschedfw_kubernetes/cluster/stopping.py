@@ -12,7 +12,7 @@ _JITTER: Final = 1.0
 
 
 class StopSignal:
-    """A signal to threads to stop, which wakes waiting ones. Thread-safe."""
+    """A signal to threads to stop. It wakes waiting threads. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,11 +38,10 @@ class StopSignal:
 
 
 class Backoff:
-    """The waits before next attempts: each twice as long as the one before, times a random factor of 1 to 2
-    (client-go).
+    """Pauses between attempts: each is twice the previous one, times a random factor from 1 to 2 (client-go).
 
-    The factor keeps many clients from coming back at the same time. After `forget_after` seconds of `clock` without
-    a call, the wait is `initial` again.
+    The factor keeps many clients from retrying at the same time. After `forget_after` seconds of `clock` without a
+    call, the pause is `initial` again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The last known objects of one kind, and the watch events that their changes amount to."""
+"""The last known objects of one kind. Changes are returned as watch events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kschedfw.cluster import EventType, WatchEvent
 class Store:
     """Objects by key, in order of arrival. Not thread-safe: callers hold a lock.
 
-    Incoming states may come twice, or late, as after a connection was cut. Each change is yielded once, in order.
+    Incoming states may be repeated or late, for example after a lost connection. Each change is yielded once, in order.
     """
 
     def __init__(self) -> None:
         self._objects: dict[str, Named] = {}
         self._listed: dict[str | None, tuple[Named, ...]] = {}
-        """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
+        """Cached results of `list`: plugins list Services for every pod, although these rarely change."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -60,12 +60,12 @@ class Store:
         yield WatchEvent(EventType.DELETED, old if last is None else last)
 
     def replace(self, objects: Iterable[Named], unreadable: Iterable[str] = ()) -> Iterator[WatchEvent]:
-        """Replace all objects by a list. Keep objects absent from it that are `unreadable`; delete all others.
+        """Replace all objects by a list. Delete objects that are absent from it, except for `unreadable` ones.
 
-        The events of the first list are in its order, that of the keys, in which kube-scheduler queues the pods
-        that wait at its start (with streamed lists, its default, the order of pods of a priority is random). Those
-        of later lists are in the order of the versions, as in a watch: a watcher that has seen a version has seen
-        all before it.
+        The events of the first list are in its order, by key. In this order kube-scheduler queues the pods that wait at
+        its start; with streamed lists, its default, the order of pods of equal priority is random. The events of later
+        lists are in the order of versions, as in a watch, so that a watcher that has seen a version has seen all
+        earlier ones.
         """
         present = {obj.key: obj for obj in objects}
         kept = {*present, *unreadable}

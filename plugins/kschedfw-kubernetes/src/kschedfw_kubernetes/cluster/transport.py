@@ -1,8 +1,8 @@
-"""Requests and answers over kept connections, each with a deadline and a largest size.
+"""Requests and answers over kept connections, each with a deadline and a maximal size.
 
-Plain blocking sockets and the standard library's HTTP: measured against httpx2 and aiohttp, that takes the least
-CPU time per write, and nothing has to be handed between threads. The standard library lacks a deadline for an
-answer as a whole: here each read waits at most until that deadline.
+It uses blocking sockets and the standard library's HTTP. Measured against httpx2 and aiohttp, this takes the least CPU
+time per write, and no hand-over between threads. The standard library has no deadline for a whole answer, so each read
+waits only until that deadline.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
 
 _MIB: Final = 1 << 20
 _DIALS: Final = 4
-"""Connections that are made at a time, as long as no request waits for longer than `_PATIENCE`. A connection takes the
-processor time of several requests on either side, and a request can take one that becomes idle meanwhile. With a
-connection made for each of 500 requests at once, events came 2 s after their bindings until all of them were there.
+"""The most connections that are made at a time, unless a request waits longer than `_PATIENCE`.
+
+Making a connection takes the processor time of several requests on either side, and a request can use a connection that
+becomes idle meanwhile. When 500 concurrent requests made a connection each, events came 2 s after their bindings until
+all connections were there.
 """
 _PATIENCE: Final = 0.5
-"""Seconds. A renewal of the lease mustn't wait behind many bindings where connections take long."""
+"""Seconds that a request waits before it may exceed `_DIALS`.
+
+Renewing the lease must not wait for many bindings while connections are slow.
+"""
 
 
 @attrs.frozen
@@ -71,7 +76,7 @@ class Reply:
 
 @attrs.frozen
 class Request:
-    """A request; `target` is the path with its query."""
+    """A request. `target` is the path with its query."""
 
     method: str
     target: str
@@ -83,7 +88,7 @@ class Request:
 
 
 class Stream:
-    """An answer whose body is read as it arrives, such as a watch."""
+    """An answer whose body is read while it arrives, such as a watch."""
 
     def __init__(
         self, request: Request, connection: Connection, response: HTTPResponse, quiet: float
@@ -94,7 +99,7 @@ class Stream:
         """Yield chunks of the body as they arrive, until the peer ends it or `close` is called.
 
         Raises:
-            UnavailableError: the connection broke, or nothing came for `quiet` seconds.
+            UnavailableError: the connection broke, or no byte arrived for `quiet` seconds.
         """
         try:
             while True:
@@ -130,14 +135,20 @@ class Transport:
         self._idle: list[Connection] = []
         self._streams: set[Connection] = set()
         self._lock = threading.Condition()
-        """Guards idle connections, streams and dials; notified when a connection is idle or another may be made."""
+        """Guards idle connections, streams and dials.
+
+        Notified when a connection becomes idle or another one may be made.
+        """
         self._dialing = 0
         self._closed = False
 
     def request(
         self, request: Request, timeout: float | None = None, before_send: Callable[[], None] | None = None
     ) -> Reply:
-        """Send a request and read the whole answer; `before_send` may raise to hold it back at the last moment.
+        """Send a request and read the whole answer.
+
+        `before_send` may raise an error to prevent sending at the last moment.
+
 
         Raises:
             UnavailableError: no answer came, or one beyond a limit.
@@ -229,7 +240,7 @@ class Transport:
         limit = self._limits.response
         uncertain = request.method != "GET"
         if response.length is None and not response.chunked:
-            # Its head was cut, or else nobody could tell whether the body was.
+            # Without a length, a truncated body couldn't be detected. Perhaps the head itself is truncated.
             raise UnavailableError(f"{request}: the answer doesn't say how long it is", uncertain=uncertain)
         try:
             body = response.read(limit + 1)
@@ -237,7 +248,7 @@ class Transport:
             raise UnavailableError(f"{request}: {why(error)}", uncertain=uncertain) from None
         if len(body) > limit:
             raise UnavailableError(f"{request}: the answer has more than {limit} bytes", uncertain=uncertain)
-        if response.length:  # to read an amount doesn't notice by itself that the answer was cut
+        if response.length:  # Reading a limited amount doesn't raise an error if the answer is truncated.
             raise UnavailableError(f"{request}: the answer was cut", uncertain=uncertain)
         return Reply(response.status, dict(response.headers.items()), body)
 
@@ -259,7 +270,10 @@ class Transport:
                 self._lock.notify()
 
     def _next_idle(self) -> Connection | None:
-        """Wait for an idle connection, and take it. Return None if one is to be made instead; that is counted."""
+        """Wait for an idle connection and take it.
+
+        Return None, and count a dial, if a new connection must be made instead.
+        """
         until = self._clock.monotonic() + _PATIENCE
         with self._lock:
             while not self._closed:

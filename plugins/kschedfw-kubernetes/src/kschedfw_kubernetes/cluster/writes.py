@@ -1,7 +1,6 @@
-"""The scheduler's writes to the API server; retries never apply a write twice.
+"""The scheduler's writes to the API server. Retries never apply a write twice.
 
-An answer may get lost after the write was done. So before a retry the object is read, which shows whether the write
-has taken effect.
+An answer may be lost after the write took effect. So before a retry, the object is read to find out whether it did.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ T = TypeVar("T", bound=Named)
 
 _POD: Final = resources_of(Pod)[0]
 _DONE: Final[Content] = {}
-"""What is told of a write whose answer nobody needs."""
+"""The result of a write whose answer isn't needed."""
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 _LONGEST_MESSAGE: Final = 32 * 1024
-"""Bytes of a condition's message that the API server takes."""
+"""The most bytes of a condition's message that the API server accepts."""
 
 
 class Writes:
@@ -69,27 +68,29 @@ class Writes:
         try:
             self._client.write("POST", path, binding, settle=settle, deadline=deadline)
         except WriteConflictError:
-            # The server says so, too, of a Binding that reached it twice, and where etcd gave no answer.
+            # The server also answers so if a Binding arrived twice, or if etcd gave no answer.
             if settle() is None:
                 raise
 
     def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Do what `Cluster.patch_pod_status` does. It may be applied twice, so `settle` isn't needed."""
+        """Do what `Cluster.patch_pod_status` does. The patch may be applied twice, so `settle` isn't needed."""
         status: Content = {}
         if condition is not None:
             status["conditions"] = [self._condition(pod, condition)]
         if nominated_node_name is not None:
             status["nominatedNodeName"] = nominated_node_name or None
-        # The server refuses to change a uid; so this one sees to it that no other pod of the name is meant.
+        # The server refuses to change a uid. So with the uid, the patch can't change another pod of the same name.
         patch = {"metadata": {"uid": pod.uid}, "status": status} if pod.uid else {"status": status}
         path = _POD.path(pod.namespace, pod.name, "status")
         self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def _condition(self, pod: Pod, condition: PodCondition) -> Content:
-        """Return the condition with the pod's generation, and with the time of its last change if its status
-        changes."""
+        """Return the condition with the pod's generation.
+
+        If its status changes, it also has the time of this change.
+        """
         present = self._known(pod)
         conditions = present.status.conditions if isinstance(present, Pod) else pod.status.conditions
         before = next((each for each in conditions if each.type == condition.type), None)
@@ -99,8 +100,8 @@ class Writes:
             "reason": condition.reason,
             "message": printable(condition.message, _LONGEST_MESSAGE),
         }
-        # The generation that is known here: by now the server may have a newer one. kube-scheduler writes it, too
-        # (PodObservedGenerationTracking, locked since v1.35), and doesn't patch for it alone either.
+        # The generation known here; the server may have a newer one by now. kube-scheduler also writes it
+        # (PodObservedGenerationTracking, locked since v1.35), and doesn't patch if only the generation differs.
         if pod.metadata.generation:
             written["observedGeneration"] = pod.metadata.generation
         if before is None or before.status != condition.status:
@@ -124,7 +125,7 @@ class Writes:
             try:
                 present = self._present(obj, resource)
             except (NotFoundError, ConflictError):
-                return _DONE  # gone, or another one has its name by now
+                return _DONE  # The object is gone, or another object has its name by now.
             return _DONE if present["metadata"].get("deletionTimestamp") else None
 
         self._client.write("DELETE", _path(obj, resource), options, settle=settle)
@@ -148,7 +149,7 @@ class Writes:
             raise AlreadyExistsError(f"{resource.kind} {stored.metadata.key} already exists")
 
         made = self._client.write("POST", resource.collection(namespace), manifest, settle=settle)
-        # Of what has a status of its own, the server takes none when it is made.
+        # The server ignores the status of a new object if the kind has the status subresource.
         if (status := manifest.get("status")) and not contains(made.get("status"), status):
             made = self._patch(stored, resource, {"status": status}, made, "status")
         return self._as(obj, made, resource)
@@ -159,7 +160,7 @@ class Writes:
         resource = self._resource_of(stored)
         old = self._base(stored, resource)
         new = _manifest(stored, resource, keep=old)
-        # Section by section: one that has nothing that is known here isn't to be emptied.
+        # Merge by sections, so that a section of which no field is known here isn't emptied.
         sections: Content = {key: {} for key, value in old.items() if isinstance(value, Mapping)}
         patch = {key: value for key, value in merge_patch(old, {**sections, **new}).items() if value != {}}
         status = {"status": patch.pop("status")} if "status" in patch else {}
@@ -167,12 +168,13 @@ class Writes:
             return obj
         parts = [(patch, ""), (status, "status")]
         if _lost_finalizers(old, new):
-            parts.reverse()  # what a finalizer guards is given up before it goes
+            # Patch the status first: the finalizer must not be removed before what it guards has been released.
+            parts.reverse()
         if resource.kind not in _WITH_STATUS:
             parts = [
                 ({**patch, **status}, ""),
                 (status, "status"),
-            ]  # a custom kind may or may not have a part for it
+            ]  # A custom kind may or may not have the status subresource, so try both ways.
         present: Content = {**old, "metadata": {**old["metadata"]}}
         version = stored.metadata.resource_version
         for part, subresource in parts:
@@ -190,7 +192,8 @@ class Writes:
         known = self._known(obj)
         if known is not None and version and known.metadata.resource_version == version:
             return to_manifest(known)
-        # Nothing here says what the server has: it was written a moment ago, or the caller doesn't know either.
+        # The known state isn't the one that the update is based on: it was written a moment ago, or the caller names no
+        # version. Read it.
         present = read(self._present(obj, resource), resource)
         if version and present.metadata.resource_version != version:
             raise ConflictError(
@@ -228,7 +231,7 @@ class Writes:
         )
 
     def _present(self, obj: Named, resource: Resource) -> Content:
-        """Return the object as the server has it. Raises NotFoundError, and ConflictError if it is another object."""
+        """Return the object as the server has it. Raises NotFoundError, or ConflictError if it is another object."""
         present = self._client.get(_path(obj, resource))
         uid = present.get("metadata", {}).get("uid")
         if obj.uid and uid != obj.uid:
@@ -262,7 +265,7 @@ def _path(obj: Named, resource: Resource, subresource: str = "") -> str:
 
 
 def _manifest(obj: Named, resource: Resource, keep: Mapping[str, Any] | None = None) -> Content:
-    """Return the manifest to write, with the server's own metadata as in `keep`, or without any."""
+    """Return the manifest to write. Its server-managed metadata is that of `keep`, or missing."""
     manifest = to_manifest(obj)
     kept = {} if keep is None else keep["metadata"]
     metadata = {key: value for key, value in manifest.get("metadata", {}).items() if key not in _SERVERS_OWN}

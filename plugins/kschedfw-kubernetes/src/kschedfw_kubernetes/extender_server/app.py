@@ -22,26 +22,26 @@ from kschedfw_kubernetes.web.hosts import HostRule
 
 _Verb = Callable[[bytes, threading.Event], bytes]
 
-_RETRY_AFTER: Final = (b"retry-after", b"1")  # s
+_RETRY_AFTER: Final = (b"retry-after", b"1")  # seconds
 _CLOSE: Final = (b"connection", b"close")
-"""Close the connection of a client whose request is refused: the rest of it isn't read."""
+"""Closes the connection of a refused request, since the rest of the request isn't read."""
 
 _UNWATCHED: Final = 0.1
-"""Seconds until the server begins to check whether the client is still there; most requests are answered by then."""
+"""Seconds after which the server begins to check for a disconnected client. Most requests are answered before."""
 
 
 @attrs.frozen
 class ServerLimits:
-    """Limits of requests. A request beyond them is refused; others aren't affected."""
+    """Limits of requests. A request beyond a limit is refused; others aren't affected."""
 
     body_bytes: int = 64 << 20
-    """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
+    """Bytes of one request's body. 64 MiB are some thousands of whole nodes."""
     total_bytes: int = attrs.field()
     """Bytes of all bodies in memory at a time; by default twice `body_bytes`."""
     nodes: int = 1 << 16
     """Nodes in one request, whole or by name."""
     waiting: int = 32
-    """Requests that were received completely and aren't answered yet."""
+    """Completely received requests without an answer."""
     read_seconds: float = 10.0
     """Seconds to receive a body."""
     answer_seconds: float = 60.0
@@ -119,7 +119,7 @@ class ExtenderApp:
         }
         self._memory = _Memory(self._limits.total_bytes)
         self._works: set[_Work] = set()
-        """Complete requests that wait or are worked on."""
+        """Complete requests that wait or are being worked on."""
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,7 +128,7 @@ class ExtenderApp:
                 await self._serve(scope, receive, send)
             case "lifespan":
                 await self._live(receive, send)
-            case other:  # the ASGI specification has applications raise an exception then
+            case other:  # The ASGI specification requires an exception for other types.
                 raise ValueError(f"the extender server speaks HTTP, not {other!r}")
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class ExtenderApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(scope, receive)
-        if response is None:  # the client has gone
+        if response is None:  # The client has disconnected.
             return
         await response.send(send)
 
@@ -270,7 +270,7 @@ class ExtenderApp:
 
 
 class _Memory:
-    """Counts the bytes of bodies in memory; the executor's threads release them."""
+    """Counts the bytes of bodies in memory. The executor's threads release them."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -331,7 +331,7 @@ class _Watch:
 
 
 class _RefusedError(Exception):
-    """The request is refused; the response is None if the client has gone."""
+    """The request is refused. The response is None if the client has disconnected."""
 
     def __init__(self, response: Response | None) -> None:
         super().__init__()
@@ -347,6 +347,6 @@ def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) 
         return _message(400, str(error))
     except AbandonedError:
         return _busy("the work was given up")
-    except BaseException as error:  # including a plugin's SystemExit, which would end the event loop
+    except BaseException as error:  # This includes a plugin's SystemExit, which would end the event loop.
         _LOG.exception("%s failed", path)
         return _message(500, f"{path} failed: {error}")

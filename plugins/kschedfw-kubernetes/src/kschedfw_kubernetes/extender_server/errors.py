@@ -6,7 +6,7 @@ from kschedfw import KschedfwError
 
 
 class RequestError(KschedfwError, ValueError):
-    """The request is invalid; the text says why."""
+    """The request is invalid. The message says why."""
 
 
 class EvaluationError(KschedfwError):
@@ -14,4 +14,4 @@ class EvaluationError(KschedfwError):
 
 
 class AbandonedError(KschedfwError):
-    """The client no longer waits, so the work was stopped."""
+    """The client no longer waits for the answer, so the work was stopped."""

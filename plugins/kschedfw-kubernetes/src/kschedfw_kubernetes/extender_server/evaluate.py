@@ -52,7 +52,7 @@ ResultT = TypeVar("ResultT")
 
 @attrs.frozen(eq=False)
 class _Question:
-    """The pod and the nodes of a request; `unknown` has names of nodes that aren't in the cluster."""
+    """The pod and the nodes of a request. `unknown` has names of nodes that aren't in the cluster."""
 
     pod: Pod
     nodes: NodeSelection
@@ -61,14 +61,14 @@ class _Question:
 
 @attrs.frozen(eq=False)
 class _Verdicts:
-    """The names of the nodes that pass, in the request's order, and why the others don't."""
+    """The names of the nodes that pass, in the request's order, and the reasons why others don't."""
 
     passed: Sequence[str]
     refused: Mapping[str, Status]
 
 
 class _Interruptible(Parallelizer):
-    """A parallelizer that stops before the next piece of work if the client has gone."""
+    """A parallelizer that stops before the next piece of work if the client has disconnected."""
 
     def __init__(self, parallelism: int) -> None:
         super().__init__(parallelism)
@@ -136,7 +136,7 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             verdicts = self._verdicts(question)
-            # Nodes are rows of the snapshot's table, which the next request's turn may rewrite.
+            # Read the names before the next request may rewrite the snapshot's table, whose rows the nodes are.
             names = question.nodes.names
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
         failed: dict[str, str] = {}
@@ -160,7 +160,7 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             totals = self._totals(question)
-            # Nodes are rows of the snapshot's table, which the next request's turn may rewrite.
+            # Read the names before the next request may rewrite the snapshot's table, whose rows the nodes are.
             names = question.nodes.names
         known = zip(names, self._priorities(totals), strict=True)
         return HostPriorityList((*known, *((name, 0) for name in question.unknown)))
@@ -260,7 +260,7 @@ class Evaluator:
 
     def _totals(self, question: _Question) -> Sequence[int]:
         framework, state, pod = self._framework, CycleState(), question.pod
-        # Rejections don't matter here: kube-scheduler filters before it asks for priorities.
+        # kube-scheduler filters nodes before it requests priorities, so rejections don't matter here.
         _, status, _ = framework.run_pre_filter_plugins(state, pod)
         if status.code is Code.ERROR:
             _fail(status)
@@ -279,7 +279,7 @@ class Evaluator:
         highest = self._highest_total
         if not highest:
             return [0] * len(totals)
-        # Many nodes have the same score.
+        # Many nodes have the same score, so convert each distinct score only once.
         rounded = {
             total: (2 * total * MAX_EXTENDER_PRIORITY + highest) // (2 * highest) for total in set(totals)
         }
@@ -306,7 +306,7 @@ class Evaluator:
         return {name for name, status in zip(names, statuses, strict=True) if status.is_success}
 
     def _without(self, state: CycleState, pod: Pod, node_info: NodeInfo, victims: set[str]) -> Status:
-        """Return the filters' status for the node without these pods, some of which may be gone already."""
+        """Return the filters' status for the node without these pods. Some of them may be gone already."""
         state, info = state.clone(), node_info.clone()
         for victim in node_info.pods:
             if victim.pod.uid in victims:
@@ -328,7 +328,7 @@ def _read_pod(json: Json) -> Pod:
 
 @lru_cache(maxsize=128)
 def _decoded_pod(json: bytes) -> Pod:
-    """Return the pod; cached, since there are two or three requests for each pod."""
+    """Return the decoded pod. It is cached, since there are two or three requests for each pod."""
     try:
         return pod_from_manifest(manifest(decode(json), "Pod"))
     except ManifestError as error:

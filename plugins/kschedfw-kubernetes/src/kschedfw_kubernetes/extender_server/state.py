@@ -1,4 +1,4 @@
-"""The snapshot that plugins see with a request: the cluster's nodes and pods, and the nodes that came with it."""
+"""The snapshot that plugins see during a request: the cluster's nodes and pods, and the nodes in the request."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kschedfw_kubernetes.http_extender.wire import node_identity
 
 
 class ClusterState:
-    """A view of a cluster's nodes and the pods on them, until it is closed; without a cluster it stays empty.
+    """A view of a cluster's nodes and their pods, until it is closed. Without a cluster it stays empty.
 
-    The cluster may call from any thread; `show` is for one caller at a time.
+    The cluster may call it from any thread. `show` must not be called concurrently.
     """
 
     def __init__(self, cluster: Cluster | None, snapshot: Snapshot) -> None:
@@ -30,19 +30,19 @@ class ClusterState:
         self._pods: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self._infos: dict[str, NodeInfo] = {}
-        """The nodes with their pods as of the last call of `show`; new nodes come last."""
+        """The nodes with their pods at the last call of `show`. New nodes come last."""
         self._stale: set[str] = set()
-        """Nodes whose state in `_infos` is missing or old."""
+        """Nodes whose entry in `_infos` is missing or outdated."""
         self._sent_with_pods: dict[str, NodeInfo] = {}
         self._writer = _SnapshotWriter(snapshot)
         self._is_shown = False
-        """Whether the snapshot is the cluster as it is now."""
+        """True if the snapshot equals the cluster's current state."""
         self._end_watch = None if cluster is None else cluster.watch(self._on_event)
 
     def show(self, sent: Iterable[NodeInfo] = ()) -> None:
         """Update the snapshot with all nodes and their pods. The cost depends on the number of changes.
 
-        Nodes that came with a request replace the cluster's, until the next call.
+        Nodes in a request replace the cluster's nodes until the next call.
         """
         with self._lock:
             sent_infos = {info.name: self._with_pods(info) for info in sent}
@@ -64,7 +64,8 @@ class ClusterState:
                 del self._infos[name]
             else:
                 self._infos[name] = NodeInfo.of(node, self._pods_on(name))
-        if len(self._infos) != len(self._nodes):  # new ones, which come last
+        if len(self._infos) != len(self._nodes):
+            # Some nodes are new. They come last.
             for name, node in self._nodes.items():
                 if name not in self._infos:
                     self._infos[name] = NodeInfo.of(node, self._pods_on(name))
@@ -121,14 +122,14 @@ class ClusterState:
 class _SnapshotWriter:
     """Updates a snapshot from one set of nodes to the next, including their image states.
 
-    An image state has the number of nodes with the image. These counts are kept, so that only nodes with an image whose
-    count has changed are updated.
+    An image state contains the number of nodes with the image. These counts are kept, so that only nodes with an image
+    whose count has changed are updated.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._written: Mapping[str, NodeInfo] = {}
-        """The nodes by name, as they were given, in the snapshot's order."""
+        """The nodes by name, as they were passed, in the snapshot's order."""
         self._spread: Counter[str] = Counter()
 
     def write(self, infos: Mapping[str, NodeInfo]) -> None:
@@ -136,7 +137,7 @@ class _SnapshotWriter:
         try:
             self._write(infos)
         except BaseException:
-            # Some may have been written; the next call starts over.
+            # Some nodes may have been written. The next call has to start from scratch.
             self._written, self._spread = {}, Counter()
             self._snapshot.replace(())
             raise
@@ -161,7 +162,7 @@ class _SnapshotWriter:
         self._written = infos
 
     def _recount(self, changed: Mapping[str, NodeInfo], gone: Iterable[str]) -> set[str]:
-        """Recount these nodes' images; returns the images whose counts have changed."""
+        """Recount these nodes' images. Return the images whose counts have changed."""
         difference: Counter[str] = Counter()
         for name, info in changed.items():
             old = self._written.get(name)
@@ -188,7 +189,7 @@ class _SnapshotWriter:
         )
         present = self._snapshot.find(info.name)
         if present is not None and present.image_states == states:
-            states = present.image_states  # its identity shows that nothing has changed
+            states = present.image_states  # Its identity shows that nothing has changed.
         elif not states:
             return info
         copy = info.clone()
@@ -202,12 +203,15 @@ def _image_names(info: NodeInfo) -> set[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _summary(size: int, num_nodes: int) -> ImageStateSummary:
-    """Return an equal object, the same one for equal values: many nodes have the same images."""
+    """Return one shared object for equal values, since many nodes have the same images."""
     return ImageStateSummary(size, num_nodes)
 
 
 MAX_KEPT_BYTES: Final = 64 << 20
-"""How many bytes of nodes' JSON are kept: as many as one request may have. The decoded nodes take about twice that."""
+"""The most bytes of nodes' JSON that are kept: as many as one request may have.
+
+Decoded nodes take about twice as much.
+"""
 
 
 @attrs.frozen
@@ -217,10 +221,10 @@ class _Kept:
 
 
 class SentNodes:
-    """A maker of NodeInfos from nodes' JSON, with a cache of the latest one of each node, by uid.
+    """Makes NodeInfos from nodes' JSON, and caches the latest one of each node, by uid.
 
-    A cached one is used again if the JSON is the same to the byte: comparing `resourceVersion` alone would miss
-    changes made by hand. The least recently sent nodes are dropped first. For one caller at a time.
+    A cached one is reused if the JSON is equal byte by byte. Comparing `resourceVersion` alone would miss changes made
+    by hand. The least recently sent nodes are dropped first. Must not be used concurrently.
     """
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
@@ -232,7 +236,7 @@ class SentNodes:
         return len(self._kept)
 
     def info(self, json: Json, index: int) -> NodeInfo:
-        """Return the node at this place of a request, without pods. The caller must not change it.
+        """Return the node with this index in a request, without pods. The caller must not change it.
 
         Raises:
             RequestError: the node is invalid.

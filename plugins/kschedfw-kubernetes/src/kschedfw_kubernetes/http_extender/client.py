@@ -91,7 +91,10 @@ class HTTPExtender:
         return self._transport.is_closed
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether a container or init container names a resource of the extender; True if it manages none."""
+        """Return whether a container or init container names a resource of the extender.
+
+        True if the extender manages none.
+        """
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
@@ -104,7 +107,7 @@ class HTTPExtender:
     # Calls
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
-        """Return the nodes that the extender leaves over, in its order, and the reasons for the others."""
+        """Return the nodes that the extender accepts, in its order, and the reasons for the others."""
         verb = self.config.filter_verb
         if not verb:
             return ExtenderFilterResult(nodes, EMPTY, EMPTY)
@@ -184,7 +187,7 @@ class HTTPExtender:
     def _names(self, verb: str, result: FilterResult) -> Iterable[str]:
         """Return the names of the nodes that pass.
 
-        `NodeNames` is only read from an extender with a cache, `Nodes` always.
+        `NodeNames` is only read from an extender with a cache, `Nodes` is always read.
         """
         if self.config.node_cache_capable and result.node_names is not None:
             return result.node_names
@@ -255,21 +258,22 @@ def pod_as_sent(pod: Pod) -> Json:
 
 def _as_sent(obj: Named) -> dict[str, Any]:
     manifest = {"metadata": {}, "spec": {}, "status": {}, **to_manifest(obj)}
-    # Objects in kube-scheduler's typed caches have no kind and apiVersion.
+    # kube-scheduler's typed caches drop kind and apiVersion.
     del manifest["apiVersion"], manifest["kind"]
     return manifest
 
 
 class NodesAsSent:
-    """An encoder of nodes as JSON, with a cache: nodes change rarely and are sent for every pod."""
+    """Encodes nodes as JSON, with a cache: nodes rarely change and are sent for every pod."""
 
     def __init__(self) -> None:
-        # By id, since comparing nodes costs as much as encoding them; the node is kept so that its id isn't reused.
+        # The cache is keyed by id, since comparing nodes costs as much as encoding them. It keeps the node so that its
+        # id isn't reused.
         self._written: dict[int, tuple[Node, Json]] = {}
 
     def write(self, nodes: list[Node]) -> tuple[Json, ...]:
         if len(self._written) > 2 * len(nodes) + 1000:
-            self._written = {}  # most of them are of nodes that have changed
+            self._written = {}  # Start over: most cached nodes have changed since.
         return tuple(map(self._write, nodes))
 
     def _write(self, node: Node) -> Json:

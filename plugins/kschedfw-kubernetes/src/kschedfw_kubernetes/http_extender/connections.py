@@ -1,7 +1,7 @@
-"""Connections on which a call ends by its deadline. Only `transport` imports this; it needs the extra `extender`.
+"""Connections whose calls end by a deadline. Only `transport` imports this module; it needs the extra `extender`.
 
 HTTP libraries have timeouts for single reads and writes; Go's timeout is for the whole call. So a thread that makes a
-call sets the call's deadline (`Deadline`), and the network backend waits no longer than that for anything.
+call sets the call's deadline (`Deadline`), and the network backend waits for nothing beyond it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ import httpx2
 from kschedfw import Clock
 
 _WRITTEN_AT_ONCE: Final = 64 << 10
-"""Bytes written at once, so that a slow reader can't keep a write alive beyond the deadline."""
+"""The most bytes per write, so that a slow reader can't keep a write going beyond the deadline."""
 
 
 class Deadline:
-    """The time by which a call has to end. As a context manager it applies to the calls that the thread makes in
-    the block."""
+    """The time by which a call has to end. As a context manager it applies to the thread's calls in the block."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -34,10 +33,10 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Return the seconds left; never more than at the beginning, even if the clock was set back.
+        """Return the seconds left. It is never more than at the beginning, even if the clock was set back.
 
         Raises:
-            httpcore2.TimeoutException: none are left.
+            httpcore2.TimeoutException: no time is left.
         """
         left = min(self._end - self._clock.now(), self._seconds)
         if left <= 0:
@@ -56,7 +55,7 @@ _DEADLINE: Final[ContextVar[Deadline | None]] = ContextVar("_DEADLINE", default=
 
 
 def _left(timeout: float | None) -> float | None:
-    """Return the seconds left of the call's deadline; the library's own timeout if no call has one."""
+    """Return the seconds left until the call's deadline. Without a deadline, return the library's own timeout."""
     deadline = _DEADLINE.get()
     return timeout if deadline is None else deadline.left
 
@@ -85,7 +84,7 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """TCP connections that end by the deadline, except for name look-ups, which the system's resolver limits."""
+    """TCP connections that end by the deadline. Only name look-ups are limited by the system's resolver instead."""
 
     def __init__(self) -> None:
         self._sync = httpcore2.SyncBackend()
@@ -100,7 +99,8 @@ class _Backend(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:  # UnicodeError: a label is too long, or empty
+        except (OSError, UnicodeError) as error:
+            # UnicodeError: a label of the host name is empty or too long.
             raise httpcore2.ConnectError(str(error)) from error
         for number, (*_, address) in enumerate(found, 1):
             try:

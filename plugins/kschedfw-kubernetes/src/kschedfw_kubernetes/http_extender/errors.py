@@ -1,4 +1,4 @@
-"""Errors of calls to extenders; those of their configuration are in `kschedfw.config.errors`."""
+"""Errors of calls to extenders. Errors of their configuration are in `kschedfw.config.errors`."""
 
 from __future__ import annotations
 

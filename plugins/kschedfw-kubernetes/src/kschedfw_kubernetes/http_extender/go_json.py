@@ -30,7 +30,7 @@ _BYTES_PER_VALUE: Final = 13
 
 
 class WireError(KschedfwError, ValueError):
-    """A body breaks the protocol; the text names the field."""
+    """A body breaks the protocol. The message names the field."""
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -57,7 +57,7 @@ def decode(body: bytes | Json) -> object:
         raise WireError(f"no JSON: {error.msg} at character {error.pos}: {_excerpt(text)}") from None
     except RecursionError:
         raise WireError("no JSON: it is nested too deeply") from None
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # An integer with thousands of digits can't be converted.
         if isinstance(error, WireError):
             raise
         raise WireError(f"no JSON: {error}") from None
@@ -65,10 +65,10 @@ def decode(body: bytes | Json) -> object:
 
 
 def has_too_many_values(body: bytes, max_bytes: int) -> bool:
-    """Return whether a body has more values than allowed: one for every 13 of `max_bytes`.
+    """Return whether a body has more values than allowed, which is one for every 13 of `max_bytes`.
 
-    API objects have about one value for 20 bytes. A value takes many times its text in memory, so that `[[],[],…`
-    could exhaust it. Text in a string that looks like a value counts, too.
+    API objects have about one value per 20 bytes. A decoded value takes many times the memory of its text, so that
+    `[[],[],…` could exhaust the memory. Text in strings that looks like a value counts, too.
     """
     return sum(body.count(mark) for mark in (b",", b"[", b"{")) > max_bytes // _BYTES_PER_VALUE
 
@@ -77,7 +77,7 @@ def encode(value: object) -> bytes:
     """Return compact JSON. `Json` in the value is kept as it is."""
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
+    except UnicodeEncodeError:  # The text contains half a surrogate pair, which only an escape can express.
         return json.dumps(value, separators=(",", ":"), default=decode).encode("ascii")
 
 
@@ -121,8 +121,9 @@ def _taken_apart(
 
 
 def _mended(text: bytes | Json) -> str:
-    """Return the text as valid JSON, without what only Go accepts: text behind the value, and halves of surrogate
-    pairs.
+    """Return the text as valid JSON.
+
+    Go also accepts text after the value, and halves of surrogate pairs; both are removed.
     """
     written = json.dumps(decode(text), ensure_ascii=False)
     return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -179,7 +180,8 @@ def manifest(value: object, path: str) -> Manifest:
 def strings(value: object, path: str) -> tuple[str, ...] | None:
     """Return a list of strings; None for null, which differs from an empty list. Raises WireError."""
     if isinstance(value, list) and set(map(type, value)) == {str}:
-        return tuple(value)  # the names of all nodes, say: twenty times as fast
+        # Fast path, for example for the names of all nodes: it takes a twentieth of the time.
+        return tuple(value)
     return None if value is None else tuple(string(content, place) for place, content in items(value, path))
 
 

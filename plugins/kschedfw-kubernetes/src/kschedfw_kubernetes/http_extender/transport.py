@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw-kubernetes[extender]'"
 
 MAX_ANSWER_BYTES: Final = 64 << 20
-"""The most bytes of an answer, compressed and uncompressed; 64 MiB are some thousands of nodes in full."""
+"""The most bytes of an answer, compressed and uncompressed. 64 MiB are some thousands of whole nodes."""
 
-_MAX_REDIRECTS = 10  # as in Go
-_KEEP_ALIVE = 2.0  # s; less than servers keep idle connections, so that none is closed just as it is used
+_MAX_REDIRECTS = 10  # The limit of Go's client.
+# Seconds. Servers keep idle connections longer, so that none is closed just when it is used.
+_KEEP_ALIVE = 2.0
 
 
 class _UnwantedError(Exception):
@@ -61,7 +62,7 @@ class Transport:
         self._server_name = config.tls_config.server_name if config.tls_config else ""
         self._deadline = Deadline
         self._timeouts = httpcore2.TimeoutException
-        # The libraries pass on errors of others; UnicodeError: an invalid host name
+        # Errors of others, which the libraries pass on. UnicodeError: the host name is invalid.
         self._failures = (
             httpx2.HTTPError,
             httpx2.InvalidURL,
@@ -80,7 +81,7 @@ class Transport:
             headers={
                 "Content-Type": "application/json",
                 "User-Agent": "kschedfw",
-                "Accept-Encoding": "gzip",  # the one that Go asks for
+                "Accept-Encoding": "gzip",  # Go requests only gzip.
             },
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
@@ -118,7 +119,7 @@ class Transport:
             if response.next_request is None:
                 return response
             response.close()
-            # A redirect to the same host has the credentials in a header already; another host doesn't get them.
+            # A redirect to the same host has the credentials in a header already. Another host doesn't get them.
             request, credentials = response.next_request, None
         raise _UnwantedError(f"more than {_MAX_REDIRECTS} redirects")
 
@@ -133,7 +134,7 @@ class Transport:
         return content
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the content of a gzip file in these pieces, up to one byte more than is allowed."""
+        """Yield the content of a gzip file in these pieces, up to one byte beyond the limit."""
         file = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         room = self._max_bytes + 1
         for piece in self._limited(pieces):
@@ -164,7 +165,10 @@ class Transport:
 
 
 def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the URL without user and password, and both as a pair: the library logs whole URLs."""
+    """Return the URL without user and password, and both as a pair.
+
+    They must not be in the URL, which the library logs.
+    """
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -174,7 +178,8 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def _cause(error: Exception) -> str:
-    if isinstance(error, UnicodeError) or "idna" in str(error):  # possibly wrapped in a connection error
+    if isinstance(error, UnicodeError) or "idna" in str(error):
+        # The error may be wrapped in a connection error.
         return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
     return str(error) or type(error).__name__
 
@@ -205,7 +210,7 @@ def _load_ca(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
             context.load_verify_locations(cadata=tls.ca_data.decode("ascii"))
         else:
             context.load_verify_locations(cafile=tls.ca_file)
-    except (OSError, ValueError) as error:  # SSLError is an OSError
+    except (OSError, ValueError) as error:  # SSLError is an OSError.
         raise _unusable("caData" if tls.ca_data else "caFile", tls.ca_file, error) from error
 
 
@@ -224,7 +229,7 @@ def _unusable(field: str, file: str, error: Exception) -> ExtenderConfigError:
 
 @contextmanager
 def _as_file(file: str, data: bytes) -> Iterator[str]:
-    """Give the path of the file, or that of a private file with the data: OpenSSL reads keys only from files."""
+    """Yield the path of the file, or that of a private file with the data: OpenSSL reads keys only from files."""
     if not data:
         yield file
         return

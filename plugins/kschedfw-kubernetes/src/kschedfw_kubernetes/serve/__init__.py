@@ -1,1 +1,1 @@
-"""The scheduler as a process: what `kschedfw run` runs, and its endpoints for health, metrics and debugging."""
+"""The scheduler process of `kschedfw run`, and its endpoints for health, metrics and debugging."""

@@ -1,4 +1,4 @@
-"""Authentication and authorization by the API server (TokenReview, SubjectAccessReview) of callers of the endpoints.
+"""Authentication and authorization of the endpoints' callers by the API server (TokenReview, SubjectAccessReview).
 
 A caller without a token is anonymous. Answers are cached for 10 s, as in kube-scheduler, under a hash of the token.
 Callers with a certificate are authenticated in this process: see `kschedfw_kubernetes.serve.client_certificates`.
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
 
 Review: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""Creates an object at this path of the API server, and gives it back with its status; raises whatever goes wrong."""
+"""Creates an object at this path of the API server, and returns it with its status. May raise any error."""
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -31,7 +31,7 @@ REMEMBERED_SECONDS: Final = 10.0
 MOST_REMEMBERED: Final = 4096
 
 _ALMIGHTY: Final = "system:masters"
-"""Whoever is in this group is not asked about."""
+"""Members of this group are allowed everything, without asking the API server."""
 
 
 @attrs.frozen
@@ -56,10 +56,10 @@ class Verdict:
 
 
 class Access:
-    """Authentication and authorization by the API server, whose decisions are cached. Thread-safe.
+    """Authentication and authorization by the API server. Its decisions are cached. Thread-safe.
 
-    `timer` gives the time in seconds, for the age of cached answers. The reviews may be those of two API servers,
-    as kube-scheduler has a kubeconfig for each.
+    `timer` returns the time in seconds, for the age of cached answers. The two kinds of reviews may be made by
+    different API servers: kube-scheduler has a kubeconfig for each.
     """
 
     def __init__(self, authentication: Review, authorization: Review, timer: Callable[[], float]) -> None:
@@ -74,7 +74,7 @@ class Access:
             return ANONYMOUS
         try:
             return self._user(token)
-        except Exception as error:  # whatever kind of client this is
+        except Exception as error:  # The client may be of any kind, and so may be its errors.
             _log.error(Structured("Unable to authenticate the request", err=error))
             return None
 

@@ -15,7 +15,7 @@ from kschedfw.config import REFERENCE, FeatureGates, Stage
 
 NAME: Final = "kschedfw"
 EMULATED: Final = REFERENCE
-"""The minor version of kube-scheduler whose behaviour this is."""
+"""The minor version of kube-scheduler whose behaviour kschedfw reproduces."""
 
 
 def own_version() -> str:
@@ -31,9 +31,9 @@ def interpreter() -> str:
 class BuildInfo(Collector):
     """`kubernetes_build_info` and `kubernetes_feature_enabled`, under the names and labels of component-base.
 
-    `git_version` is a semantic version of Kubernetes with kschedfw's own behind the plus: alerts on version skew
-    read the part before it, and would fire for ever if it said 0.1. The labels for Go, the commit and the date are
-    empty: a wheel has none of them. A feature counts as enabled if kschedfw has its behaviour.
+    `git_version` is a semantic version of Kubernetes, with kschedfw's own version after the plus. Alerts on version
+    skew read the part before the plus, and would always fire if it were kschedfw's. The labels for Go, the commit and
+    the date are empty, since a wheel has none of these. A feature counts as enabled if kschedfw has its behaviour.
     """
 
     def __init__(self, gates: FeatureGates) -> None:
@@ -64,13 +64,13 @@ class BuildInfo(Collector):
             labels=("name", "stage"),
         )
         for name, state, is_here in self._gates.features:
-            # The stage of a feature in general availability is empty there.
+            # The stage of a generally available feature is empty in Kubernetes.
             stage = "" if state.stage is Stage.GA else state.stage.upper()
             features.add_metric((name, stage), float(is_here))
         yield from (build, features)
 
 
 def _architecture() -> str:
-    """Return the machine's architecture, in Go's words."""
+    """Return the machine's architecture by its name in Go."""
     machine = platform.machine()
     return {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}.get(machine, machine)

@@ -1,4 +1,4 @@
-"""The certificate of the endpoints: the one that is given, or one that the process signs itself."""
+"""The certificate of the endpoints: a given one, or one that the process signs itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kschedfw import Clock, KschedfwError
 
 PAIR_NAME: Final = "kube-scheduler"
-"""What the files in `--cert-dir` are called, before `.crt` and `.key`."""
+"""The name of the files in `--cert-dir`, before `.crt` and `.key`."""
 _VALID: Final = timedelta(days=365)
 _LEEWAY: Final = timedelta(hours=1)
-"""Clocks differ."""
+"""How long before now a certificate becomes valid, since clocks differ."""
 
 
 class CertificateError(KschedfwError, ValueError):
-    """A certificate or key can't be used; the text says which and why."""
+    """A certificate or key can't be used. The message says which one and why."""
 
 
 @attrs.frozen
@@ -66,26 +66,32 @@ _CIPHERS: Final = {
         ("RSA_WITH_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
     )
 }
-"""Go's names of cipher suites, which kube-scheduler's flag takes, and OpenSSL's. Go's RC4 and 3DES are gone there."""
+"""OpenSSL's names of cipher suites by Go's names, which the flag of kube-scheduler has.
+
+OpenSSL lacks Go's RC4 and 3DES.
+"""
 _CIPHERS_OF_1_3: Final = frozenset(
     {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 )
-"""Always on with TLS 1.3, in Go as well; the flag may name them."""
+"""The cipher suites that TLS 1.3 always has, in Go as well. The flag may name them."""
 
 
 @attrs.frozen
 class TlsSettings:
-    """The lowest version of TLS, and the cipher suites up to TLS 1.2 as OpenSSL names them; empty: its defaults."""
+    """The lowest version of TLS, and OpenSSL's names of the cipher suites up to TLS 1.2.
+
+    Empty means OpenSSL's defaults.
+    """
 
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     ciphers: str = ""
 
     @classmethod
     def parse(cls, version: str, suites: str) -> TlsSettings:
-        """Read the values of `--tls-min-version` and `--tls-cipher-suites`; empty ones are the defaults.
+        """Parse the values of `--tls-min-version` and `--tls-cipher-suites`. Empty ones mean the defaults.
 
         Raises:
-            CertificateError: a name isn't known. The text has the flag and the known names.
+            CertificateError: a name isn't known. The message has the flag and the known names.
         """
         if version and version not in _VERSIONS:
             raise CertificateError(f"--tls-min-version {version}: must be one of {', '.join(_VERSIONS)}")
@@ -131,7 +137,7 @@ class ServerCertificate:
     def refresh(self) -> bool:
         """Load the files again if they have changed, for new connections. Return whether they have changed.
 
-        Missing files count as unchanged: they are being replaced, or were temporary ones.
+        Missing files count as unchanged: they are being replaced, or were temporary files.
 
         Raises:
             CertificateError: the new files can't be used; the old certificate stays in use.
@@ -140,7 +146,7 @@ class ServerCertificate:
             return False
         self._load(
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        )  # a half-written pair must not break the one in use
+        )  # a trial in another context: a half-written pair must not break the one in use
         self._load(self.context)
         self._loaded = state
         return True

@@ -13,7 +13,7 @@ from kschedfw_kubernetes.cluster.claim_commits import RETRIED
 
 
 class ClaimMetrics(Collector):
-    """A collector of the cluster's counts of claims; docs/metrics.md has the list."""
+    """A collector of the cluster's counts of claims. docs/metrics.md describes them."""
 
     def __init__(self, cluster: ClaimingCluster) -> None:
         self._cluster = cluster

@@ -1,10 +1,8 @@
-"""Authentication by client certificates: of users signed by a client CA, and of proxies that name their user in
-headers.
+"""Authentication by client certificates of users, and of proxies that name their user in headers.
 
-Both are as with kube-scheduler's delegated authentication. The authorities are those of the flags, or else those of
-the ConfigMap `extension-apiserver-authentication`, which the API server keeps in kube-system. During the handshake
-OpenSSL has checked chain, dates and purpose against both bundles together; this module finds out which of them it
-was.
+Both work as in kube-scheduler's delegated authentication. The authorities come from the flags, or else from the
+ConfigMap `extension-apiserver-authentication`, which the API server maintains in kube-system. OpenSSL checks chain,
+dates and purpose during the handshake, against both bundles together. This module determines which bundle matched.
 """
 
 from __future__ import annotations
@@ -34,18 +32,18 @@ CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserv
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
-"""Kubernetes' attribute of a subject for the user's uid."""
+"""The attribute of a certificate's subject in which Kubernetes keeps the user's uid."""
 _CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 
 Authority = tuple[x509.Certificate, ...]
-"""The certificates of a bundle; each is trusted by itself."""
+"""The certificates of a bundle. Each of them is trusted by itself."""
 
 
 @attrs.frozen
 class FrontProxy:
-    """The proxies whose requests name their user, and the headers for it (kube-scheduler `--requestheader-…`).
+    """The proxies whose requests name their user, and the headers with the name (kube-scheduler `--requestheader-…`).
 
-    Without `allowed_names` every certificate of the authority is a proxy's. Headers are in lower case.
+    Without `allowed_names`, every certificate of the authority is a proxy's. Headers are in lower case.
     """
 
     authority: Authority
@@ -73,10 +71,10 @@ class Authorities:
 
 
 class ClientCertificates:
-    """A finder of the user of a certificate.
+    """Finds the user of a certificate.
 
-    `given` are the authorities of the flags. `look_up` reads the ConfigMap's data, for authorities that the flags
-    leave out.
+    `given` are the authorities of the flags. `look_up` reads the ConfigMap's data, for authorities that the flags leave
+    out.
     """
 
     def __init__(
@@ -87,12 +85,15 @@ class ClientCertificates:
         self._last_problem = ""
 
     def refresh(self) -> None:
-        """Look the authorities up again, which waits for the API server. If that fails, the known ones stay."""
+        """Look the authorities up again.
+
+        This waits for the API server. If it fails, the known authorities stay in use.
+        """
         if self._look_up is None:
             return
         try:
             found = read_authorities(self._look_up())
-        except Exception as error:  # whatever kind of client this is, and whatever the ConfigMap says
+        except Exception as error:  # The client may be of any kind, and the ConfigMap may have any content.
             if (problem := str(error)) != self._last_problem:
                 self._last_problem = problem
                 _log.warning(
@@ -108,10 +109,7 @@ class ClientCertificates:
         )
 
     def user(self, certificate: bytes, headers: Sequence[Header]) -> User | None:
-        """Return the user that a certificate (DER) and the headers of its request stand for.
-
-        None if they name none.
-        """
+        """Return the user that a certificate (DER) or the headers of its request name; None if they name none."""
         shown, authorities = x509.load_der_x509_certificate(certificate), self.authorities
         name = _first(shown, NameOID.COMMON_NAME)
         proxies = authorities.proxies
@@ -176,7 +174,8 @@ def _is_issued_by(shown: x509.Certificate, authority: Authority) -> bool:
 def _has_issued(issuer: x509.Certificate, shown: x509.Certificate) -> bool:
     try:
         shown.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):  # another name, another kind of key, or a forgery
+    except (ValueError, TypeError, InvalidSignature):
+        # The issuer has another name or another kind of key, or the signature is forged.
         return False
     return True
 

@@ -17,14 +17,14 @@ from kschedfw_kubernetes.prometheus_metrics import children
 SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 BYTES: Final = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 ROTATION_SECONDS: Final = (
-    *(600, 1800),  # certificates that are replaced too often
-    *(3600, 14400, 86400, 604800, 2592000),  # as they should be: hours to a month
-    *(7776000, 15552000, 31104000, 124416000),  # months to four years
+    *(600, 1800),  # Certificates that are replaced too often.
+    *(3600, 14400, 86400, 604800, 2592000),  # The usual lifetimes: hours to a month.
+    *(7776000, 15552000, 31104000, 124416000),  # Months to four years.
 )
 
 
 class RestClientMetrics(RequestMetrics, Collector):
-    """A recorder of the requests of all clients that it is given to; register it with the registry that exposes it."""
+    """Records the requests of all clients that it is passed to. Register it with the registry that exposes it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class RestClientMetrics(RequestMetrics, Collector):
         )
         self._metrics += (self._plugin_ttl, self._rotation_seconds)
         self._certificates: dict[bytes, x509.Certificate] = {}
-        """Those of exec plugins that are in use, by their PEM; each client has one of its own."""
+        """The exec plugins' certificates in use, by their PEM. Each client has its own."""
 
     def collect(self) -> Iterable[Metric]:
         for metric in self._metrics:

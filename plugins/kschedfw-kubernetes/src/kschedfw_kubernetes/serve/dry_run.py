@@ -1,4 +1,4 @@
-"""A cluster whose reads are real and whose writes are only logged."""
+"""A cluster that reads from a real one and only logs writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BINDER = ConfiguredPlugin("DefaultBinder", Origin.EXPLICIT)
 
 
 class DryRunCluster:
-    """A cluster that passes reads on, and only logs writes.
+    """A cluster that forwards reads, and only logs writes.
 
     A pod that would be bound stays assumed: it takes its node's room, as if it were bound. Victims of a preemption
     aren't deleted, so the preemptor keeps waiting.
@@ -59,11 +59,11 @@ class DryRunCluster:
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """Do nothing: the log has what the event says."""
+        """Do nothing. The log already has what the event says."""
 
 
 def without_writes(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """Return the configuration without other writes: plugins after reserve, binding extenders, and leader election."""
+    """Return the configuration without other writers: plugins after reserve, binding extenders, leader election."""
     profiles = tuple(
         attrs.evolve(
             profile,

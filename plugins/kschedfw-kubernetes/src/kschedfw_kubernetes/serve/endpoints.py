@@ -41,24 +41,24 @@ from kschedfw_kubernetes.web.asgi import (
 _log = logging.getLogger(__name__)
 
 Content = Callable[[], Response]
-"""Makes what is behind a path."""
+"""Returns the response for a path."""
 Page = Callable[[Asked], Response]
-"""The same where that depends on the request."""
+"""Returns the response for a path, depending on the request."""
 
 PEER: Final = "peer_certificate"
-"""The key in a request's state of the certificate (DER) that the client has shown; None or nothing where it hasn't."""
+"""The key of the client's certificate (DER) in a request's state. It is None or missing if the client showed none."""
 _PRIVATE: Final[Header] = (b"cache-control", b"no-cache, private")
 _METHODS: Final = ("GET", "HEAD")
 _PARALLEL: Final = 8
-"""Requests with permission that are worked on at a time; they take threads and ask the API server."""
+"""The most requests with permission that are handled at a time, since each takes a thread and asks the API server."""
 
 
 class Endpoints:
-    """The application: health for everybody, and contents for users whom the API server allows to `get` the path.
+    """The application. Health is public; other contents need the API server's permission to `get` the path.
 
-    `contents` and `pages` are made on threads, when they are asked for. Health is answered on the event loop: its
+    `contents` and `pages` are computed on threads, for each request. Health is answered on the event loop, so its
     checks must be fast. The paths of `always_allow` need no permission (kube-scheduler
-    `--authorization-always-allow-paths`); a `*` at the end stands for everything below. `clients` knows callers by
+    `--authorization-always-allow-paths`); a `*` at the end means everything below. `clients` identifies callers by
     their certificates.
     """
 
@@ -107,7 +107,7 @@ class Endpoints:
         verb = method.lower()
         try:
             verdict = self._access.verdict(user, verb, path)
-        except Exception as error:  # whatever kind of client this is
+        except Exception as error:  # The client may be of any kind, and so may be its errors.
             _log.error(Structured("Unable to authorize the request", path=path, user=user.name, err=error))
             return _error(500, f"Internal Server Error: {json.dumps(path)}: the API server can't be asked")
         if not verdict.allowed:
@@ -142,7 +142,7 @@ class Endpoints:
             return None
         try:
             return make(asked)
-        except Exception:  # a bug, or a cluster that can't be reached
+        except Exception:  # This is a bug, or the cluster can't be reached.
             _log.exception(Structured("An endpoint failed", path=path))
             return _error(500, f"Internal Server Error: {json.dumps(path)}")
 

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 Observe: TypeAlias = Callable[[str, str, bool], None]
-"""Takes a check's name, the endpoint's, and whether the check passed."""
+"""Called with a check's name, the endpoint's name, and whether the check passed."""
 
 
 def _no_note() -> str | None:
@@ -29,7 +29,7 @@ def _unobserved(_check: str, _endpoint: str, _passed: bool) -> None:
 
 @attrs.frozen
 class Check:
-    """A health check; `problem` returns the problem, or None.
+    """A health check. `problem` returns the problem, or None.
 
     `note` returns further information about a check that passes, for authorised users.
     """
@@ -40,7 +40,7 @@ class Check:
 
 
 PING: Final = Check("ping", lambda: None)
-"""In order whenever it is asked."""
+"""A check that always passes."""
 
 
 class HealthEndpoint:

@@ -1,4 +1,4 @@
-"""Reports hooks that don't return in time."""
+"""Reports hooks that take too long."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kschedfw import Clock, KschedfwError, format_duration
 _log = logging.getLogger(__name__)
 
 _WAITS_ANYWAY: Final = frozenset({"pre_bind"})
-"""Hooks that may take minutes, for example until a volume is there."""
+"""Hooks that may take minutes, for example until a volume is provisioned."""
 _HAS_LASTING_EFFECTS: Final = frozenset(
     {"queue_sort", "pre_enqueue", "post_filter", "unreserve", "bind", "post_bind", "events_to_register"}
 )
-"""Hooks whose answers can't be thrown away: a pod is bound, or a victim is gone, however long it took."""
+"""Hooks whose effects remain, for example a bound pod or a deleted victim. Their late answers can't be discarded."""
 _CHECKS_IN_A_TIMEOUT: Final = 4
 _SHORTEST_PAUSE: Final = 0.01
 _DEEPEST_STACK: Final = 30
-"""Frames of a hook's stack that are logged, the innermost ones."""
+"""The number of logged frames of a hook's stack, the innermost ones."""
 
 
 class HookTimeoutError(KschedfwError, TimeoutError):
-    """A hook took longer than `hookTimeout`, and `failOnHookTimeout` says that this fails the attempt."""
+    """A hook took longer than `hookTimeout`, and `failOnHookTimeout` makes this fail the attempt."""
 
 
 @attrs.define(eq=False)
@@ -42,11 +42,11 @@ class _Call:
 
 
 class HookWatch:
-    """A watch that reports hooks which run longer than `timeout` seconds, with their stack. Thread-safe.
+    """Reports hooks that run longer than `timeout` seconds, with their stack. Thread-safe.
 
-    `guard` is for a registry. `check` looks at the hooks that run now; `start` calls it now and then on a thread. With
-    `fail`, a hook of a scheduling cycle that returns too late raises a HookTimeoutError. Nothing ends it earlier: no
-    thread can be interrupted in Python.
+    `guard` is for a registry. `check` examines the hooks that run now; `start` calls it regularly on a thread. With
+    `fail`, a hook of a scheduling cycle that returns too late raises a HookTimeoutError. It can't be ended earlier,
+    since Python can't interrupt a thread.
     """
 
     def __init__(self, clock: Clock, timeout: float, *, fail: bool = False) -> None:
@@ -54,7 +54,7 @@ class HookWatch:
         self._timeout = timeout
         self._fail = fail
         self._running: dict[int, list[_Call]] = {}
-        """By thread, the calls under way, the outermost first."""
+        """The current calls by thread, the outermost first."""
         self._ended = threading.Event()
 
     def guard(self, hook: str, plugin: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -90,7 +90,7 @@ class HookWatch:
         now = self._now()
         for thread, calls in tuple(self._running.items()):
             late = [call for call in tuple(calls) if now - call.started > self._timeout]
-            # The innermost is the one that blocks; the others wait for it.
+            # Report only the innermost call: the outer ones wait for it.
             if late and not late[-1].is_reported:
                 self._report_blocked(late[-1], now - late[-1].started, thread)
                 for call in late:
@@ -124,7 +124,7 @@ class HookWatch:
         )
 
     def _report_late(self, call: _Call, seconds: float) -> None:
-        """Report a call that ended between two checks, or how long one took that was reported."""
+        """Report a call that has ended late. `check` may have missed it, or reported it before it ended."""
         _log.warning(
             "plugin %s: %s returned after %s, longer than hookTimeout (%s)",
             call.plugin,

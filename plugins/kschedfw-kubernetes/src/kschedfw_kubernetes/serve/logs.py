@@ -1,8 +1,8 @@
 """The log of a running scheduler: klog's text or JSON, verbosity by module, and credentials replaced.
 
 Text has klog's header: `I1122 09:22:59.123456       1 binding_cycle.py:134] "Successfully bound pod to node" …`. JSON
-has the keys of Kubernetes' JSON format: `ts` (ms since the epoch), `caller`, `msg`, `v` or for errors `err`, and
-then the message's own values.
+has the keys of Kubernetes' JSON format: `ts` (ms since the epoch), `caller`, `msg`, and `v` or, for errors, `err`. The
+message's own values follow.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from kschedfw.scheduler import Structured
 
 _LONGEST: Final = 64 << 10
 _PACKAGES: Final = (kschedfw, kschedfw_kubernetes)
-"""Whose loggers `--v` and `--vmodule` set: the scheduler, and what connects it to a cluster."""
+"""The packages whose loggers `--v` and `--vmodule` set: the scheduler, and its connection to a cluster."""
 _VERBOSITY: Final = {logging.INFO: 2, logging.DEBUG: 4}
-"""What `--v` shows a message of the level; what is more severe is always shown."""
+"""The verbosity at which messages of a level are shown. More severe messages are always shown."""
 _ALWAYS_TOLD: Final = (
     "kschedfw_kubernetes.serve.process",
     "kschedfw_kubernetes.serve.server",
     "kschedfw_kubernetes.serve.slow_attempts",
     "kschedfw_kubernetes.cluster.leader_election",
 )
-"""Who logs seldom, and what everybody wants to know: INFO is for verbosity 0 there."""
+"""Loggers whose INFO messages are shown at verbosity 0, since they are rare and always of interest."""
 
 _SECRETS: Final = (
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[^\s\"',;]+"),
@@ -48,9 +48,9 @@ _SECRETS: Final = (
     re.compile(r"()\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)", re.DOTALL),
 )
-"""Credentials by their form: of headers, in documents, in URLs, JSON web tokens, and keys."""
+"""Patterns of credentials: in headers, documents and URLs, JSON web tokens, and keys."""
 _TRACES: Final = ("bearer", "basic", "token", "passw", "secret", "key", "://", "eyj")
-"""One of these is in every credential's neighbourhood, in lower case; looking for them is quick."""
+"""Texts of which each credential has one nearby, in lower case. Searching for them first is fast."""
 
 _encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -66,7 +66,8 @@ class LoggingFormat(StrEnum):
 class ModuleVerbosity:
     """A verbosity for the modules whose file matches `pattern` (klog's `--vmodule`).
 
-    A pattern is for a file's name without `.py`, such as `leader_*`; one with a slash for the path in the package.
+    A pattern is matched with a file's name without `.py`, such as `leader_*`. A pattern with a slash is matched with
+    the path in the package.
     """
 
     pattern: str
@@ -74,10 +75,10 @@ class ModuleVerbosity:
 
     @classmethod
     def parse(cls, text: str) -> tuple[ModuleVerbosity, ...]:
-        """Read `pattern=N,pattern=N`.
+        """Parse `pattern=N,pattern=N`.
 
         Raises:
-            ValueError: a part isn't a pattern with a number. The text says which.
+            ValueError: a part isn't a pattern with a number. The message says which one.
         """
         parsed = []
         for part in filter(None, text.split(",")):
@@ -88,7 +89,7 @@ class ModuleVerbosity:
         return tuple(parsed)
 
     def matches(self, module: PurePath) -> bool:
-        """Return whether the pattern is for this file, whose path begins with the package."""
+        """Return whether the pattern matches this file, whose path begins with the package."""
         path = module.with_suffix("")
         return fnmatchcase(str(path) if "/" in self.pattern else path.name, self.pattern)
 
@@ -101,8 +102,8 @@ def set_up_logging(
 ) -> None:
     """Send this process's log to standard error.
 
-    Warnings and errors are always logged, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG).
-    `modules` have a verbosity of their own; the first that matches counts.
+    Warnings and errors are always logged, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG). `modules`
+    have a verbosity of their own; the first one that matches counts.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if format is LoggingFormat.JSON else KlogFormatter())
@@ -114,7 +115,7 @@ def set_up_logging(
     for name in _ALWAYS_TOLD:
         logging.getLogger(name).setLevel(_level(name, verbosity))
     if modules:
-        # Told to the loggers, not looked up per message: what isn't shown must cost nothing.
+        # Set the loggers' levels once, so that messages that aren't shown cost nothing.
         for module in _modules():
             matching = next((each for each in modules if each.matches(module)), None)
             if matching is not None:
@@ -126,7 +127,7 @@ def _modules() -> Iterator[PurePath]:
     """Yield the files of the packages, as paths that begin with the package."""
     for package in _PACKAGES:
         for root in map(Path, package.__path__):
-            # An __init__.py is left out: its logger would pass its level to the package.
+            # Leave out __init__.py: its logger would pass its level on to the whole package.
             yield from (PurePath(file).relative_to(root.parent) for file in root.rglob("[!_]*.py"))
 
 
@@ -137,7 +138,7 @@ def _level(logger: str, verbosity: int) -> int:
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with `…` in place of all that looks like a credential."""
+    """Return the text with `…` in place of everything that looks like a credential."""
     lowered = text.lower()
     if any(trace in lowered for trace in _TRACES):
         for pattern in _SECRETS:

@@ -1,4 +1,4 @@
-"""A scheduler as a process: it follows the cluster, becomes the leader, schedules, and ends after a signal."""
+"""A scheduler process: it follows the cluster, becomes the leader, schedules, and ends after a signal."""
 
 from __future__ import annotations
 
@@ -50,28 +50,31 @@ from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
 _log = logging.getLogger(__name__)
 
 BINDING_THREADS: Final = 256
-"""Binding cycles at a time. Most wait for the API server, some for minutes for a volume; threads are made as needed."""
+"""The most concurrent binding cycles. Most wait for the API server, some for minutes for a volume.
+
+Threads are started as needed.
+"""
 BINDING_SECONDS: Final = 10.0
 """Seconds that binding cycles have to end after the first signal."""
 EVENT_SECONDS: Final = 5.0
-"""Seconds that events have to be sent after that."""
+"""Seconds that events then have to be sent."""
 RELEASE_SECONDS: Final = 5.0
-"""Seconds that giving up the lease may take."""
+"""Seconds that releasing the lease may take."""
 
 _LISTING_SECONDS: Final = 120.0
-"""Seconds after which garbage is collected although a kind can't be listed."""
+"""Seconds after which garbage is collected even if some kind couldn't be listed."""
 _SYNC_POLL: Final = 0.2
 _SIGNAL_POLL: Final = 0.5
-"""Seconds."""
+"""Seconds between two checks for a signal."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _EXIT_FAILED: Final = 1
 _AT_ONCE: Final = 1e-3
-"""Seconds. A timer of 0 would be none."""
+"""A timer's delay in seconds that means "at once". 0 would disable the timer."""
 
 
 @attrs.frozen(kw_only=True)
 class ServingOptions:
-    """The settings of the endpoints. With port 0 there are none. For `loop_seconds` see `Report`."""
+    """The settings of the endpoints. Port 0 means that there are none. For `loop_seconds` see `Report`."""
 
     bind_address: str = "0.0.0.0"
     secure_port: int = 10259
@@ -90,7 +93,7 @@ class ServingOptions:
 
 @attrs.frozen
 class _Ending:
-    """The exit code of the process. With `at_once` it ends without waiting, since it may write nothing any more."""
+    """The exit code of the process. With `at_once` it ends without waiting, since it may not write any more."""
 
     code: int
     at_once: bool = False
@@ -98,10 +101,10 @@ class _Ending:
 
 @attrs.frozen
 class _BindingExecutor:
-    """Runs binding cycles on threads. Each thread sends the events of its cycle.
+    """Runs binding cycles on threads. Each thread sends the events of its own cycle.
 
-    With events left to other threads, a process that was killed amid 2,000 pods on a busy machine left twice as many
-    bound pods without their event.
+    If other threads sent the events, twice as many bound pods had no event when a process was killed amid 2,000 pods on
+    a busy machine.
     """
 
     threads: ThreadPoolExecutor
@@ -116,10 +119,10 @@ class _BindingExecutor:
 
 
 class SchedulerProcess:
-    """A process that schedules the cluster of `client`, from `run` until a signal, or until the lease is lost.
+    """A process that schedules the cluster of `client`, from `run` until a signal or until the lease is lost.
 
-    `client` mustn't be used by others: its writes stop while this process isn't the leader. `access` and `callers`
-    decide about the endpoints, with clients of their own. `requests` are the metrics of all these clients.
+    No other code may use `client`: its writes stop while this process isn't the leader. `access` and `callers` decide
+    who may use the endpoints, with clients of their own. `requests` are the metrics of all these clients.
 
     Raises:
         CertificateError, ListenError, OSError: the endpoints can't be served.
@@ -138,11 +141,12 @@ class SchedulerProcess:
     ) -> None:
         self._clock = client.clock
         self._configuration = without_writes(configuration) if options.dry_run else configuration
-        self._endings = SimpleQueue[_Ending]()  # the one queue whose put may interrupt itself, as signals do
+        # Only this kind of queue allows a signal handler to interrupt a `put` by another `put`.
+        self._endings = SimpleQueue[_Ending]()
         self._stopping = False
         self._is_scheduling = False
         self._lock = threading.Lock()
-        """Decides whether scheduling begins before the process ends, or not at all."""
+        """Held to decide whether scheduling begins before the process ends, or not at all."""
         self._scheduled = threading.Event()
         self._client = client
         grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
@@ -234,13 +238,13 @@ class SchedulerProcess:
         return ending.code
 
     def _wait_for_ending(self) -> _Ending:
-        # The system may deliver a signal to another thread. Then it interrupts no wait of this one, on which Python
-        # runs the handler: so waits are short.
+        # The system may deliver a signal to another thread. That doesn't interrupt a wait of this thread, on which
+        # Python runs the handler. So waits are short.
         while True:
             with contextlib.suppress(Empty):
                 return self._endings.get(timeout=_SIGNAL_POLL)
 
-    # --- what it does, on threads beside the main one ---
+    # --- work on threads beside the main one ---
 
     def _work(self) -> None:
         try:
@@ -264,7 +268,8 @@ class SchedulerProcess:
         with without_collections():
             while not self._is_synced() and self._clock.monotonic() < listed_by:
                 pass
-        gc.freeze()  # what was listed stays: the collector needn't look through it again
+        # The listed objects stay in memory, so the garbage collector needn't traverse them again.
+        gc.freeze()
         while not self._is_synced():
             pass
         if self._claiming is not None:
@@ -311,7 +316,8 @@ class SchedulerProcess:
         election = self._configuration.leader_election
         if not election.leader_elect:
             return None
-        if not hasattr(signal, "setitimer"):  # Windows, where no alarm would end a process that was paused
+        if not hasattr(signal, "setitimer"):
+            # On Windows there is no alarm that could end a process after a pause.
             raise LeaderElectionConfigError(
                 "leaderElection: leaders need Linux or macOS, where an alarm ends a process that lost its lease; here "
                 "set leaderElect to false, or give --leader-elect=false"
@@ -330,14 +336,14 @@ class SchedulerProcess:
         )
 
     def _end_at(self, moment: float) -> None:
-        """Have the kernel end this process at that time of the monotonic clock, when another process may lead.
+        """Have the kernel end this process at this time of the monotonic clock, when another process may lead.
 
-        The fence can't prevent that this process is suspended between the check and the write, and continued after
-        its lease. The signal, then due, ends it before the write.
+        The fence can't help if this process is suspended between the check and the write, and continued after its
+        lease. The signal is due then, and ends the process before the write.
         """
         signal.setitimer(signal.ITIMER_REAL, max(moment - self._clock.monotonic(), _AT_ONCE))
 
-    # --- how it ends ---
+    # --- the end of the process ---
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._stopping:
@@ -346,7 +352,10 @@ class SchedulerProcess:
         self._endings.put(_Ending(0))
 
     def _end(self) -> None:
-        """Shut down: no new cycles, finish binding cycles, send events, release the lease; each with its timeout."""
+        """Shut down: start no new cycles, finish binding cycles, send events, release the lease.
+
+        Each step has a timeout.
+        """
         _log.info("no new scheduling cycles; binding cycles have %g s to end", BINDING_SECONDS)
         self._scheduler.stop()
         if self._hook_watch is not None:

@@ -24,16 +24,16 @@ from kschedfw import Clock
 from kschedfw_kubernetes.web.asgi import NO_SNIFFING, PLAIN_TEXT, Asked, Response
 
 RATE: Final = 100.0
-"""Samples a second, as Go's profiles of the CPU have."""
+"""Samples per second, as in Go's CPU profiles."""
 DEFAULT_SECONDS: Final = 30.0
 LONGEST: Final = 300.0
-"""Seconds that a profile may take."""
+"""The most seconds of a profile."""
 
 _ROOT: Final = "/debug/pprof/"
 
 
 class Profiling:
-    """A maker of profiles, one at a time. They end early when `stopping` is set."""
+    """Makes profiles, one at a time. They end early when `stopping` is set."""
 
     def __init__(self, clock: Clock, stopping: Callable[[], bool]) -> None:
         self._clock, self._stopping = clock, stopping

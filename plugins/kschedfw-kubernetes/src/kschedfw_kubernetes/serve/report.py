@@ -1,4 +1,4 @@
-"""Health and endpoint contents of a running scheduler."""
+"""The health and the endpoint contents of a running scheduler."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from kschedfw_kubernetes.serve.zpages import Status, flagz, statusz
 from kschedfw_kubernetes.web.asgi import Response
 
 LOOP_SECONDS: Final = 20.0
-"""Seconds after which a scheduling loop that hasn't come round hangs, beside what extenders may take."""
+"""Seconds without progress after which a scheduling loop counts as hanging, in addition to the extenders' timeouts."""
 _CALLS_OF_AN_EXTENDER: Final = 3
-"""In one attempt: filter, prioritize, preempt."""
+"""Calls of an extender in one attempt: filter, prioritize, preempt."""
 
 
 class Report:
-    """The health and the contents of endpoints, read from cluster, scheduler and leader election. Checks are fast;
-    contents take a while.
+    """The health and the contents of endpoints, read from cluster, scheduler and leader election.
 
-    `flags` are the command line's, as `/flagz` shows them; with `profiling`, `/debug/pprof` has profiles.
-    `disabled` are the names of metrics that aren't exposed, which `metrics` leaves out by itself.
+    Checks are fast; contents take a while.
 
-    `loop_seconds` are the seconds of one attempt after which the scheduling loop counts as hanging; by default 20
-    and the sum of the extenders' timeouts in one attempt. `claiming` is given if several schedulers are active.
+    `flags` are the command line's, as `/flagz` shows them. With `profiling`, `/debug/pprof` has profiles. `disabled`
+    are the names of metrics that aren't exposed; `metrics` already leaves them out.
+
+    `loop_seconds` are the seconds of one attempt after which the scheduling loop counts as hanging; by default 20 plus
+    the sum of the extenders' timeouts in one attempt. `claiming` is passed if several schedulers are active.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Report:
         calls = _CALLS_OF_AN_EXTENDER * sum(extender.timeout for extender in configuration.extenders)
         self._loop_seconds = LOOP_SECONDS + calls if loop_seconds is None else loop_seconds
         self.synced = False
-        """Whether cache and queue know everything there was when the cluster was listed."""
+        """True if cache and queue have all objects that existed when the cluster was listed."""
         self.stopping = False
         self._scheduling_since: float | None = None
         self._flags = flags
@@ -85,7 +86,10 @@ class Report:
     # --- health ---
 
     def health(self) -> Sequence[HealthEndpoint]:
-        """`/livez` turns red where only a new process helps, `/readyz` as long as this one is of no use."""
+        """Return the endpoints `/livez`, `/readyz` and `/healthz`.
+
+        `/livez` fails if only a new process would help. `/readyz` fails as long as this process isn't useful.
+        """
         loop = Check("scheduling-loop", self._loop_problem)
         leader = (
             ()
@@ -139,7 +143,7 @@ class Report:
 
     @property
     def _waits_for_lease(self) -> bool:
-        """Return whether this process is a standby, which follows nothing on purpose."""
+        """Return whether this process is a standby that is configured not to follow the cluster."""
         return (
             self._configuration.delay_cache_until_active
             and self._elector is not None
@@ -164,7 +168,7 @@ class Report:
             "/flagz": lambda asked: flagz(asked, self._flags),
             **({} if self._profiling is None else self._profiling.pages()),
         }
-        # as with Kubernetes, it names all others
+        # As in Kubernetes, `/statusz` lists all other paths.
         paths = (*self.contents(), *pages, *(f"/{endpoint.name}" for endpoint in self.health()))
         return {**pages, "/statusz": lambda asked: statusz(asked, self._status(paths))}
 
@@ -175,7 +179,10 @@ class Report:
         return Status(self._started, self._clock.now(), paths, {"Leader election": leads})
 
     def _resources(self) -> Response:
-        """As with kube-scheduler, of the leader alone: otherwise every pod would be counted for each replica."""
+        """Return the pods' resources if this process leads; otherwise nothing, as in kube-scheduler.
+
+        If every replica exposed them, each pod would be counted several times.
+        """
         leads = self._elector is None or self._elector.is_leader
         return Response(200, PodResources(self._cluster).exposition() if leads else b"", CONTENT_TYPE)
 
@@ -204,7 +211,7 @@ class Report:
 
 
 class _Unreadable(Collector):
-    """A count of the objects of the API server that can't be read, and so don't count in decisions."""
+    """A count of the API server's objects that can't be parsed and so don't affect decisions."""
 
     def __init__(self, cluster: KubernetesCluster) -> None:
         self._cluster = cluster

@@ -23,7 +23,7 @@ from kschedfw_kubernetes.web.http_server import GRACE_SECONDS, LAST_SECONDS, Ser
 _log = logging.getLogger(__name__)
 
 _LOOK_AT_CERTIFICATE: Final = 30
-"""Seconds after which is looked whether the certificate's files have changed."""
+"""Seconds between two checks whether the certificate's files have changed."""
 
 
 class EndpointServer:
@@ -50,7 +50,7 @@ class EndpointServer:
         self._trust(clients)
         self._listening: socket.socket = listen(address, port)
         self._ready = threading.Event()
-        """Clients are answered, or won't be."""
+        """Set when clients are answered, or when the start has failed."""
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -91,15 +91,16 @@ class EndpointServer:
             self._ready.set()
 
     def _trust(self, clients: ClientCertificates) -> None:
-        """Ask new connections for a certificate of these authorities, if there are any.
+        """Request a certificate of these authorities from new connections, if there are any authorities.
 
-        Former authorities stay trusted, since a context can't drop any; their certificates are refused after the
+        Former authorities stay trusted, since a context can't remove any. Their certificates are refused after the
         handshake.
         """
         context, authorities = self._certificate.context, clients.authorities
         if authorities.all:
             context.load_verify_locations(cadata=authorities.in_der())
-            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as with Go, each of a bundle is a root
+            # As in Go, each certificate of a bundle is a root.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             context.verify_mode = ssl.CERT_OPTIONAL
 
     async def _look_at_certificates(self) -> None:

@@ -20,7 +20,7 @@ class ShareError(KschedfwError, ValueError):
 class Share:
     """The pods that a scheduler takes, of those with its scheduler names: all whose hash, modulo `parts`, is `part`.
 
-    Parts begin with 0. The share 0 of 1 is all of them: then each pod goes to the first scheduler that claims it.
+    Parts count from 0. The share 0 of 1 contains all pods; each pod then goes to the first scheduler that claims it.
     """
 
     part: int = 0
@@ -37,7 +37,7 @@ class Share:
         return cls(int(part), int(parts))
 
     def has(self, pod: Pod) -> bool:
-        """Return whether the pod belongs to the share. The hash is of its uid, and the same in all processes."""
+        """Return whether the pod belongs to the share. The hash is computed from its uid, equally in all processes."""
         return self.parts == 1 or crc32(pod.uid.encode()) % self.parts == self.part
 
 
@@ -56,7 +56,7 @@ class Sharing:
         Raises:
             PluginError, ProfileError: a profile can't run.
         """
-        # A rate of its own: claims mustn't hold up bindings, which have little time after their claim.
+        # Claims have a rate limit of their own, so that they don't delay bindings, which must follow their claim soon.
         records = NodeRecords(client.with_own_rate(), self.namespace, holder)
 
         def fit(truth: ClaimingCluster) -> StillFits:

@@ -1,6 +1,6 @@
-"""A log of the time of each step of slow attempts, as kube-scheduler up to v1.21 traced its `Schedule`.
+"""Logs the duration of each step of slow attempts, as kube-scheduler up to v1.21 traced its `Schedule`.
 
-An attempt's search for a node is cut into steps: the extension points, and the time between them.
+The search for a node consists of these steps: the extension points, and the intervals between them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
 _log = logging.getLogger(__name__)
 
 SLOW: Final = 0.1
-"""Seconds from which on an attempt is slow."""
+"""The duration in seconds from which on an attempt is slow."""
 _WORTH_TELLING: Final = 0.001
-"""Seconds that a step must take to be told."""
+"""The least duration of a logged step, in seconds."""
 
 _STEP_BEFORE: Final = {
     MeasuredPoint.PRE_FILTER: "Snapshot",
@@ -27,15 +27,15 @@ _STEP_BEFORE: Final = {
     MeasuredPoint.POST_FILTER: "Extenders",
     MeasuredPoint.SCORE: "Preparing scores",
 }
-"""What lies before an extension point, of those that belong to the search for a node."""
+"""The name of the interval before an extension point, for extension points in the search for a node."""
 _LAST_STEP: Final = "Choosing the node"
 
 
 class TracingMetrics(PrometheusMetrics):
-    """Metrics that also log slow attempts. Give it `following` the scheduler's algorithm.
+    """Metrics that also log slow attempts. Wrap the scheduler's algorithm by `following`.
 
     Raises:
-        MissingExtraError: on import of this module, where prometheus-client isn't installed.
+        MissingExtraError: prometheus-client isn't installed; raised when this module is imported.
     """
 
     def __init__(self, clock: Clock, disabled: Collection[str] = ()) -> None:
@@ -57,7 +57,8 @@ class TracingMetrics(PrometheusMetrics):
 
     def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
         super().extension_point(point, code, profile, seconds)
-        if (before := _STEP_BEFORE.get(point)) is not None:  # no other thread tells of these
+        if (before := _STEP_BEFORE.get(point)) is not None:
+            # Only the thread of the scheduling cycles reports these points.
             now = self._clock.monotonic()
             self._add_step(before, now - seconds - self._until)
             self._add_step(str(point), seconds)
@@ -85,7 +86,8 @@ class _Followed:
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         if _log.isEnabledFor(logging.DEBUG):
-            # In the order of the decisions; of the bindings, which end in another one, each has a line of its own.
+            # These lines are in the order of the decisions. Bindings may end in another order; each has a line of its
+            # own.
             _log.debug(Structured("Attempting to schedule pod", pod=pod.key))
         self._metrics.begin(pod)
         return self._algorithm.schedule(framework, state, pod)

@@ -1,7 +1,8 @@
 """`/statusz` and `/flagz` (Kubernetes `k8s.io/apiserver/pkg/server/statusz` and `flagz`).
 
-Text is for people. Programs ask for `application/json` or `application/yaml`, with the parameters
-`;g=config.k8s.io;v=v1beta1;as=Statusz` (or `Flagz`). Without these, and for other types, the answer is 406, as there.
+Text is for people. Programs request `application/json` or `application/yaml`, with the parameters
+`;g=config.k8s.io;v=v1beta1;as=Statusz` (or `Flagz`). As in Kubernetes, the answer is 406 without these parameters and
+for other types.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _VERSIONS: Final = ("v1beta1", "v1alpha1")
 _DEPRECATED: Final = "v1alpha1"
 _JSON, _YAML, _TEXT = "application/json", "application/yaml", "text/plain"
 _TYPES: Final = (_JSON, _YAML, _TEXT)
-"""In the order in which Kubernetes offers them."""
+"""The media types in Kubernetes' order of preference."""
 
 _HEADER: Final = """
 {name} {page}
@@ -34,7 +35,7 @@ debugging purposes only.
 
 @attrs.frozen
 class _Chosen:
-    """A media type; `version` is that of the object, and empty for text."""
+    """A media type. `version` is that of the object; it is empty for text."""
 
     media_type: str
     version: str = ""
@@ -84,7 +85,7 @@ def flagz(asked: Asked, flags: Mapping[str, str]) -> Response:
 def _status_text(status: Status) -> str:
     minutes, seconds = divmod(status.uptime, 60)
     hours, minutes = divmod(minutes, 60)
-    # Go's time.UnixDate, in local time as there
+    # Go's time.UnixDate, in local time as in Kubernetes.
     started = time.strftime("%a %b %e %H:%M:%S %Z %Y", time.localtime(status.started))
     facts = {
         "Started": started,

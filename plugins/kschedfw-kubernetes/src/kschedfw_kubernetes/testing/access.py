@@ -32,7 +32,7 @@ _EVERYBODY: Final = (
     "/apis",
     "/openapi",
 )
-"""Paths that all who have said who they are may read, and what is below them but for health; no objects are there."""
+"""Paths that all authenticated users may read, with the paths below them except for health. They contain no objects."""
 _REVIEWS_OF_ONESELF: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
 
 
@@ -58,7 +58,7 @@ ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 class Attributes:
     """The attributes of a request for authorization.
 
-    `resource` may have a subresource, `pods/binding`; if it is empty, `path` counts.
+    `resource` may include a subresource, such as `pods/binding`. If it is empty, `path` counts.
     """
 
     verb: str
@@ -70,7 +70,7 @@ class Attributes:
 
 
 class Access:
-    """The users by their tokens, and what the roles bound to them allow.
+    """The users by their tokens, and the permissions of the roles bound to them.
 
     As long as no user has been added, every request is the administrator's.
     """

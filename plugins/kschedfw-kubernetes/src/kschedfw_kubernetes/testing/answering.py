@@ -38,12 +38,12 @@ _SHOWN_WHEN_GONE: Final = frozenset(
 )
 _ALLOCATION: Final = ("allocation", "reservedFor")
 _MADE_BY_UPDATES: Final = frozenset({"Event", "Lease"})
-"""Kinds of which an update makes an object that isn't there."""
+"""Kinds of which an update creates an object that doesn't exist."""
 _GROUPS_SHOWN_WHEN_GONE: Final = ("resource.k8s.io", "storage.k8s.io")
 
 
 class Answering:
-    """The handler of requests that are allowed. Every method raises StatusError to refuse a request."""
+    """Handles permitted requests. Every method raises StatusError to refuse a request."""
 
     def __init__(self, store: Store, access: Access, clock: Clock, random: Random) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Answering:
         return answer(request)
 
     def _check_allocation(self, user: User, request: Request) -> None:
-        """Check the right to allocate devices, which v1.36 requires in addition to the right to the claim's status."""
+        """Check the right to allocate devices. v1.36 requires it in addition to the right to the claim's status."""
         body = request.json()
         wanted = (body.get("status") or {}) if isinstance(body, dict) else {}
         stored = self._store.get(request.resource, request.namespace, request.name)
@@ -154,7 +154,7 @@ class Answering:
         self._registry.delete_all(request, list(page.items))
         return Response(200, list_json(request.resource, page))
 
-    # --- what can be done with pods alone ---
+    # --- operations on pods only ---
 
     def _bind(self, request: Request) -> Response:
         binding = request.document()

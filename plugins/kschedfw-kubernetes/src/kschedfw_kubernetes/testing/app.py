@@ -1,4 +1,4 @@
-"""The ASGI application: HTTP on one side, the store on the other."""
+"""The ASGI application: serves the store over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kschedfw_kubernetes.web.asgi import Receive, Response, Scope, Send
 _LOG: Final = logging.getLogger("kschedfw_kubernetes.testing")
 
 _MOST_BYTES: Final = 3 << 20
-"""Bytes of a request's body, as with the API server."""
+"""The most bytes of a request's body, as in the API server."""
 
 
 @attrs.define
@@ -38,8 +38,7 @@ class _Exchange:
 class ApiApp:
     """An ASGI 3 application that serves the objects of a store like a kube-apiserver, on asyncio's event loop.
 
-    All requests are handled in the thread of the event loop. A watch that wants bookmarks gets one every
-    `bookmark_seconds`.
+    All requests are handled on the thread of the event loop. A watch with bookmarks gets one every `bookmark_seconds`.
     """
 
     def __init__(
@@ -75,11 +74,12 @@ class ApiApp:
         except StatusError as error:
             answer = error_response(error)
         except Exception as error:
-            # Some field is of another type than the rules above it expect; the server goes on.
+            # A field has a type that the API server's rules don't expect. Answer with an error, so that the server goes
+            # on.
             _LOG.exception("%s %s", exchange.method, exchange.path)
             answer = error_response(internal_error(f"{type(error).__name__}: {error}"))
         if answer is None:
-            return  # the client has gone before it had asked
+            return  # The client disconnected before it had sent the whole request.
         self._note(exchange, answer.status if isinstance(answer, Response) else 200)
         if isinstance(answer, Response):
             await answer.send(send)
@@ -129,7 +129,7 @@ class ApiApp:
         loop = asyncio.get_running_loop()
         end = loop.time() + watch.seconds
         bookmark_at = loop.time() + self._bookmark_seconds
-        # The client learns that the watch has begun, even if nothing has happened.
+        # Send the headers at once, so that the client learns that the watch has begun even if nothing happens.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         while True:
             try:

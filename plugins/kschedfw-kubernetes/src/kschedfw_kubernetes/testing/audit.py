@@ -1,4 +1,4 @@
-"""Log of requests and responses."""
+"""A log of requests and responses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @attrs.frozen
 class AuditEvent:
-    """A request. `time` is in seconds since the epoch, `code` the HTTP status that it was answered with.
+    """A request. `time` is in seconds since the epoch, `code` is the HTTP status of the answer.
 
-    `resource` is as in RBAC's rules: `pods`, `pods/binding`, `leases`; for other requests it is the path.
+    `resource` is written as in RBAC's rules: `pods`, `pods/binding`, `leases`. For other requests it is the path.
     """
 
     time: float
@@ -47,7 +47,7 @@ class AuditLog:
             return tuple(self._events)
 
     def writes(self, resource: str = "") -> Sequence[AuditEvent]:
-        """Return the writes that succeeded: all of them, or those of a resource."""
+        """Return the successful writes, of all resources or of one."""
         return [
             each
             for each in self.events

@@ -1,4 +1,4 @@
-"""The change of a manifest that follows from a change of its object, which has fewer fields."""
+"""Applies the change of an object to its manifest, which has more fields."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def carried(manifest: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest with the differences between two states of its object. Fields unknown to its class stay.
+    """Return the manifest, changed as its object changed from `old` to `new`. Fields unknown to its class are kept.
 
-    Items of lists that have kept their length are compared by their position; other lists that differ are the new ones.
+    Items of lists that have kept their length are compared by their position. Other changed lists are replaced.
     """
     result = dict(manifest)
     for key in old.keys() - new.keys():

@@ -1,4 +1,4 @@
-"""The defaults that the API server fills in, as far as clients look at them."""
+"""The defaults that the API server fills in, as far as clients depend on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH_GENERATION: Final = frozenset(
         *("PodDisruptionBudget", "ResourceSlice", "DeviceClass", "PriorityClass", "CustomResourceDefinition"),
     }
 )
-"""Kinds whose `metadata.generation` counts the changes of their spec; besides these, the custom ones."""
+"""Kinds whose `metadata.generation` counts the changes of their spec. Custom kinds have this, too."""
 
 
 _NODE_INFO: Final = dict.fromkeys(
@@ -69,7 +69,7 @@ def as_new(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
         case "PodDisruptionBudget":
             processed = (
                 {"observedGeneration": 1} if given else {}
-            )  # whoever has written a status has seen the spec
+            )  # A client that writes a status has observed the current spec.
             filled["status"] = {**dict.fromkeys(_COUNTS, 0), **processed, **given}
         case "VolumeAttachment":
             filled["status"] = {"attached": False, **given}
@@ -124,7 +124,7 @@ def _pull_policy(image: object) -> str:
 
 
 def _qos_class(spec: Mapping[str, Any]) -> str:
-    """Return BestEffort without any amount of CPU or memory, Guaranteed if all have a limit equal to the request."""
+    """Return BestEffort if no container has amounts of CPU or memory, Guaranteed if all limits equal the requests."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     guaranteed, asked = True, False
     for container in containers:

@@ -26,11 +26,11 @@ VERSION: Final = {
     "compiler": "",
     "platform": "linux/amd64",
 }
-"""The version that the server says it is of, whose rules it follows."""
+"""The version that the server claims to have. It follows the rules of this version."""
 
 
 def discover(catalogue: Catalogue, request: Request) -> Response:
-    """Return the answer to a request for no object. Raises StatusError if the path is unknown."""
+    """Return the answer to a request for something other than objects. Raises StatusError if the path is unknown."""
     aggregated = "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
     match [part for part in request.target.path.split("/") if part]:
         case ["healthz" | "livez" | "readyz", *_]:

@@ -1,4 +1,4 @@
-"""The conversion of events: `v1` and `events.k8s.io/v1` show the same objects, which are kept as `v1`."""
+"""Converts events: `v1` and `events.k8s.io/v1` show the same objects, which are stored as `v1`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AS_SHOWN: Final = {kept: shown for shown, kept in _NAMES}
 
 
 def as_kept(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event of `events.k8s.io/v1` as one of `v1`."""
+    """Convert an event of `events.k8s.io/v1` to `v1`."""
     return {_AS_KEPT.get(key, key): value for key, value in event.items()}
 
 
 def as_shown(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event of `v1` as one of `events.k8s.io/v1`."""
+    """Convert an event of `v1` to `events.k8s.io/v1`."""
     return {_AS_SHOWN.get(key, key): value for key, value in event.items()}
 
 
@@ -59,7 +59,7 @@ def check_new_event(event: Mapping[str, Any]) -> None:
 
 
 def check_event_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raise StatusError if anything but an event's series and metadata changes, by the rules of `events.k8s.io/v1`."""
+    """Raise StatusError if more than an event's series and metadata changes, by the rules of `events.k8s.io/v1`."""
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     problems = [
         (key, f'Invalid value: "{new.get(key, "")}": field is immutable')

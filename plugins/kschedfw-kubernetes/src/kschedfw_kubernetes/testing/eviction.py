@@ -17,7 +17,7 @@ _SEVERAL: Final = (
 
 
 def spend_budget(store: Store, pod: Stored) -> tuple[Stored, dict[str, Any]] | None:
-    """Return the pod's budget, and its manifest after this disruption; None if the pod has no budget to respect.
+    """Return the pod's budget, and the budget's manifest with one disruption less; None if no budget applies.
 
     Raises:
         StatusError: the budget allows no disruption, or there are several budgets.

@@ -17,48 +17,49 @@ from kschedfw_kubernetes.web.asgi import Message, Receive, Scope, Send
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ABORT: Final = "kschedfw.abort"
-"""Under this name a server may offer, in the scope's `extensions`, to break off the connection."""
+"""The name in the scope's `extensions` under which a server may offer a function that aborts the connection."""
 
-_POLL: Final = 0.005  # s
+_POLL: Final = 0.005  # seconds
 
 
 @attrs.define
 class Faults:
-    """The faults that happen to requests; none by default. Changes apply from the next request on.
+    """The faults of requests; none by default. Changes apply from the next request on.
 
-    The shares are of all requests that `only` picks, from 0 (none) to 1 (each); they are drawn one by one, with `seed`.
+    Shares are relative to all requests that `only` selects, from 0 (none) to 1 (all). They are drawn independently,
+    with `seed`.
     """
 
     throttled: float = 0.0
-    """Share that is answered 429 with `retry_after`, and not carried out."""
+    """The share that is answered 429 with `retry_after`, and not executed."""
     retry_after: int = 1
-    """Seconds after which those clients may try again."""
+    """Seconds after which a throttled client may try again."""
     failed_before: float = 0.0
-    """Share that is answered 500, and not carried out."""
+    """The share that is answered 500, and not executed."""
     failed_after: float = 0.0
-    """Share that is carried out, and answered 500."""
+    """The share that is executed, and answered 500."""
     lost: float = 0.0
-    """Share that is carried out, and whose connection ends without an answer."""
+    """The share that is executed, and whose connection ends without an answer."""
     half_sent: float = 0.0
-    """Share whose answer breaks off in the middle."""
+    """The share whose answer breaks off in the middle."""
     duplicated: float = 0.0
-    """Share that is carried out twice; the client gets the second answer."""
+    """The share that is executed twice; the client gets the second answer."""
     late: float = 0.0
-    """Share that is carried out up to `seconds` later, so that others overtake it."""
+    """The share that is executed up to `seconds` later, so that other requests overtake it."""
     slow: float = 0.0
-    """Share that is answered up to `seconds` after it has been carried out."""
+    """The share that is answered up to `seconds` after its execution."""
     seconds: float = 0.1
-    """The longest delay of what is late or slow."""
+    """The longest delay of `late` and `slow` requests, in seconds."""
     expired_watches: float = 0.0
-    """Share of the watches that go on from a version that are told that it is too old (410)."""
+    """The share of watches from a version that are answered that the version is too old (410)."""
     watch_seconds: float | None = None
-    """Every watch is cut after so many seconds."""
+    """Seconds after which every watch is cut; None for never."""
     watch_events: int | None = None
-    """Every watch is cut after so many events, those of one chunk counted together."""
+    """The number of events after which every watch is cut; None for never. Events of one chunk are counted together."""
     only: Callable[[str, str], bool] | None = None
-    """Picks requests by method and path; all, if there is none."""
+    """Selects requests by method and path. None selects all."""
     paused: bool = False
-    """Whether nothing is carried out and nothing is sent, as with a stopped process; connections stay."""
+    """True while nothing is executed and nothing is sent, as with a stopped process. Connections stay open."""
     seed: int = 0
     _random: Random = attrs.field(init=False, repr=False, eq=False)
 

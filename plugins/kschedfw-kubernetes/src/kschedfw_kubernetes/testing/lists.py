@@ -1,4 +1,4 @@
-"""Lists, whole or page by page, each with the objects of one version."""
+"""Lists, whole or by page, each with the objects of one version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Page:
     going_on: str = ""
     """The continue token; empty for the last page."""
     remaining: int | None = None
-    """How many objects come after this page; None where a selector leaves that open."""
+    """The number of objects after this page; None if a selector makes it unknown."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -52,10 +52,10 @@ class Page:
 
 
 def page_of(store: Store, request: Request) -> Page:
-    """Return the page that a list request asks for.
+    """Return the page for a list request.
 
     Raises:
-        StatusError: the request is malformed, or asks for a version that is newer than all or no longer kept.
+        StatusError: the request is malformed, or its version is in the future or no longer kept.
     """
     resource = request.resource.kept_as or request.resource
     limit, token = request.number("limit"), request.query.get("continue", "")
@@ -83,7 +83,7 @@ def page_of(store: Store, request: Request) -> Page:
 
 
 def _wanted(store: Store, request: Request, resource: Resource) -> tuple[int, Sequence[Stored]]:
-    """Return the version that the request asks for, and the objects in it."""
+    """Return the version that the request asks for, and the objects in this version."""
     wanted, match = request.number("resourceVersion"), request.query.get("resourceVersionMatch", "")
     if match and not request.query.get("resourceVersion"):
         why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -104,7 +104,7 @@ def list_json(resource: Resource, page: Page) -> bytes:
     if resource.kept_as is not None:
         items = [msgspec.json.encode(as_shown(each.manifest)) for each in page.items]
     else:
-        # As there, items of built-in kinds don't say what they are, and custom ones do.
+        # As in Kubernetes, items of custom kinds have kind and apiVersion, and items of built-in kinds don't.
         items = [each.json if resource.custom else each.item for each in page.items]
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": page.metadata}
     return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}\n"

@@ -1,4 +1,4 @@
-"""Patches: a merge of JSON (RFC 7386), operations on JSON (RFC 6902), and Kubernetes' strategic merge."""
+"""Patches: JSON merge patches (RFC 7386), JSON patches (RFC 6902), and Kubernetes' strategic merge patches."""
 
 from __future__ import annotations
 

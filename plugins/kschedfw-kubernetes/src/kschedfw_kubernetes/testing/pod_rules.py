@@ -80,7 +80,7 @@ def _tolerations(given: list[Any]) -> list[Any]:
 
 
 def check_pod_update(old: Manifest, new: Manifest) -> None:
-    """Raise StatusError if more of the spec changes than may."""
+    """Raise StatusError if an immutable part of the spec changes."""
     before, after = _fixed(old.get("spec") or {}), _fixed(new.get("spec") or {})
     if before != after:
         raise status.invalid(PODS, old["metadata"]["name"], [("spec", _ONLY_THESE)])
@@ -101,7 +101,7 @@ def _fixed(spec: Manifest) -> dict[str, Any]:
 
 
 def bound(store: Store, pod: Stored, binding: Manifest) -> dict[str, Any]:
-    """Return the pod bound as the Binding says. Raises StatusError if it can't be bound."""
+    """Return the pod bound to the Binding's node. Raises StatusError if it can't be bound."""
     manifest, name = pod.manifest, pod.manifest["metadata"]["name"]
     target = binding.get("target")
     target = target if isinstance(target, dict) else {}
@@ -150,7 +150,7 @@ def bound(store: Store, pod: Stored, binding: Manifest) -> dict[str, Any]:
 
 
 def with_condition(conditions: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the conditions, with this one in place of the one of its type."""
+    """Return the conditions with the new one in place of the one with its type."""
     if any(old.get("type") == new["type"] for old in conditions):
         return [new if old.get("type") == new["type"] else old for old in conditions]
     return [*conditions, new]

@@ -1,4 +1,4 @@
-"""The creation, change and deletion of objects by the API server's rules."""
+"""Creates, changes and deletes objects by the API server's rules."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _CONDITIONAL: Final = frozenset(
         "CustomResourceDefinition",
     }
 )
-"""Kinds of which an update has to say for which version it is; besides these, the custom ones."""
+"""Kinds whose updates must name a resource version. For custom kinds this is required, too."""
 
 
 class Registry:
-    """The writer of objects to the store. Every method raises StatusError if the API server would refuse."""
+    """Writes objects to the store. Every method raises StatusError if the API server would refuse."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self._store = store
@@ -137,17 +137,18 @@ class Registry:
         return self.change(request, change)
 
     def change(self, request: Request, change: Callable[[Stored], Manifest]) -> Stored:
-        """Replace the object by what `change` makes of it, in the part that the request may change."""
+        """Replace the object by the result of `change`, in the part that the request may change."""
         while True:
             old = self.get(request.resource, request.namespace, request.name)
             new = self._allowed(request, old, dict(change(old)))
             try:
                 return self.replace(old, new, dry_run=request.is_dry_run)
             except OutdatedError:
-                continue  # somebody in this process was faster; the client hasn't asked for that version
+                # Another thread of this process was faster. Repeat, since the client hasn't named this version.
+                continue
 
     def replace(self, old: Stored, new: Manifest, *, dry_run: bool = False) -> Stored:
-        """Replace the object. Raises OutdatedError if it has changed since."""
+        """Replace the object. Raises OutdatedError if it has changed since `old`."""
         if new == old.manifest:
             return old
         if dry_run:
@@ -211,7 +212,7 @@ class Registry:
                 raise status.not_found(request.resource, request.name) from None
 
     def evict(self, pod: Stored, marked: Manifest, options: Manifest) -> None:
-        """Delete a pod after marking it with the reason. Raises OutdatedError if it has changed since."""
+        """Delete a pod after marking it with the reason. Raises OutdatedError if it has changed since `pod`."""
         self._check_preconditions(pod.resource, pod, options.get("preconditions") or {})
         self._delete(self.replace(pod, marked), options.get("gracePeriodSeconds"))
 
@@ -253,13 +254,14 @@ class Registry:
         if _is_awaited(old.resource, metadata):
             return old if ended == old.manifest else self._store.replace(old, ended)
         if old.resource.kind == "Pod":
-            old = self._store.replace(old, ended)  # as there, a pod is seen to have ended before it goes
+            # As in Kubernetes, watchers see that a pod has ended before they see its deletion.
+            old = self._store.replace(old, ended)
         if old.resource.kind == "Namespace":
             self._empty(old)
         return self._store.remove(old)
 
     def _empty(self, namespace: Stored) -> None:
-        """Delete the namespace's objects at once, as the namespace controller would over time."""
+        """Delete the namespace's objects at once. The namespace controller would do so over time."""
         name = namespace.manifest["metadata"]["name"]
         for resource in self._store.catalogue:
             if resource.namespaced and resource.kept_as is None:
@@ -269,7 +271,7 @@ class Registry:
 
 
 def _is_awaited(resource: Resource, metadata: Manifest) -> bool:
-    """Return whether a deletion has to wait: for a finalizer, or for the pod's kubelet."""
+    """Return whether a deletion has to wait for a finalizer or for the pod's kubelet."""
     ends_slowly = resource.kind == "Pod" and bool(metadata.get("deletionGracePeriodSeconds"))
     return bool(metadata.get("finalizers")) or ends_slowly
 
@@ -284,7 +286,7 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 def _checked(resource: Resource, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest without its kind and apiVersion, which must be the resource's."""
+    """Return the manifest without kind and apiVersion, after checking that they are the resource's."""
     kind, version = manifest.pop("kind", resource.kind), manifest.pop("apiVersion", resource.api_version)
     if (kind, version) != (resource.kind, resource.api_version):
         raise status.bad_request(
@@ -300,7 +302,7 @@ def _check_name(resource: Resource, metadata: Manifest) -> None:
         why = "Required value: name or generateName is required"
         raise status.invalid(resource, "", [("metadata.name", why)])
     if resource.group == "rbac.authorization.k8s.io":
-        return  # their names may have colons
+        return  # Names of these kinds may contain colons.
     if not isinstance(name, str) or (problems := subdomain_problems(name)):
         why = problems[0] if isinstance(name, str) else "must be a string"
         raise status.invalid(resource, str(name), [("metadata.name", f'Invalid value: "{name}": {why}')])
@@ -311,7 +313,7 @@ def _part(manifest: Manifest, key: str) -> dict[str, Any]:
 
 
 def _grace_of(pod: Manifest, asked: int | None) -> int:
-    """Return the seconds that a pod has to end: 0 if no kubelet runs it."""
+    """Return the pod's grace period in seconds; 0 if no kubelet runs the pod."""
     spec, phase = pod.get("spec") or {}, (pod.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0

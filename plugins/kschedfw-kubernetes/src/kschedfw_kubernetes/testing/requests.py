@@ -1,4 +1,4 @@
-"""The requests of clients: a verb, a resource, perhaps a name and a subresource."""
+"""Clients' requests: a verb, a resource, and optionally a name and a subresource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 @attrs.frozen
 class Target:
-    """The parts of a path. Without `resource` the path doesn't name objects, and only `path` counts."""
+    """The parts of a path. Without `resource`, the path doesn't name objects, and only `path` counts."""
 
     path: str
     resource: Resource | None = None
@@ -31,7 +31,7 @@ class Target:
 
 @attrs.frozen
 class Request:
-    """A request for objects: `verb` as in RBAC's rules, `query` with the last value of each parameter."""
+    """A request for objects. `verb` is written as in RBAC's rules; `query` has the last value of each parameter."""
 
     verb: str
     target: Target

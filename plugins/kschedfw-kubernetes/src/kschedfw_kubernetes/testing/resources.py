@@ -17,8 +17,8 @@ _STATUS: Final = ("status",)
 class Resource:
     """A kind of object under its plural name in a version of a group.
 
-    `kept_as` is the resource whose objects this one shows: two groups show one set of events. `subresources` are
-    the names that a path may have after an object.
+    `kept_as` is the resource whose objects this one shows: two groups show the same events. `subresources` are the
+    names that a path may have after an object's name.
     """
 
     plural: str
@@ -29,7 +29,7 @@ class Resource:
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     in_all: bool = False
-    """Whether `kubectl get all` shows it."""
+    """True if `kubectl get all` shows it."""
     custom: bool = False
     kept_as: Resource | None = None
 
@@ -39,14 +39,14 @@ class Resource:
 
     @property
     def title(self) -> str:
-        """The name in messages: `pods`, `leases.coordination.k8s.io`."""
+        """The name in messages, such as `pods` or `leases.coordination.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def known_kind(self) -> Kind | None:
-        """The kind as which the cluster keeps its objects.
+        """The kind as which the cluster stores its objects.
 
-        None for custom kinds, and for those that the cluster doesn't have.
+        None for custom kinds, and for kinds that the cluster doesn't have.
         """
         known = KINDS.get(self.kind)
         return known if known is not None and known.api_version == self.api_version else None
@@ -147,11 +147,11 @@ ONLY_CREATED: Final = frozenset(
         "localsubjectaccessreviews",
     }
 )
-"""Resources that are questions or commands: there is nothing to list."""
+"""Resources that are questions or commands, and so can't be listed."""
 
 
 class Catalogue:
-    """The known resources; those of custom kinds can be added and removed."""
+    """The known resources. Resources of custom kinds can be added and removed."""
 
     def __init__(self, custom: Iterable[CustomKind] = ()) -> None:
         self._resources = {(each.group, each.version, each.plural): each for each in _BUILT_IN}
@@ -169,12 +169,15 @@ class Catalogue:
         return self._of_kind.get((api_version, kind))
 
     def of_class(self, cls: type[Named]) -> Resource:
-        """Return the resource of a class of objects that the cluster has a kind for."""
+        """Return the resource of a class of objects. The cluster must have a kind for it."""
         kind = KINDS[cls.__name__]
         return self._of_kind[kind.api_version, kind.name]
 
     def of_custom_kind(self, kind: CustomKind) -> Resource:
-        """Return the resource of a custom kind, with the plural that Kubernetes would guess if none is defined."""
+        """Return the resource of a custom kind.
+
+        If its plural isn't defined, it is the one that Kubernetes would guess.
+        """
         known = self._of_kind.get((kind.api_version, kind.name))
         if known is None:
             group, _, version = kind.api_version.rpartition("/")

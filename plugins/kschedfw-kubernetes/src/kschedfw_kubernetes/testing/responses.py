@@ -22,7 +22,7 @@ def error_response(error: StatusError) -> Response:
 
 
 def success(details: Mapping[str, Any], code: int = 200) -> Response:
-    """Return the Status of a success that has no object to return."""
+    """Return the Status of a success without an object to return."""
     given = {key: value for key, value in details.items() if value}
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return json_response({**body, "details": given} if given else {**body, "code": code}, code)

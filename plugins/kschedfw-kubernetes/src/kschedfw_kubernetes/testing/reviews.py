@@ -10,7 +10,7 @@ from kschedfw_kubernetes.testing.requests import Request
 
 
 def review(access: Access, user: User, request: Request) -> dict[str, Any]:
-    """Return the review with its status. Raises StatusError if it is malformed."""
+    """Return the review with its status filled in. Raises StatusError if it is malformed."""
     document, resource = request.document(), request.resource
     spec = document.get("spec") or {}
     if not isinstance(spec, dict):

@@ -87,7 +87,10 @@ class Selection:
 
 
 def selection_of(resource: Resource, namespace: str, query: Mapping[str, str]) -> Selection:
-    """Return the selection. Raises StatusError if a selector is malformed, or its field can't be selected by."""
+    """Return the selection of a request.
+
+    Raises StatusError if a selector is malformed or names an unsupported field.
+    """
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     try:
         selector = parse_selector(labels) if labels else None

@@ -35,8 +35,7 @@ class ServerError(KschedfwError):
 
 @attrs.frozen
 class Certificate:
-    """The files for TLS: one with the server's certificate and key, one with the authority's certificate that
-    clients trust."""
+    """The files for TLS: the server's certificate with its key, and the authority's certificate that clients trust."""
 
     chain: Path
     authority: Path
@@ -45,21 +44,20 @@ class Certificate:
 class ApiServer:
     """An API server over a cluster in memory: a context manager that serves it on this machine, from a thread.
 
-    Objects that clients write are in `cluster`, and objects written to the cluster are served. Needs the extra
-    `serve`.
+    Objects that clients write are in `cluster`, and objects written to the cluster are served. Needs the extra `serve`.
 
-    Without users every request is the administrator's. Once `add_user` has added one, every request needs a token,
-    and may do what the roles bound to the token's user allow.
+    Without users, every request is the administrator's. After the first `add_user`, every request needs a token, and
+    may do what the roles bound to the token's user allow.
 
     Args:
-        cluster: The cluster to serve; an empty one by default. It gets the namespaces that every cluster has.
-        custom: Custom kinds that are served without a CustomResourceDefinition.
-        history: The number of changes of each resource that are kept for watches from an older version.
-        bookmark_seconds: The seconds between bookmarks of a watch that wants them.
-        seed: The seed of uids and of generated names.
-        faults: The faults to inject.
-        certificate: The certificate to serve https with; http without it.
-        port: The port to listen on; 0 for any free one.
+        cluster: the cluster to serve; an empty one by default. It gets the namespaces that every cluster has.
+        custom: custom kinds that are served without a CustomResourceDefinition.
+        history: the number of changes of each resource that are kept for watches from an older version.
+        bookmark_seconds: the seconds between bookmarks of a watch that requests them.
+        seed: the seed of uids and of generated names.
+        faults: the faults to inject.
+        certificate: the certificate for https; http without it.
+        port: the port to listen on; 0 for any free one.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class ApiServer:
 
     @property
     def faults(self) -> Faults:
-        """The injected faults; may be set at any time."""
+        """The injected faults. They may be set at any time."""
         return self.app.faults
 
     @faults.setter
@@ -104,7 +102,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """The server's URL, on 127.0.0.1; available once it has been started."""
+        """The server's URL, on 127.0.0.1. It is available once the server has been started."""
         return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self._port}"
 
     def add_user(self, token: str, user: User) -> None:
@@ -112,11 +110,11 @@ class ApiServer:
         self._access.add(token, user)
 
     def compact(self) -> None:
-        """Forget old versions: watches from one, and continue tokens, are answered with status 410."""
+        """Forget old versions: watches and continue tokens from one are answered with status 410."""
         self._store.compact()
 
     def hand_lease(self, name: str, holder: str = "", *, namespace: str = "kube-system") -> None:
-        """Give a lease to another holder, or to none if `holder` is empty. Its last holder isn't notified."""
+        """Give a lease to another holder, or to none if `holder` is empty. The former holder isn't notified."""
         lease = self._store.get(LEASES, namespace, name)
         if lease is None:
             raise ServerError(f"there is no Lease {namespace}/{name}")
@@ -142,7 +140,7 @@ class ApiServer:
         return path
 
     def start(self) -> Self:
-        """Serve until `stop`; after a restart on the same port as before.
+        """Serve until `stop`. A restarted server uses the same port as before.
 
         Raises:
             ServerError: the extra isn't installed.
@@ -164,13 +162,13 @@ class ApiServer:
         return self
 
     def stop(self) -> None:
-        """Abort all connections and stop serving, as if the server were killed; its objects stay."""
+        """Abort all connections and stop serving, as if the server were killed. Its objects are kept."""
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
 
     def cut_connections(self) -> None:
-        """Abort all connections; new ones are served."""
+        """Abort all connections. New ones are accepted."""
         if self._thread is not None:
             self._thread.cut_connections()
 

@@ -14,15 +14,15 @@ import uvicorn
 from kschedfw_kubernetes.testing.faults import ABORT
 
 _SECONDS: Final = 10.0
-"""Seconds for the thread to begin, and to end."""
+"""Seconds that the thread may take to begin, and to end."""
 
 
 class ServingThread:
-    """A server from `start` until `stop`, on 127.0.0.1."""
+    """A server on 127.0.0.1, from `start` until `stop`."""
 
     def __init__(self, app: Any, port: int, context: ssl.SSLContext | None) -> None:
-        # asyncio sets TCP_NODELAY only where the socket says that it is TCP, as those of `socket.create_server` don't;
-        # without it every answer waits for a delayed acknowledgement.
+        # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. `socket.create_server` leaves it 0. Without
+        # TCP_NODELAY every answer would wait for a delayed acknowledgement.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
@@ -33,7 +33,7 @@ class ServingThread:
             loop="asyncio",
             ws="none",
             lifespan="off",
-            log_level="critical",  # faults end connections on purpose
+            log_level="critical",  # Faults end connections on purpose, which must not be logged as errors.
             access_log=False,
             server_header=False,
             date_header=False,
@@ -84,7 +84,7 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         assert self._ending is not None
-        await self._ending.wait()  # uvicorn's own looks ten times a second
+        await self._ending.wait()  # uvicorn itself checks for the end only ten times a second.
 
     def end(self) -> None:
         assert self._ending is not None
@@ -92,7 +92,8 @@ class _Server(uvicorn.Server):
         self._ending.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # asyncio leaves a connection open that it was just accepting when the server was closed, and its client waits.
+        # asyncio doesn't close a connection that it was just accepting when the server was closed. Its client would
+        # wait.
         loop = asyncio.get_running_loop()
         for listening in self.servers:
             for each in listening.sockets:
@@ -113,7 +114,7 @@ class _Server(uvicorn.Server):
 
 
 def _abortable(protocol: type[Any]) -> type[Any]:
-    """Return uvicorn's protocol, with which the application can abort the connection."""
+    """Return uvicorn's protocol, extended such that the application can abort the connection."""
 
     class Abortable(protocol):  # type: ignore[misc]  # which one is known only now
         def on_message_begin(self) -> None:

@@ -1,4 +1,4 @@
-"""Refusals as the API server words them (apimachinery `api/errors`)."""
+"""Refusals in the words of the API server (apimachinery `api/errors`)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _CAUSES: Final = {
     "Not": "FieldValueNotFound",
     "Too": "FieldValueTooLong",
 }
-"""The reason of a cause, by the first word of what is wrong with the field."""
+"""The reason of a cause, by the first word of the problem with the field."""
 
 
 def invalid(resource: Resource, name: str, problems: Iterable[tuple[str, str]]) -> StatusError:
@@ -199,5 +199,5 @@ def internal_error(message: str) -> StatusError:
 
 
 def unnamed_error(message: str) -> StatusError:
-    """Return the error for a failure without a reason, as Kubernetes answers it."""
+    """Return the error for a failure without a reason, in the words of Kubernetes."""
     return StatusError(500, "", message)

@@ -31,8 +31,9 @@ _version_of: Final = attrgetter("version")
 
 @attrs.frozen(eq=False)
 class Stored:
-    """An object in one of its versions. `manifest`, which has neither kind nor apiVersion, must not be changed. Its
-    JSON is cached.
+    """An object in one of its versions.
+
+    `manifest` has neither kind nor apiVersion, and must not be changed. Its JSON is cached.
     """
 
     resource: Resource
@@ -77,11 +78,11 @@ class OutdatedError(Exception):
 
 
 class Store:
-    """All objects of the server. Objects of the cluster's kinds are kept in the cluster, others here.
+    """All objects of the server. Objects of the cluster's kinds are stored in the cluster, others here.
 
-    Writes to the cluster change what the server shows, and a client's write is in the cluster before its answer is
-    sent. Every object has a manifest here, with the fields that the cluster's classes lack. Every write has a
-    separate version; the cluster counts them.
+    Writes to the cluster change what the server shows. A client's write is in the cluster before its answer is sent.
+    Every object has a manifest here, with the fields that the cluster's classes lack. Every write has its own version,
+    which the cluster counts.
 
     `history` is the number of changes of each resource that are kept for watches.
     """
@@ -94,17 +95,17 @@ class Store:
         self._history = history
         self._objects: dict[Resource, dict[Key, Stored]] = {}
         self._listed: dict[Resource, Sequence[Stored]] = {}
-        """What `all` gave, until there is another change."""
+        """Cached results of `all`, until the next change."""
         self._changes: dict[Resource, list[Change]] = {}
         self._forgotten: dict[Resource, int] = {}
-        """The newest version of each resource's changes that aren't remembered any more."""
+        """The newest version among each resource's forgotten changes."""
         self._compacted = cluster.resource_version
         self._listeners: dict[Resource, set[Callable[[], None]]] = {}
         self._writing = threading.local()
-        """The manifest that this thread writes to the cluster just now."""
+        """The manifest that this thread is writing to the cluster."""
         self.close = cluster.journal(self._follow)
 
-    # --- reading; the manifests of what is found don't change ---
+    # --- reading; callers must not change the manifests ---
 
     @property
     def version(self) -> int:
@@ -153,7 +154,7 @@ class Store:
             return changes[bisect_right(changes, after, key=_version_of) :]
 
     def compact(self) -> None:
-        """Forget all changes: requests from an earlier version are answered that it is too old."""
+        """Forget all changes. Requests from an earlier version are answered that it is too old."""
         with self.lock:
             self._changes.clear()
             self._compacted = self.cluster.next_version()
@@ -206,7 +207,8 @@ class Store:
                 raise OutdatedError from None
             if writing.stored is not None:
                 return writing.stored
-        return self._keep(old.resource, manifest, old)  # it differs in what the cluster's objects haven't got
+        # The manifests differ only in fields that the cluster's objects don't have.
+        return self._keep(old.resource, manifest, old)
 
     def remove(self, old: Stored) -> Stored:
         """Delete an object. Return its last state. Raises OutdatedError."""
@@ -219,7 +221,10 @@ class Store:
             return writing.taken()
 
     def _present(self, old: Stored) -> Named | None:
-        """Return the cluster's object, if it has a kind for it. The lock must be held. Raises OutdatedError."""
+        """Return the cluster's object, or None if the cluster has no kind for it.
+
+        The lock must be held. Raises OutdatedError.
+        """
         resource, (namespace, name) = old.resource, old.key
         if self.get(resource, namespace, name) is not old:
             raise OutdatedError
@@ -253,13 +258,13 @@ class Store:
         return _Writing(self._writing, manifest)
 
     def _follow(self, event: WatchEvent) -> None:
-        """Record a change of the cluster, with the manifest that a client sent or made from the object."""
+        """Record a change of the cluster, with the manifest that a client sent, or with one made from the object."""
         obj = event.object
         resource, key = self._place_of(obj)
         old = self.get(resource, *key)
         writing: _Writing | None = getattr(self._writing, "present", None)
         if writing is not None and (writing.stored is not None or writing.key != key):
-            writing = None  # a handler's write, in the course of the client's
+            writing = None  # This is a write by a handler, during the client's write.
         if event.type is EventType.DELETED:
             assert old is not None
             stored = self._drop(old, self.cluster.resource_version)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kschedfw_kubernetes.testing.status import bad_request
 
-# The patch merge keys of the types in k8s.io/api, by the name of the list; the first that all items have counts.
+# The patch merge keys of the types in k8s.io/api, by the name of the list. The first key that all items have is used.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "conditions": ("type",),
     "addresses": ("type",),
@@ -105,9 +105,9 @@ def _merged_items(name: str, key: str, old: list[dict[str, Any]], new: list[dict
 
 
 def _arranged(name: str, old: list[Any], items: list[Any], order: list[Any]) -> list[Any]:
-    """Return the items: those that the patch names in its order, the others in their former order.
+    """Return the items: items that the patch names in the patch's order, others in their former order.
 
-    As with Kubernetes, another item comes before one of the patch only where it did so before.
+    As in Kubernetes, another item precedes one of the patch only if it did so before.
     """
     key = _key_of(name, items)
 

@@ -1,4 +1,4 @@
-"""Objects as tables, which is how kubectl shows them (`meta.k8s.io/v1` Table)."""
+"""Objects as tables, in which kubectl shows them (`meta.k8s.io/v1` Table)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE: Final = "<none>"
 _UNKNOWN: Final = "<unknown>"
 _SPEAKS_TABLES: Final = "as=Table"
 _WIDE: Final = 1
-"""Priority of columns that only `-o wide` shows."""
+"""The priority of columns that only `-o wide` shows."""
 
 
 def wants_table(headers: Mapping[str, str]) -> bool:
@@ -41,7 +41,7 @@ def table(resource: Resource, page: Page, *, now: float, include: str) -> bytes:
 
 
 def row_table(stored: Stored, *, now: float, include: str, with_columns: bool = True) -> bytes:
-    """Return the Table of one object. In a watch only the first one has columns."""
+    """Return the Table of one object. In a watch, only the first one has columns."""
     columns = _definitions(stored.resource) if with_columns else None
     metadata = {"resourceVersion": str(stored.version)}
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}

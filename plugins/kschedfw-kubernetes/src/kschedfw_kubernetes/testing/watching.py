@@ -1,4 +1,4 @@
-"""Watches: the changes since a version, and then every change as it happens."""
+"""Watches: the changes since a version, and then every change when it happens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw_kubernetes.testing.status import StatusError
 from kschedfw_kubernetes.testing.store import Change, Store, Stored
 
 _LONGEST: Final = 3600.0
-"""Seconds for which a watch goes on whose client names no time."""
+"""The duration in seconds of a watch whose client requests none."""
 
 Shown = Callable[[Stored], bytes]
 
@@ -35,7 +35,7 @@ class Watch:
     store: Store
     request: Request
     shown: Shown
-    """The JSON of an object as this client wants it."""
+    """Returns the JSON of an object in the form that this client wants."""
     version: int
     selection: Selection
     bookmarks: bool
@@ -57,7 +57,7 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """Return the duration of the watch in seconds, as the client asked for it."""
+        """The duration of the watch in seconds, as the client requested it."""
         return float(self.request.number("timeoutSeconds") or _LONGEST)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Watch:
     async def wait(self, seconds: float) -> None:
         """Wait for changes, for at most `seconds`."""
         with contextlib.suppress(TimeoutError):
-            # Not wait_for, which in Python 3.11 may forget that it was cancelled.
+            # asyncio.wait_for may lose a cancellation in Python 3.11, so it isn't used.
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
@@ -82,7 +82,7 @@ class Watch:
         return frames
 
     def bookmark(self) -> bytes:
-        """Return the frame with the version to resume from, and once with the mark after the initial events."""
+        """Return the frame with the version to resume from. After the initial events, it has their end mark once."""
         resource = self.request.resource
         metadata: dict[str, Any] = {"resourceVersion": str(self.version), "creationTimestamp": None}
         if self._tells_beginning:
@@ -102,7 +102,7 @@ class Watch:
             yield self.bookmark()
 
     def _frame_of(self, change: Change) -> bytes | None:
-        """Return the frame of a change as the client sees it: an object exists only while it is selected."""
+        """Return the frame of a change as the client sees it: for it, an object exists only while it is selected."""
         if self.selection.is_everything:
             return _frame(change.type, self.shown(change.stored))
         was = change.old is not None and self.selection.matches(change.old.manifest)
@@ -143,7 +143,7 @@ def error_frame(error: StatusError) -> bytes:
 
 
 def shown_in_full(request: Request) -> Shown:
-    """Return the function that shows an object as it is, or as the group of the request shows it."""
+    """Return the function that shows an object unchanged, or in the form of the request's group."""
     resource = request.resource
     if resource.kept_as is None:
         return lambda stored: stored.json
@@ -152,7 +152,7 @@ def shown_in_full(request: Request) -> Shown:
 
 
 def _as_it_was(change: Change) -> Stored:
-    """Return the last state that was selected, with the version at which it ceased to be."""
+    """Return the last selected state, with the version at which the object ceased to be selected."""
     if change.type is EventType.DELETED:
         return change.stored
     assert change.old is not None

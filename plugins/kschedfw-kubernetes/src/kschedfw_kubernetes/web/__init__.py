@@ -1,6 +1,6 @@
 """The parts of an HTTP server that several distributions share: ASGI's types, the server, the check of Host.
 
-The names are in `__init__.pyi`; a name's module is imported when the name is first used. `Server`, `configured`,
+The names are in `__init__.pyi`. The module of a name is imported when the name is first used. `Server`, `configured`,
 `listen` and `ListenError` need the extra `serve`.
 """
 

@@ -1,4 +1,4 @@
-"""The HTTP parts that the applications share, on ASGI 3."""
+"""The HTTP parts that the ASGI 3 applications share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_SNIFFING: Final[Header] = (b"x-content-type-options", b"nosniff")
 
 @attrs.frozen
 class Response:
-    """A complete answer; its Content-Length is added."""
+    """A complete answer. Its Content-Length is added when it is sent."""
 
     status: int
     body: bytes
@@ -68,12 +68,12 @@ def status_response(code: int, reason: str, message: str, **further: object) -> 
 
 
 def header(headers: Iterable[Header], name: bytes) -> str:
-    """Return the values of the header, joined by commas; empty if there is none. `name` is in lower case."""
+    """Return the values of the header, joined by commas; empty if there is none. `name` must be in lower case."""
     return ",".join(value.decode("latin-1") for given, value in headers if given.lower() == name)
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path relative to where the application is mounted."""
+    """Return the path relative to the application's mount point."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) if root else path
 

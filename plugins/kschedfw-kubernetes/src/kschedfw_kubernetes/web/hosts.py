@@ -1,4 +1,4 @@
-"""A check of the Host of requests, against web pages whose name resolves to this machine (DNS rebinding)."""
+"""A check of the Host of requests. It blocks web pages whose name resolves to this machine (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _LOCAL: Final = "localhost"
 
 
 class HostRule:
-    """A rule that allows addresses, `localhost`, and these names, without regard to case or port; `*` among them
-    allows all.
+    """The accepted hosts: addresses, `localhost`, and these names, regardless of case and port; `*` accepts all.
 
-    In such an attack the browser sends the page's name as the Host. Requests without a Host don't come from browsers.
+    In DNS rebinding, the browser sends the page's name as the Host. Requests without a Host don't come from browsers.
     """
 
     def __init__(self, names: Collection[str]) -> None:

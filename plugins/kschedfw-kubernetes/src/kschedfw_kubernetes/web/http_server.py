@@ -1,4 +1,4 @@
-"""The HTTP server of kschedfw: uvicorn, with limits on connections and on the time of shutting down."""
+"""kschedfw's HTTP server: uvicorn, with limits on connections and on the duration of a shutdown."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ import uvicorn
 from kschedfw import KschedfwError
 
 MAX_CONNECTIONS: Final = 256
-"""Open connections at a time, TLS handshakes included. A further one replaces another one, see `_make_room`."""
+"""The most open connections, TLS handshakes included. A further one replaces another one, see `_make_room`."""
 HEADER_BYTES: Final = 64 << 10
-"""Bytes of a request's headers, as they come in pieces."""
+"""The most bytes of a request's headers, counted as they arrive."""
 HEADER_SECONDS: Final = 10.0
-"""Seconds for a TLS handshake, and then for the headers of a request, the first one included."""
+"""Seconds for a TLS handshake, and then for the headers of each request."""
 KEEP_ALIVE_SECONDS: Final = 75
 """Seconds for which an idle connection stays open."""
 GRACE_SECONDS: Final = 5.0
-"""Seconds for requests in progress to end after the first signal."""
+"""Seconds that requests in progress have to end after the first signal."""
 LAST_SECONDS: Final = 3.0
-"""Seconds after that for work in progress to end, and for the application to be closed."""
+"""Further seconds for work in progress to end, and for the application to be closed."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class ListenError(KschedfwError):
-    """The address can't be used; the text says why."""
+    """The address can't be used. The message says why."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -47,15 +47,15 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return _listening(host, port)
     except OSError as error:
-        # `strerror` repeats the address, where it isn't about finding it
+        # Take `strerror` only for errors of name look-up: otherwise it repeats the address.
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise ListenError(f"can't listen on {host}, port {port}: {why}") from error
 
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only where the socket says that it is TCP, which those of `socket.create_server`
-    # don't; without it every answer waits for a delayed acknowledgement
+    # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. `socket.create_server` leaves it 0. Without
+    # TCP_NODELAY every answer would wait for a delayed acknowledgement.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -71,7 +71,7 @@ def configured(app: Any) -> uvicorn.Config:
     """Return the settings of a server for this ASGI application, without a certificate."""
     return uvicorn.Config(
         app,
-        loop="asyncio",  # the application needs it
+        loop="asyncio",  # The application needs asyncio.
         ws="none",
         log_level="warning",
         access_log=False,
@@ -85,10 +85,10 @@ def configured(app: Any) -> uvicorn.Config:
 class Server(uvicorn.Server):
     """A server that runs until `should_exit`, then ends within GRACE_SECONDS and closes the application.
 
-    `when_ready` is called as soon as clients are answered, `when_stuck` where the application hasn't closed after
-    further LAST_SECONDS. On the main thread SIGINT or SIGTERM ends it, too; a second signal ends the process at
-    once, with 128 and the signal's number as its exit code. The server keeps these signals, so the process should
-    do nothing after it.
+    `when_ready` is called as soon as clients are answered. `when_stuck` is called if the application hasn't closed
+    after further LAST_SECONDS. On the main thread, SIGINT or SIGTERM ends the server, too. A second signal ends the
+    process at once, with 128 plus the signal's number as its exit code. The server keeps handling these signals, so the
+    process should do nothing after it.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class Server(uvicorn.Server):
         self._when_stuck = when_stuck
         if not config.loaded:
             config.load()
-        # uvicorn has chosen between its protocols, by what is installed. The protocol does the TLS handshake itself:
-        # asyncio would tell it of a connection only afterwards, and that takes 300 KB from its acceptance on.
+        # uvicorn has chosen one of its protocols by what is installed. The protocol does the TLS handshake itself:
+        # asyncio would report a connection only after the handshake, although it takes 300 KB from its acceptance on.
         config.http_protocol_class = _limited(config.http_protocol_class, config.ssl)
         config.ssl = None
 
@@ -125,12 +125,13 @@ class Server(uvicorn.Server):
         deadline = asyncio.get_running_loop().time() + GRACE_SECONDS
         while self._connections() and asyncio.get_running_loop().time() < deadline:
             for connection in self._connections():
-                if connection.is_done:  # over TLS it would wait for the client to say goodbye
+                if connection.is_done:  # Closing over TLS would wait for the client's close message.
                     connection.abort()
             await asyncio.sleep(0.02)
         for connection in self._connections():
             connection.abort()
-        while self.server_state.tasks:  # they are told that the client has gone
+        while self.server_state.tasks:
+            # The applications of these tasks have been told that their clients have gone.
             await asyncio.sleep(0.01)
         await self.lifespan.shutdown()
         last.cancel()
@@ -156,12 +157,12 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
 
     class Limited(protocol):  # type: ignore[misc]  # which one is known only now
         raw: asyncio.Transport
-        """The connection under TLS, or the same as `transport`."""
+        """The connection under TLS, or the same as `transport` without TLS."""
         peer = ""
         active_at = 0.0
-        """When the client sent something last, by the event loop's clock."""
+        """When the client last sent something, by the event loop's clock."""
         _early = b""
-        """Data that came with the last message of the handshake."""
+        """Data that arrived together with the last message of the handshake."""
         _handshake: asyncio.Task[None] | None = None
         _timer: asyncio.TimerHandle | None = None
         _header_bytes = 0
@@ -174,9 +175,9 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
         @property
         def is_done(self) -> bool:
             """Return whether no request is in progress, and all answers have been handed to the network."""
-            if self.transport is None:  # the handshake isn't over
+            if self.transport is None:  # The TLS handshake isn't complete.
                 return True
-            # TLS has a buffer of its own above the connection's.
+            # TLS has its own buffer above that of the connection.
             unsent = self.transport.get_write_buffer_size() + self.raw.get_write_buffer_size()
             return self.is_idle and not unsent
 
@@ -194,9 +195,8 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
             if self.transport is None:
                 self._early += data
                 return
-            if (
-                self.transport.is_closing()
-            ):  # TLS still delivers; uvicorn might close again, which breaks the transport
+            if self.transport.is_closing():
+                # TLS may still deliver data after closing. uvicorn might then close again, which breaks the transport.
                 return
             self.active_at = self.loop.time()
             super().data_received(data)
@@ -217,23 +217,23 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
                 super().connection_lost(error)
 
         def shutdown(self) -> None:
-            """End after the request in progress, if there is one."""
+            """Close the connection after the request in progress, if there is one."""
             if self.transport is None:
                 self.abort()
             elif (
                 not self.transport.is_closing()
-            ):  # closed twice, a TLS transport can't even be aborted any more
+            ):  # A TLS transport that was closed twice can't even be aborted any more.
                 super().shutdown()
 
         def abort(self) -> None:
-            """End at once, even during a request."""
+            """Close the connection at once, even during a request."""
             self.raw.abort()
 
         async def _shake_hands(self, context: ssl.SSLContext) -> None:
             if not self.raw.is_closing():
                 with contextlib.suppress(
                     OSError
-                ):  # a client that speaks no TLS, has no certificate, or is too slow
+                ):  # The client speaks no TLS, has no certificate, or is too slow.
                     secure = await self.loop.start_tls(
                         self.raw, self, context, server_side=True, ssl_handshake_timeout=HEADER_SECONDS
                     )
@@ -262,11 +262,11 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
 
 
 def _make_room(connections: set[Any], newcomer: Any) -> None:
-    """End another connection if there are too many with this one.
+    """Close another connection if there are too many with this one.
 
-    It is one of the client with the most connections, so that no client shuts out another: the one that has been
-    idle longest, else the one whose request began first. The newcomer may be a health probe from the same address,
-    so it stays: a probe is answered long before MAX_CONNECTIONS further ones were accepted.
+    It is one of the client with the most connections, so that no client shuts out another: the connection that has been
+    idle longest, or else the one whose request began first. The newcomer isn't closed, since it may be a health probe
+    from the same address. A probe is answered long before MAX_CONNECTIONS further connections are accepted.
     """
     if len(connections) <= MAX_CONNECTIONS:
         return
