@@ -35,7 +35,7 @@ class Rater:
         return _RATERS[self.args.policy](self, room, request)
 
     def _fgd(self, room: Room, request: Request) -> IntArray:
-        """Score by how little fragmentation grows. A sharing pod's score is that of the node's best device."""
+        """Score higher the less fragmentation grows. A sharing pod gets the score of the node's best device."""
         gpus = request.gpus
         if gpus.is_share:
             by_device = self.fragmentation.scores(
@@ -46,13 +46,13 @@ class Rater:
         return self.fragmentation.scores(self.fragmentation.gains(room, request.milli_cpu, gpus.count))
 
     def _dot_product(self, room: Room, request: Request) -> IntArray:
-        """Score by a small product of free and requested amounts, both as shares of the largest node."""
+        """Score higher the smaller the product of free and requested amounts, both as shares of the largest node."""
         cpu, gpu = self._largest()
         product = room.cpu / cpu * (request.milli_cpu / cpu) + room.total / gpu * (request.gpus.total / gpu)
         return ((1 - product / 2) * MOST).astype(np.int64).clip(0, MOST)
 
     def _best_fit(self, room: Room, request: Request) -> IntArray:
-        """Score by how little is left over, with equal weights for CPU and GPUs."""
+        """Score higher the less is left over, with equal weights for CPU and GPUs."""
         cpu, gpu = self._largest()
         left_over = (room.cpu - request.milli_cpu) / cpu * 0.5
         left_over = left_over + (room.total - request.gpus.total) / gpu * 0.5

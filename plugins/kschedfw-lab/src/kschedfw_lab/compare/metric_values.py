@@ -50,7 +50,7 @@ class Vocabulary(Protocol[ComparisonT_contra]):
         ...
 
     def pods_of(self, comparison: ComparisonT_contra, index: int, /) -> int:
-        """Return the number of pods, which 100 % of a count means."""
+        """Return the number of pods of the run. Percentages of counts refer to it."""
         ...
 
 

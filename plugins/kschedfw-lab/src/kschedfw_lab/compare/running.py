@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the label of the step, the number of finished pods and the number of all pods."""
 
 Asked = Mapping[str, Collection[str]]
-"""By pod, the nodes for which the comparison records why they weren't chosen."""
+"""Nodes by pod. The comparison records why these nodes weren't chosen for the pod."""
 
 _NOTHING: Asked = {}
 

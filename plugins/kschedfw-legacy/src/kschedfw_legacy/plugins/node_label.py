@@ -29,7 +29,7 @@ _WRONG_LABELS = Status.unresolvable("node(s) didn't have the requested labels")
 
 @attrs.frozen
 class NodeLabelArgs:
-    """Labels that a node must have or must not have, and the same as preferences."""
+    """Labels that a node must have and must not have, and labels that it should have and should not have."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
