@@ -69,7 +69,7 @@ def test_a_budget_that_allows_nothing_is_named(kschedfw: Kschedfw, cluster: Path
         "n1: can't be drained without harm: 2 pods in the way; 0 would move\n"
         "\n"
         "Can't be evicted:\n"
-        "default/a, default/b: its eviction would violate PodDisruptionBudget web\n"
+        "each of default/a, default/b: its eviction would violate PodDisruptionBudget web\n"
     )
 
 

@@ -87,7 +87,7 @@ def test_of_many_nodes_each_is_a_line(kschedfw: Kschedfw, tmp_path: Path) -> Non
     out = kschedfw("scale-down", written(tmp_path / "c.yaml", *small, *full, *pods)).out
     assert "1. remove 6 nodes\n" in out
     assert "   node     pods  to nodes\n   small-0     0         0\n" in out
-    assert "\nfull-0, full-1, full-2, full-3, full-4, 1 more\n  default/p-0" in out
+    assert "\nfull-0, full-1, full-2, full-3, full-4, 1 more\n  each of default/p-0" in out
 
 
 def test_no_node_can_go(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:

@@ -48,11 +48,16 @@ def pods_text(pods: Iterable[Pod], most: int = 3) -> str:
 
 
 def by_text(texts: Iterable[tuple[str, str]], most: int = 3) -> Iterator[str]:
-    """Lines for names with a text each, given as (name, text): a text comes once, after the names that have it."""
+    """Lines for names with a text each, given as (name, text): a text comes once, after the names that have it.
+
+    The texts speak of one pod: "its eviction would …". So several names are introduced by "each of".
+    """
     names: dict[str, list[str]] = {}
     for name, text in texts:
         names.setdefault(text, []).append(name)
-    return (f"{names_text(own, most)}: {text}" for text, own in names.items())
+    return (
+        f"{'each of ' if len(own) > 1 else ''}{names_text(own, most)}: {text}" for text, own in names.items()
+    )
 
 
 def counts_text(names: Iterable[str], most: int = 3) -> str:
