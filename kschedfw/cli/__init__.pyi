@@ -21,6 +21,7 @@ from .inputs import InputFormat as InputFormat
 from .inputs import ReadingOptions as ReadingOptions
 from .inputs import read_input as read_input
 from .inputs import read_manifest_input as read_manifest_input
+from .inputs import refusal_notes as refusal_notes
 from .live import NO_LIVE_CLUSTER as NO_LIVE_CLUSTER
 from .live import Given as Given
 from .live import Live as Live

@@ -73,7 +73,7 @@ class Input:
     """The cluster that was read, with messages about it.
 
     `problems` are warnings and omitted objects; `notes` describe the objects that were read. `refused` are pods
-    that an API server would not create, which the notes name, too. `namespace` is where a pod is looked for
+    that an API server would not create; `refusal_notes` tells of them. `namespace` is where a pod is looked for
     whose name has none; None is everywhere.
     """
 
@@ -224,7 +224,7 @@ def _notes(manifests: Manifests) -> list[str]:
 
 
 def _admission_notes(manifests: Manifests) -> Iterator[str]:
-    """Yield notes on admission: the numbers of changed pods, and of refused pods with the first reasons."""
+    """Yield notes on admission: the numbers of changed pods, and what wasn't known."""
     admission = manifests.admission
     for plugin, pods in admission.changed.items():
         yield f"changed at admission by {plugin}: {counted(pods, 'pod')}"
@@ -235,8 +235,12 @@ def _admission_notes(manifests: Manifests) -> Iterator[str]:
         yield "pods tolerate not-ready and unreachable nodes (NoExecute) for 300 s, by DefaultTolerationSeconds"
     for name, pods in admission.unknown_runtime_classes.items():
         yield f'RuntimeClass "{printable(name)}" isn\'t in the input, so {counted(pods, "pod")} got no overhead of it'
+
+
+def refusal_notes(refused: Iterable[RefusedPod]) -> Iterator[str]:
+    """Yield notes on pods that an API server would not create: the first reasons, with the numbers of pods."""
     reasons: dict[str, list[RefusedPod]] = {}
-    for pod in admission.refused:
+    for pod in refused:
         reasons.setdefault(pod.reason, []).append(pod)
     for pods_of_reason in list(reasons.values())[:REASONS_NAMED]:
         more = len(pods_of_reason) - 1

@@ -18,7 +18,7 @@ from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input, refusal_notes
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -164,7 +164,7 @@ def simulate(
             max_backoff=setup.max_backoff,
             parallelism=parallelism,
             clock=time.perf_counter,
-            notes=(*loaded.notes, *setup.notes),
+            notes=(*loaded.notes, *refusal_notes(loaded.refused), *setup.notes),
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,

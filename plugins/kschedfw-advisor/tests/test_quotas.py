@@ -150,6 +150,45 @@ def test_pods_of_jobs_and_daemon_sets_that_the_quota_refuses_are_told_by_workloa
     assert f"{pods} of {told} can't be created, whatever nodes there are: exceeded quota" in out
 
 
+ALONE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: alone}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 5}}}]}
+"""
+ORPHAN = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: web-9, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: gone, uid: u, controller: true}]}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 5}}}]}
+"""
+
+
+@pytest.mark.parametrize("command", ["pending", "scale-up"])
+@pytest.mark.parametrize(
+    ("refused", "noted"),
+    [
+        ([WEB, *(RUNNING % number for number in range(3))], []),
+        ([JOB % "work"], []),
+        ([DAEMON_SET], []),
+        ([ALONE], ["alone"]),
+        ([ORPHAN], ["web-9"]),
+    ],
+    ids=["ReplicaSet", "Job", "DaemonSet", "a pod alone", "a pod whose ReplicaSet isn't in the input"],
+)
+def test_a_pod_that_the_quota_refuses_is_told_by_workload_or_else_in_a_note(
+    kschedfw: Kschedfw, tmp_path: Path, command: str, refused: list[str], noted: list[str]
+) -> None:
+    path, group = tmp_path / "cluster.yaml", tmp_path / "group.yaml"
+    path.write_text("---\n".join([NODE, QUOTA, *refused]))
+    group.write_text(GROUP)
+    arguments = command, path, "--node-group", group
+    notes = [each for each in kschedfw(*arguments, "--json").json["notes"] if each.startswith("not created")]
+    assert [note.split('"')[1] for note in notes] == noted
+    assert " ".join(kschedfw(*arguments).out.split()).count("exceeded quota: team") == 1
+
+
 def test_more_replicas_of_a_job_fit_only_as_far_as_the_quota_allows(
     kschedfw: Kschedfw, tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -34,6 +34,9 @@ _MOST_CREATED: Final = 10_000
 _KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
 """The kinds of workloads that are in a cluster with what they want."""
 
+_Controller = tuple[str, str, str]
+"""A controller's namespace, kind and name."""
+
 
 @attrs.frozen
 class Allowance:
@@ -48,11 +51,15 @@ class Allowance:
 
 @attrs.frozen
 class Uncreated:
-    """Pods that a workload wants and the API server refuses to create: how many, for which reason."""
+    """Pods that a workload wants and the API server refuses to create: how many, for which reason.
+
+    `refused` are those of them that were refused when manifests were expanded.
+    """
 
     workload: Workload
     pods: int
     reason: str
+    refused: tuple[RefusedPod, ...] = ()
 
 
 def allowances(
@@ -86,17 +93,24 @@ def uncreated(cluster: Cluster, refused: Iterable[RefusedPod] = ()) -> Iterator[
     ReplicaSets, ReplicationControllers and StatefulSets say themselves how many they want. In place of Jobs and
     DaemonSets there are their pods in the cluster, and `refused` are those that weren't created.
     """
-    yield from _of_kept_workloads(cluster)
+    of_kept: dict[_Controller, list[RefusedPod]] = {}
     lacking: dict[Workload, list[RefusedPod]] = {}
     for pod in refused:
-        if pod.controller is not None and pod.controller.kind not in _KEPT:
-            namespace = pod.pod.partition("/")[0]
+        if pod.controller is None:
+            continue
+        namespace = pod.pod.partition("/")[0]
+        if pod.controller.kind in _KEPT:
+            of_kept.setdefault((namespace, pod.controller.kind, pod.controller.name), []).append(pod)
+        else:
             lacking.setdefault(workload_of_controller(pod.controller, namespace), []).append(pod)
+    yield from _of_kept_workloads(cluster, of_kept)
     for workload, pods in lacking.items():
-        yield Uncreated(workload, len(pods), pods[0].reason)
+        yield Uncreated(workload, len(pods), pods[0].reason, tuple(pods))
 
 
-def _of_kept_workloads(cluster: Cluster) -> Iterator[Uncreated]:
+def _of_kept_workloads(
+    cluster: Cluster, refused: Mapping[_Controller, Sequence[RefusedPod]]
+) -> Iterator[Uncreated]:
     owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
         *cluster.list(ReplicaSet),
         *cluster.list(StatefulSet),
@@ -111,12 +125,13 @@ def _of_kept_workloads(cluster: Cluster) -> Iterator[Uncreated]:
     for owner in owners:
         if owner.spec.template is None:
             continue
-        lacking = owner.spec.replicas - there[owner.namespace, type(owner).__name__, owner.name]
+        key = owner.namespace, type(owner).__name__, owner.name
+        lacking = owner.spec.replicas - there[key]
         pod = pod_from_template(owner, owner.spec.template, owner.name)
         workload = workload_of(pod, cluster)
         for created in range(min(lacking, _MOST_CREATED)):
             if (refusal := _refusal(admission, pod)) and workload is not None:
-                yield Uncreated(workload, lacking - created, refusal)
+                yield Uncreated(workload, lacking - created, refusal, tuple(refused.get(key, ())))
             if refusal:  # the next one would be refused as well
                 break
 

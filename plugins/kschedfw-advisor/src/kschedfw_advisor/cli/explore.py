@@ -31,6 +31,7 @@ from kschedfw.cli import (
     complain,
     read_input,
     reading_bar,
+    refusal_notes,
     tell,
     with_input_options,
 )
@@ -120,7 +121,7 @@ def explore(
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, *files, reading, live=live, progress=bar, show_progress=not no_progress)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
-    tell((*loaded.problems, *loaded.notes))
+    tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
     bench = Workbench(loaded.cluster, configuration)
     try:
         app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))

@@ -84,13 +84,13 @@ def pending(
         options=reading,
         show_progress=not no_progress,
     ) as asked:
+        refused = asked.background.refused
         with labelled_progress_bar(enabled=not no_progress) as progress:
-            answer = explain_pending(
-                asked.what_if, groups, most=kinds, refused=asked.refused, progress=progress
-            )
+            answer = explain_pending(asked.what_if, groups, most=kinds, refused=refused, progress=progress)
+        background = asked.background.without(answer.uncreated)
         if as_json:
-            print(json.dumps(to_json(answer, asked.background), indent=2, ensure_ascii=False))
+            print(json.dumps(to_json(answer, background), indent=2, ensure_ascii=False))
         else:
-            print_pending(answer, asked.background, top=top)
+            print_pending(answer, background, top=top)
     if answer.whys:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)

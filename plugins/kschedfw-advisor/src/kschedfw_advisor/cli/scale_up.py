@@ -82,13 +82,15 @@ def scale_up(
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = plan_scale_up(asked.what_if, groups, progress)
-        asked.background.notes.extend(
+        lacking = [*uncreated(asked.what_if.cluster, asked.background.refused)]
+        background = asked.background.without(lacking)
+        background.notes.extend(
             f"{counted(each.pods, 'pod')} of {each.workload} can't be created, whatever nodes there are: {each.reason}"
-            for each in uncreated(asked.what_if.cluster, asked.refused)
+            for each in lacking
         )
         if as_json:
-            print(json.dumps(to_json(answer, groups, asked.background), indent=2, ensure_ascii=False))
+            print(json.dumps(to_json(answer, groups, background), indent=2, ensure_ascii=False))
         else:
-            print_scale_up(answer, groups, asked.background)
+            print_scale_up(answer, groups, background)
     if answer.best.refused:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)

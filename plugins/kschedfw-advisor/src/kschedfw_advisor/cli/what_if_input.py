@@ -13,7 +13,7 @@ import attrs
 import typer
 
 from kschedfw import Node, Pod, SchedulingError, WhatIf
-from kschedfw.api import RefusedPod, without_collections
+from kschedfw.api import without_collections
 from kschedfw.cli import (
     NO_NODES,
     NO_OBJECTS,
@@ -56,8 +56,6 @@ class Asked:
     background: Background
     scheduler_names: tuple[str, ...]
     """Of the configuration's profiles."""
-    refused: tuple[RefusedPod, ...] = ()
-    """The pods of workloads in manifests that an API server wouldn't create."""
 
 
 @contextmanager
@@ -85,7 +83,7 @@ def asked_about(
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
-    background = Background(list(loaded.notes), missing_objects(loaded.cluster))
+    background = Background(list(loaded.notes), missing_objects(loaded.cluster), loaded.refused)
     if not loaded.cluster.list(Node):
         tell([NO_NODES])  # on stderr, where the command isn't wrapped
         background.notes.append("the input has no nodes")
@@ -96,7 +94,7 @@ def asked_about(
             with _lasting():
                 what_if = WhatIf(loaded.cluster, configuration, seed=seed)
             with what_if:
-                yield Asked(what_if, background, names, tuple(loaded.refused))
+                yield Asked(what_if, background, names)
     except SchedulingError as error:
         tell_failures(failures)
         raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None

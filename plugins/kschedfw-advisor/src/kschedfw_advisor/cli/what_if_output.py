@@ -10,25 +10,39 @@ import attrs
 from rich.console import RenderableType
 
 from kschedfw import Pod
-from kschedfw.cli import block, missing_lines
+from kschedfw.api import RefusedPod
+from kschedfw.cli import block, missing_lines, refusal_notes
 from kschedfw.cluster import MissingObject
+from kschedfw_advisor.quotas import Uncreated
 
 
 @attrs.frozen
 class Background:
-    """What there is to say beside the answer: notes on what was read and done first, and objects that are missing."""
+    """What there is to say beside the answer: notes on what was read and done first, and objects that are missing.
+
+    `refused` are the pods of manifests that an API server wouldn't create.
+    """
 
     notes: list[str]
     missing: Sequence[MissingObject] = ()
+    refused: Sequence[RefusedPod] = ()
+
+    def without(self, uncreated: Iterable[Uncreated]) -> Background:
+        """Return the background of an answer that tells itself of these pods that can't be created."""
+        told = {pod for each in uncreated for pod in each.refused}
+        return attrs.evolve(self, refused=[pod for pod in self.refused if pod not in told])
 
     def to_json(self) -> dict[str, object]:
-        return {"notes": self.notes, "missing": [each.to_json() for each in self.missing]}
+        return {"notes": self._all_notes(), "missing": [each.to_json() for each in self.missing]}
 
     def parts(self) -> Iterator[RenderableType]:
         if self.missing:
             yield block(*missing_lines(self.missing))
-        if self.notes:
-            yield block(*(f"note: {note}" for note in self.notes))
+        if notes := self._all_notes():
+            yield block(*(f"note: {note}" for note in notes))
+
+    def _all_notes(self) -> Sequence[str]:
+        return [*self.notes, *refusal_notes(self.refused)]
 
 
 def names_text(names: Sequence[str], most: int) -> str:

@@ -25,6 +25,7 @@ from kschedfw.cli import (
     enabled_plugin,
     given_args,
     read_manifest_input,
+    refusal_notes,
     selected_configuration,
     selected_profile,
     tell,
@@ -251,7 +252,7 @@ def _cluster(
     if kubeconfig is None and context is None:
         if files:
             loaded = read_manifest_input(files, reading)
-            tell((*loaded.problems, *loaded.notes))
+            tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
         yield loaded.cluster if files else None
         return
     if files:

@@ -34,6 +34,7 @@ from kschedfw.cli import (
     lack_of_work,
     read_input,
     reading_bar,
+    refusal_notes,
     tell,
     tell_failures,
     with_input_options,
@@ -150,7 +151,7 @@ def compare(
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
-            notes=loaded.notes,
+            notes=(*loaded.notes, *refusal_notes(loaded.refused)),
             refused=loaded.refused,
         )
         for label, metrics in metrics_by_label(comparison).items():
