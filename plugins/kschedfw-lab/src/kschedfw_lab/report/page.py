@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -22,9 +22,6 @@ from kschedfw_lab.report.intervals import Intervals
 from kschedfw_lab.report.numbers import Format, Judgement, judgement, probability
 from kschedfw_lab.report.question import label
 from kschedfw_lab.results.results import RunResult
-
-if TYPE_CHECKING:
-    pass
 
 MOST_CONTEXTS: Final = 40
 """The most combinations of context factors on the page. The JSON has all of them."""
