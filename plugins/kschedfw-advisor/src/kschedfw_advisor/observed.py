@@ -111,14 +111,21 @@ def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
         yield f"PodGroup {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
 
 
+def misspelt_objects(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The claims and StorageClasses that `unbound_claims` calls misspelt, each by kind and key."""
+    for key, claim in _claims(pod, cluster):
+        if claim is None:
+            if _claim_meant(key, cluster):
+                yield PersistentVolumeClaim.__name__, key
+        elif not claim.spec.volume_name and (name := class_of_claim(claim)) and _class_meant(name, cluster):
+            yield StorageClass.__name__, name
+
+
 def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
     """Why the pod's claims that wait for no consumer have no volume, a line each: no scheduler can change that."""
     for key, claim in _claims(pod, cluster):
         if claim is None:
-            names = [
-                each.name for each in cluster.list(PersistentVolumeClaim) if each.namespace == pod.namespace
-            ]
-            yield f"claim {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
+            yield f"claim {key} doesn't exist{_claim_meant(key, cluster)}"
             continue
         name = class_of_claim(claim)
         storage_class = cluster.get(StorageClass, name) if name else None
@@ -130,11 +137,21 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
                 f"kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
             )
         elif name:
-            meant = did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
-            who = f"there is no StorageClass {name} to make it a volume{meant}"
+            who = f"there is no StorageClass {name} to make it a volume{_class_meant(name, cluster)}"
         else:
             who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
         yield f"claim {key} is pending: {who}"
+
+
+def _claim_meant(key: str, cluster: Cluster) -> str:
+    """The question which claim of the namespace was meant; empty if none is close, or it is there."""
+    namespace, _, name = key.partition("/")
+    return did_you_mean(name, [each.name for each in cluster.list(PersistentVolumeClaim, namespace)])
+
+
+def _class_meant(name: str, cluster: Cluster) -> str:
+    """The question which StorageClass was meant; empty if none is close, or it is there."""
+    return did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
 
 
 def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:

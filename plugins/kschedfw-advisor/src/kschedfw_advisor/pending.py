@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -10,7 +10,7 @@ import attrs
 
 from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import RefusedPod, group_key
-from kschedfw.cluster import Cluster
+from kschedfw.cluster import Cluster, MissingObject
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
@@ -22,6 +22,7 @@ from kschedfw_advisor.observed import (
     awaiting_victims,
     disagreements_of,
     missing_group,
+    misspelt_objects,
     unbound_claims,
     volume_obstacles,
 )
@@ -157,6 +158,23 @@ def explain_pending(
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
     ordered = tuple(sorted(whys, key=lambda why: -why.pods))
     return Pending(settled, ordered, rest, disagreements, tuple(uncreated(cluster, refused)))
+
+
+def not_misspelt(
+    missing: Iterable[MissingObject], answer: Pending, cluster: Cluster
+) -> Iterator[MissingObject]:
+    """The missing objects without those that the answer calls misspelt: no export would have them.
+
+    Left are objects that pods name of which the answer doesn't say so.
+    """
+    told: dict[tuple[str, str], set[str]] = {}
+    for kind in (kind for why in answer.whys for kind in why.kinds if kind.tried or kind.fits):
+        for each in misspelt_objects(kind.pods[0], cluster):
+            told.setdefault(each, set()).update(pod.key for pod in kind.pods)
+    for found in missing:
+        pods = [pod for pod in found.pods if pod not in told.get((found.kind, found.name), ())]
+        if pods:
+            yield attrs.evolve(found, pods=tuple(pods))
 
 
 def _kinds(

@@ -62,6 +62,58 @@ def test_where_nothing_helps_that_is_said(kschedfw: Kschedfw, cluster_dir: Path)
     assert "PersistentVolumeClaim default/absent: default/claiming" in out
 
 
+CLAIM = """\
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %s}
+spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+CLAIMING = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  nodeName: "%s"
+  containers: [{name: main, image: app}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]
+"""
+CLASS = """\
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gp3}
+provisioner: ebs.csi.aws.com
+"""
+
+
+def test_what_the_answer_calls_misspelt_is_not_missing(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    claims = [CLAIM % ("orders", "gp33"), CLAIM % ("invoices", "unheard"), CLASS]
+    pods = [CLAIMING % ("a", "", "oders"), CLAIMING % ("b", "", "orders"), CLAIMING % ("c", "", "invoices")]
+    path.write_text("".join([NODES, *claims, *pods]), encoding="utf-8")
+    out = " ".join(kschedfw("pending", path).out.split())
+    assert "claim default/oders doesn't exist (did you mean orders?)" in out
+    assert "there is no StorageClass gp33 to make it a volume (did you mean gp3?)" in out
+    assert kschedfw("pending", path, "--json").json["missing"] == [
+        {"kind": "StorageClass", "name": "unheard", "pods": ["default/c"]}
+    ]
+    assert "though pods refer to it: StorageClass unheard: default/c kubectl get storageclasses" in out
+
+
+def test_a_misspelt_claim_is_missing_for_pods_of_which_nothing_is_told(
+    kschedfw: Kschedfw, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    pods = [CLAIMING % ("waits", "", "oders"), CLAIMING % ("runs", "n1", "oders")]
+    path.write_text("".join([NODES, CLAIM % ("orders", "gp3"), CLASS, *pods]), encoding="utf-8")
+    (missing,) = kschedfw("pending", path, "--json").json["missing"]
+    assert (missing["name"], missing["pods"]) == ("default/oders", ["default/runs"])
+    (missing,) = kschedfw("pending", path, "--json", "--kinds", 0).json["missing"]
+    assert missing["pods"] == ["default/waits", "default/runs"]
+
+
 def test_node_groups_are_tried(kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
     groups = tmp_path / "groups.yaml"
     groups.write_text(GROUPS, encoding="utf-8")

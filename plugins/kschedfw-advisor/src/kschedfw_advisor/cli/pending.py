@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
+import attrs
 import typer
 
 from kschedfw.cli import (
@@ -27,7 +28,7 @@ from kschedfw.cli import (
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_pending, to_json
 from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
-from kschedfw_advisor.pending import explain_pending
+from kschedfw_advisor.pending import explain_pending, not_misspelt
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
 
@@ -88,6 +89,8 @@ def pending(
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = explain_pending(asked.what_if, groups, most=kinds, refused=refused, progress=progress)
         background = asked.background.without(answer.uncreated)
+        missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
+        background = attrs.evolve(background, missing=missing)
         if as_json:
             print(json.dumps(to_json(answer, background), indent=2, ensure_ascii=False))
         else:
