@@ -182,6 +182,8 @@ from .selectors import PreferredSchedulingTerm as PreferredSchedulingTerm
 from .selectors import Requirement as Requirement
 from .selectors import Selector as Selector
 from .selectors import as_selector as as_selector
+from .spelling import close_to as close_to
+from .spelling import did_you_mean as did_you_mean
 from .storage import CSIDriver as CSIDriver
 from .storage import CSIDriverSpec as CSIDriverSpec
 from .storage import CSINode as CSINode

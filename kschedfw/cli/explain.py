@@ -43,7 +43,7 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import missing_of, page_of, reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cluster import InMemoryCluster, missing_objects
+from kschedfw.cluster import InMemoryCluster, claim_problems, missing_objects
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
@@ -174,6 +174,9 @@ def explain(
             if failures.count:
                 raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
             raise typer.Exit(0 if cycle.result is Result.PLACED else 1)
+        if attempts[-1].result not in _PLACED:
+            # After the simulation, in which volumes were made for the claims that manifests bring along.
+            background = background.with_claims(claim_problems(pod, loaded.cluster))
     explanation = _chosen(attempts, attempt)
     if node is not None:
         check_name("node", node, explanation.nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -18,7 +18,7 @@ from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.inputs import Input
 from kschedfw.cli.output import missing_lines
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
-from kschedfw.cluster import MissingObject
+from kschedfw.cluster import ClaimProblem, MissingObject
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation, GroupStep, Result
 from kschedfw.explain.as_json import group_as_json
@@ -31,13 +31,28 @@ from kschedfw.simulator import Decision
 
 @attrs.frozen
 class Context:
-    """Context of the decision: objects that the pod refers to and the input lacks, and the pod's former node."""
+    """Context of the decision: objects that the pod refers to and the input lacks, and the pod's former node.
+
+    `claims` are the problems of the claims of a pod without a place.
+    """
 
     missing: Sequence[MissingObject] = ()
     was_on: str | None = None
+    claims: Sequence[ClaimProblem] = ()
+
+    def with_claims(self, claims: Iterable[ClaimProblem]) -> Context:
+        """Return the context with problems of claims; what they call misspelt is no longer missing."""
+        problems = tuple(claims)
+        misspelt = {each.misspelt for each in problems}
+        missing = [each for each in self.missing if (each.kind, each.name) not in misspelt]
+        return attrs.evolve(self, missing=missing, claims=problems)
 
     def to_json(self) -> dict[str, object]:
-        return {"missing": [each.to_json() for each in self.missing], "wasOn": self.was_on}
+        return {
+            "missing": [each.to_json() for each in self.missing],
+            "wasOn": self.was_on,
+            "claims": [each.text for each in self.claims],
+        }
 
 
 def print_explanation(
@@ -79,6 +94,8 @@ def _parts(
     for other in attempts:
         if other is not explanation:
             yield Text(headline(other) + (f": {other.message}" if other.message else ""), "dim")
+    if context.claims:
+        yield block(*(each.text for each in context.claims))
     if context.missing:
         yield block(*missing_lines(context.missing))
     for section in sections:

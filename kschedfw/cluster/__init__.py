@@ -18,7 +18,7 @@ from kschedfw.cluster.freeing import (
 from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
-from kschedfw.cluster.references import MissingObject, missing_objects
+from kschedfw.cluster.references import ClaimProblem, MissingObject, claim_problems, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
 from kschedfw.cluster.shared_state import (
     Claim,
@@ -42,6 +42,7 @@ __all__ = [
     "Change",
     "Claim",
     "ClaimController",
+    "ClaimProblem",
     "ClaimTransaction",
     "Cluster",
     "ClusterError",
@@ -69,6 +70,7 @@ __all__ = [
     "VolumeController",
     "WatchEvent",
     "belongs_to_its_node",
+    "claim_problems",
     "free_pods",
     "freed",
     "from_manifests",

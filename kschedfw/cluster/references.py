@@ -1,4 +1,7 @@
-"""Objects that pods refer to and a cluster lacks. Without them, a dump of a cluster leads to other decisions."""
+"""Objects that pods refer to and a cluster lacks. Without them, a dump of a cluster leads to other decisions.
+
+Of claims it is told, too, why they have no volume.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
-from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.spelling import did_you_mean
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
+from kschedfw.api.volume_matching import class_of_claim
 from kschedfw.api.workloads import Namespace, PriorityClass, ReplicaSet, ReplicationController, StatefulSet
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import Cluster
@@ -65,6 +70,54 @@ def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     ordered = sorted(found.items(), key=lambda item: (item[0][0].__name__, item[0][1]))
     return tuple(
         MissingObject(kind.__name__, key, tuple(dict.fromkeys(pods))) for (kind, key), pods in ordered
+    )
+
+
+@attrs.frozen
+class ClaimProblem:
+    """Why a claim of a pod has no volume, where no scheduler can change that.
+
+    `misspelt` is the kind and key of the object for which `text` asks whether another one was meant; None if it
+    doesn't ask.
+    """
+
+    text: str
+    misspelt: tuple[str, str] | None = None
+
+
+def claim_problems(pod: Pod, cluster: Cluster) -> Iterator[ClaimProblem]:
+    """Yield the problems of the claims that the pod names, but of those that wait for their first consumer."""
+    for volume in pod.spec.volumes:
+        if (source := volume.persistent_volume_claim) is None:
+            continue
+        key = f"{pod.namespace}/{source.claim_name}"
+        claim = cluster.get(PersistentVolumeClaim, key)
+        if claim is None:
+            others = cluster.list(PersistentVolumeClaim, pod.namespace)
+            meant = did_you_mean(source.claim_name, [each.name for each in others])
+            misspelt = (PersistentVolumeClaim.__name__, key) if meant else None
+            yield ClaimProblem(f"claim {key} doesn't exist{meant}", misspelt)
+        elif not claim.spec.volume_name and (problem := _of_unbound_claim(claim, cluster)) is not None:
+            yield problem
+
+
+def _of_unbound_claim(claim: PersistentVolumeClaim, cluster: Cluster) -> ClaimProblem | None:
+    is_pending = f"claim {claim.key} is pending"
+    name = class_of_claim(claim)
+    if not name:
+        return ClaimProblem(
+            f"{is_pending}: it has no StorageClass, so it waits for a PersistentVolume that fits"
+        )
+    storage_class = cluster.get(StorageClass, name)
+    if storage_class is None:
+        meant = did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
+        text = f"{is_pending}: there is no StorageClass {name} to make it a volume{meant}"
+        return ClaimProblem(text, (StorageClass.__name__, name) if meant else None)
+    if storage_class.volume_binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER:
+        return None
+    return ClaimProblem(
+        f"{is_pending}: provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume; "
+        f"kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
     )
 
 

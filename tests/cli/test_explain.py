@@ -367,3 +367,26 @@ def test_a_claim_that_the_cluster_has_left_pending_is_not_provisioned(
     result = kschedfw("explain", cluster, "db")
     assert result.code == 1
     assert "pod has unbound immediate PersistentVolumeClaims" in result.out
+    assert "\nclaim shop/data is pending: provisioner csi.example of StorageClass fast has to" in result.out
+
+
+def test_what_a_misspelt_claim_means_is_told_and_it_is_not_missing(kschedfw: Kschedfw, cluster: Path) -> None:
+    cluster.write_text(
+        f"{CLUSTER}---\n{CLAIMED.replace('claimName: data', 'claimName: dtaa')}", encoding="utf-8"
+    )
+    result = kschedfw("explain", cluster, "db")
+    assert "\nclaim shop/dtaa doesn't exist (did you mean data?)\n" in result.out
+    assert "Missing from the input" not in result.out
+    document = kschedfw("explain", cluster, "db", "--json").json
+    assert document["claims"] == ["claim shop/dtaa doesn't exist (did you mean data?)"]
+    assert document["missing"] == []
+
+
+@pytest.mark.parametrize("cpu", ["1", "100"], ids=["placed", "without a place"])
+def test_a_new_claim_gets_its_volume_and_has_no_problem(kschedfw: Kschedfw, cluster: Path, cpu: str) -> None:
+    new = CLAIMED.replace(', creationTimestamp: "2026-01-01T00:00:00Z"', "")
+    new = new.replace("image: app", f"image: app, resources: {{requests: {{cpu: {cpu}}}}}")
+    cluster.write_text(f"{CLUSTER}---\n{new}", encoding="utf-8")
+    result = kschedfw("explain", cluster, "db", "--json")
+    assert result.code == (cpu == "100")
+    assert result.json["claims"] == []

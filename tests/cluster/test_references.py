@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kschedfw import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.manifests import object_from_manifest, pod_from_manifest, read_manifests
 from kschedfw.api.meta import Named
-from kschedfw.cluster import InMemoryCluster, MissingObject, missing_objects
+from kschedfw.cluster import InMemoryCluster, MissingObject, claim_problems, missing_objects
 
 
 def missing(*objects: Named) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -20,6 +22,17 @@ def owned(kind: str, api_version: str = "apps/v1", **spec: object) -> Named:
             "spec": {"containers": [{"name": "main", "image": "app"}], **spec},
         }
     )
+
+
+def storage_class(name: str, binding: str) -> Named:
+    manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "ebs.csi.aws.com",
+        "volumeBindingMode": binding,
+    }
+    return object_from_manifest(manifest)
 
 
 class TestStorage:
@@ -43,6 +56,67 @@ class TestStorage:
 
     def test_claims_that_are_made_for_the_pod_need_not_be_there(self) -> None:
         assert missing(make_pod("a").ephemeral_volume("scratch").build()) == []
+
+
+class TestProblemsOfClaims:
+    OTHERS = (
+        make_claim("data").requests("1Gi").storage_class("gp33").build(),
+        make_claim("logs").requests("1Gi").storage_class("tape").build(),
+        make_claim("plain").requests("1Gi").build(),
+        make_claim("slow").requests("1Gi").storage_class("gp3").build(),
+        make_claim("later").requests("1Gi").storage_class("waits").build(),
+        make_claim("bound").requests("1Gi").storage_class("gone").bound_to("pv-1").build(),
+        storage_class("gp3", "Immediate"),
+        storage_class("waits", "WaitForFirstConsumer"),
+    )
+
+    @pytest.mark.parametrize(
+        ("claim", "told", "misspelt"),
+        [
+            (
+                "dtaa",
+                "claim default/dtaa doesn't exist (did you mean data?)",
+                ("PersistentVolumeClaim", "default/dtaa"),
+            ),
+            ("images", "claim default/images doesn't exist", None),
+            (
+                "data",
+                "claim default/data is pending: there is no StorageClass gp33 to make it a volume (did you mean gp3?)",
+                ("StorageClass", "gp33"),
+            ),
+            (
+                "logs",
+                "claim default/logs is pending: there is no StorageClass tape to make it a volume",
+                None,
+            ),
+            (
+                "plain",
+                "claim default/plain is pending: it has no StorageClass, so it waits for a PersistentVolume that fits",
+                None,
+            ),
+            (
+                "slow",
+                (
+                    "claim default/slow is pending: provisioner ebs.csi.aws.com of StorageClass gp3 has to make it a "
+                    "volume; kubectl -n default describe pvc slow says what it did"
+                ),
+                None,
+            ),
+        ],
+    )
+    def test_why_a_claim_has_no_volume(self, claim: str, told: str, misspelt: tuple[str, str] | None) -> None:
+        pod = make_pod("a").claim(claim).build()
+        (problem,) = claim_problems(pod, InMemoryCluster(self.OTHERS))
+        assert (problem.text, problem.misspelt) == (told, misspelt)
+
+    def test_claims_that_are_bound_or_wait_for_their_consumer_have_none(self) -> None:
+        pod = make_pod("a").claim("later").claim("bound").ephemeral_volume("scratch").build()
+        assert list(claim_problems(pod, InMemoryCluster(self.OTHERS))) == []
+
+    def test_claims_of_other_namespaces_are_not_meant(self) -> None:
+        pod = make_pod("a").namespace("other").claim("dtaa").build()
+        (problem,) = claim_problems(pod, InMemoryCluster(self.OTHERS))
+        assert problem.text == "claim other/dtaa doesn't exist"
 
 
 def test_nodes_of_bound_pods_but_not_of_those_that_have_ended() -> None:

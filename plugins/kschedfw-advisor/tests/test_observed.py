@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from kschedfw_advisor.observed import recorded_message, unbound_claims
+from kschedfw_advisor.observed import recorded_message
 from kschedfw_advisor.pending import Pending, explain_pending
 
 from kschedfw import WhatIf
@@ -152,9 +152,3 @@ def test_pods_of_a_workload_are_one_kind_which_names_the_workload() -> None:
     ((kind,),) = [why.kinds for why in pending(NODE, *pods).whys]
     assert [each.name for each in kind.pods] == ["db-0", "db-1", "db-2"]
     assert str(kind.workload) == "StatefulSet default/db"
-
-
-def test_claims_are_those_that_the_pod_names() -> None:
-    (plain,) = parse_manifests(json.dumps(pod())).pods
-    with WhatIf([]) as what_if:
-        assert list(unbound_claims(plain, what_if.cluster)) == []

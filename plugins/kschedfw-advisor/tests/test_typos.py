@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from kschedfw_advisor.pending import explain_pending
-from kschedfw_advisor.typos import close_to
 
 from kschedfw import Node, Pod, make_node, make_pod
 from tests.what_if.builders import what_if
@@ -89,21 +88,3 @@ def test_a_place_that_is_kept_for_the_control_plane_is_offered_last() -> None:
         "tolerate node-role.kubernetes.io/control-plane:NoSchedule; such nodes are kept for the control plane"
     )
     assert str(kind.remedies[-1]) == last
-
-
-@pytest.mark.parametrize(
-    ("name", "names", "meant"),
-    [
-        ("sdd", ["ssd", "hdd"], "ssd"),
-        ("ssd", ["ssd", "sdd"], None),
-        ("red", ["blue"], None),
-        ("a", [], None),
-        ("node-12", ["node-13", "node-2"], None),
-        ("us-east-2a", ["us-east-1a"], None),
-        ("us-east-1d", ["us-east-1a", "us-east-1b", "us-east-1c"], None),
-        ("gp33", ["gp2", "gp3"], "gp3"),
-        ("amd46", ["amd64", "arm64"], "amd64"),
-    ],
-)
-def test_what_is_close(name: str, names: list[str], meant: str | None) -> None:
-    assert close_to(name, names) == meant

@@ -12,15 +12,12 @@ from kschedfw import Pod, WhatIf
 from kschedfw.api import (
     PersistentVolumeClaim,
     PodGroup,
-    StorageClass,
-    VolumeBindingMode,
-    class_of_claim,
+    did_you_mean,
     group_key,
 )
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed
-from kschedfw_advisor.typos import did_you_mean
 
 _VOLUME_PLUGINS: Final = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits")
 
@@ -111,49 +108,6 @@ def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
         yield f"PodGroup {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
 
 
-def misspelt_objects(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The claims and StorageClasses that `unbound_claims` calls misspelt, each by kind and key."""
-    for key, claim in _claims(pod, cluster):
-        if claim is None:
-            if _claim_meant(key, cluster):
-                yield PersistentVolumeClaim.__name__, key
-        elif not claim.spec.volume_name and (name := class_of_claim(claim)) and _class_meant(name, cluster):
-            yield StorageClass.__name__, name
-
-
-def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
-    """Why the pod's claims that wait for no consumer have no volume, a line each: no scheduler can change that."""
-    for key, claim in _claims(pod, cluster):
-        if claim is None:
-            yield f"claim {key} doesn't exist{_claim_meant(key, cluster)}"
-            continue
-        name = class_of_claim(claim)
-        storage_class = cluster.get(StorageClass, name) if name else None
-        if claim.spec.volume_name or _waits_for_consumer(storage_class):
-            continue
-        if storage_class is not None:
-            who = (
-                f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume; "
-                f"kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
-            )
-        elif name:
-            who = f"there is no StorageClass {name} to make it a volume{_class_meant(name, cluster)}"
-        else:
-            who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
-        yield f"claim {key} is pending: {who}"
-
-
-def _claim_meant(key: str, cluster: Cluster) -> str:
-    """The question which claim of the namespace was meant; empty if none is close, or it is there."""
-    namespace, _, name = key.partition("/")
-    return did_you_mean(name, [each.name for each in cluster.list(PersistentVolumeClaim, namespace)])
-
-
-def _class_meant(name: str, cluster: Cluster) -> str:
-    """The question which StorageClass was meant; empty if none is close, or it is there."""
-    return did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
-
-
 def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
     """Which of the pod's volumes keep it off how many nodes, a line each, the most nodes first."""
     if not pod.storage:
@@ -166,13 +120,6 @@ def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
     )
     for asked, nodes in refused.most_common():
         yield f"{asked}, which keeps it off {nodes:,} of {len(explanation.nodes):,} nodes"
-
-
-def _waits_for_consumer(storage_class: StorageClass | None) -> bool:
-    return (
-        storage_class is not None
-        and storage_class.volume_binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
-    )
 
 
 def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:

@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
-from kschedfw.api import RefusedPod, group_key
-from kschedfw.cluster import Cluster, MissingObject
+from kschedfw.api import RefusedPod, close_to, group_key
+from kschedfw.cluster import Cluster, MissingObject, claim_problems
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
@@ -22,14 +22,11 @@ from kschedfw_advisor.observed import (
     awaiting_victims,
     disagreements_of,
     missing_group,
-    misspelt_objects,
-    unbound_claims,
     volume_obstacles,
 )
 from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, most_telling, settle
-from kschedfw_advisor.typos import close_to
 from kschedfw_advisor.workloads import Workload, group_of, likeness, workload_of
 
 MOST_SHAPES: Final = 25
@@ -169,8 +166,9 @@ def not_misspelt(
     """
     told: dict[tuple[str, str], set[str]] = {}
     for kind in (kind for why in answer.whys for kind in why.kinds if kind.tried or kind.fits):
-        for each in misspelt_objects(kind.pods[0], cluster):
-            told.setdefault(each, set()).update(pod.key for pod in kind.pods)
+        for problem in claim_problems(kind.pods[0], cluster):
+            if problem.misspelt is not None:
+                told.setdefault(problem.misspelt, set()).update(pod.key for pod in kind.pods)
     for found in missing:
         pods = [pod for pod in found.pods if pod not in told.get((found.kind, found.name), ())]
         if pods:
@@ -202,7 +200,10 @@ def _kinds(
         alike = [*nowhere, *(each for each in alike if each.node_name)]
         first = most_telling(alike)
         pods = tuple(each.pod for each in alike)
-        notes = [*unbound_claims(pods[0], cluster), *(missing_group(pods[0], cluster) if grouping else ())]
+        notes = [
+            *(problem.text for problem in claim_problems(pods[0], cluster)),
+            *(missing_group(pods[0], cluster) if grouping else ()),
+        ]
         kinds.append(
             (first.reasons, PodKind(pods, first.message, fits, workload=workload, notes=tuple(notes)))
         )
@@ -218,7 +219,7 @@ def _unscheduled(
         found.setdefault((workload_of(pod, cluster), likeness(pod), message_of(pod)), []).append(pod)
     kinds: list[tuple[tuple[str, ...], PodKind]] = []
     for (workload, _, message), alike in found.items():
-        notes = tuple(unbound_claims(alike[0], cluster))
+        notes = tuple(problem.text for problem in claim_problems(alike[0], cluster))
         kinds.append(((message,), PodKind(tuple(alike), message, workload=workload, notes=notes)))
     return kinds
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 from kschedfw import Node, Pod
@@ -17,6 +15,7 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     PodAffinityTerm,
     Requirement,
+    close_to,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change
@@ -31,52 +30,13 @@ from kschedfw_advisor.corrections import (
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 
-_SIMILAR: Final = 0.66
-"""difflib's ratio from which on one name may be meant by another: sdd and ssd have 0.67, zones and zone 0.89."""
 _CORES_OF_NO_POD: Final = 1000
 """From so many cores on, a request was meant in millicores: the largest machines on offer have fewer."""
 _FAR_MORE: Final = 10
 """How many times what the largest node has a request is whose unit was a mistake."""
 
-_DIGIT: Final = re.compile(r"\d")
-
 _Pair = tuple[str, str]
 """A key and its value; the value is empty where only the key is wanted."""
-
-
-def close_to(name: str, names: Collection[str]) -> str | None:
-    """The name of those that are there that may be meant by one that isn't; None if there is none, or it is there.
-
-    None, too, if several are equally close: zone `1d` is none of `1a`, `1b` and `1c`.
-    """
-    if name in names:
-        return None
-    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
-    closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
-    equal = [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
-    # Few people get the first letter wrong.
-    likely = [each for each in equal if each[:1] == name[:1]] or equal
-    return likely[0] if len(likely) == 1 else None
-
-
-def _is_slip(name: str, other: str) -> bool:
-    """Whether names differ by more than their numbers, or by swapped or doubled digits: node 12 isn't node 13."""
-    if _DIGIT.sub("", name) != _DIGIT.sub("", other):
-        return True
-    return sorted(name) == sorted(other) or _without_doubled(name) == _without_doubled(other)
-
-
-def _without_doubled(name: str) -> str:
-    """The name with each digit only once where it is repeated."""
-    return "".join(
-        each for before, each in zip(f" {name}", name, strict=False) if each != before or not each.isdigit()
-    )
-
-
-def did_you_mean(name: str, names: Collection[str]) -> str:
-    """The question whether a name that is there was meant, in parentheses after a space; empty if none is close."""
-    meant = close_to(name, names)
-    return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:

@@ -1,0 +1,47 @@
+"""Names that may be meant by misspelt ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from difflib import SequenceMatcher, get_close_matches
+from typing import Final
+
+_SIMILAR: Final = 0.66
+"""difflib's ratio from which on one name may be meant by another: sdd and ssd have 0.67, zones and zone 0.89."""
+_DIGIT: Final = re.compile(r"\d")
+
+
+def close_to(name: str, names: Collection[str]) -> str | None:
+    """Return the one of the names that a misspelt name may mean; None if no name is close, or it is one of them.
+
+    Return None, too, if several are equally close: zone `1d` is none of `1a`, `1b` and `1c`.
+    """
+    if name in names:
+        return None
+    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
+    closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
+    equal = [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
+    # Few people get the first letter wrong.
+    likely = [each for each in equal if each[:1] == name[:1]] or equal
+    return likely[0] if len(likely) == 1 else None
+
+
+def _is_slip(name: str, other: str) -> bool:
+    """Tell whether names differ by more than their numbers, or by swapped or doubled digits: node 12 isn't node 13."""
+    if _DIGIT.sub("", name) != _DIGIT.sub("", other):
+        return True
+    return sorted(name) == sorted(other) or _without_doubled(name) == _without_doubled(other)
+
+
+def _without_doubled(name: str) -> str:
+    """Return the name with each digit only once where it is repeated."""
+    return "".join(
+        each for before, each in zip(f" {name}", name, strict=False) if each != before or not each.isdigit()
+    )
+
+
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """Return the question whether one of the names was meant, in parentheses after a space; empty if none is close."""
+    meant = close_to(name, names)
+    return "" if meant is None else f" (did you mean {meant}?)"
