@@ -101,5 +101,5 @@ def test_the_code_that_is_measured_exists(figures: ModuleType) -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are(figures: ModuleType) -> None:
-    with pytest.raises(SystemExit, match="there is no nodez; there are workloads, nodes, pods"):
+    with pytest.raises(SystemExit, match="there is no nodez; there are workloads, distinct, nodes"):
         figures.measure(["nodez"])
