@@ -65,8 +65,8 @@ suites: $(VENV)/.installed-dev
 
 pages: $(VENV)/.installed-dev
 	@# In one process, since others run beside it; and told at the end, not in between their lines.
-	@told="$$($(BIN)/python -m pytest docs README.md 2>&1)"; code=$$?; \
-	printf '== pytest docs README.md\n%s\n' "$$told"; exit $$code
+	@told="$$($(BIN)/python -m pytest docs README.md examples/*/README.md 2>&1)"; code=$$?; \
+	printf '== pytest docs README.md examples/*/README.md\n%s\n' "$$told"; exit $$code
 
 downstreams: $(VENV)/.installed-dev
 	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)

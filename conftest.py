@@ -1,4 +1,4 @@
-"""Runs the examples in README.md and docs/.
+"""Runs the examples in README.md, docs/ and examples/*/README.md.
 
 * `python` and `pycon` blocks are run in order, in one namespace per file; those with `>>>` are doctests.
 * In `console` blocks the lines `$ kschedfw …` are run at the root of the repository. Where the block shows
