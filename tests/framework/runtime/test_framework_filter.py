@@ -19,6 +19,7 @@ from kschedfw import (
     Pod,
     PodInfo,
     PreFilterResult,
+    Reads,
     StateKey,
     Status,
     Verdicts,
@@ -460,6 +461,26 @@ class TestBatch:
         framework, asked = self.framework([0, 0, 0], nominator=nominator)
         assert verdicts_on(framework) == dict.fromkeys(("n0", "n1", "n2"), Status.success())
         assert asked == ["n1"]
+
+    def test_the_first_refusal_is_the_reason_where_another_filter_refuses_the_nominated_pods_too(
+        self,
+    ) -> None:
+        def full(node_info: NodeInfo) -> Status | None:
+            return Status.unschedulable("full") if node_info.pods else None
+
+        def nobody_there(rows: np.ndarray) -> Verdicts:
+            return Verdicts.passing(len(rows))
+
+        nominator = Nominator()
+        for name in ("n0", "n1"):
+            nominator.add(PodInfo.of(pod(f"on-{name}")), name)
+        room = plugin("Room", filter=full, filter_batch=nobody_there)
+        framework, _ = self.framework([1, 0], nominator=nominator, more=[room])
+        type(framework.plugins["Rack"]).reads = Reads.NODE
+        assert verdicts_on(framework) == {
+            "n0": REFUSALS[1].with_plugin("Rack"),
+            "n1": Status.unschedulable("full").with_plugin("Room"),
+        }
 
     def test_plugins_without_one_are_asked_in_their_turn(self) -> None:
         asked_last: list[str] = []
