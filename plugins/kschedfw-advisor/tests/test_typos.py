@@ -78,6 +78,11 @@ def test_a_name_that_is_close_to_none_is_no_typo() -> None:
     assert not first_help(make_pod().node_selector(disk="tape").build()).startswith("correct")
 
 
+def test_a_correction_that_the_api_server_would_refuse_is_none() -> None:
+    pod = make_pod().spread("zone", {"app": "web"}).spread("zoen", {"app": "web"}).build()
+    assert not first_help(pod).startswith("correct"), "the pod would have two constraints of one key"
+
+
 def test_a_place_that_is_kept_for_the_control_plane_is_offered_last() -> None:
     pod = make_pod().requests(cpu=6).build()
     full = make_pod("full").requests(cpu=4).node("n1").build()

@@ -11,11 +11,11 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf
-from kschedfw.api import group_key
+from kschedfw.api import ManifestError, group_key, object_from_manifest, to_manifest
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
-from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
+from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.settling import pending_again
@@ -89,7 +89,7 @@ def find_remedies(
     """
     search = _search(what_if, pods, additions, siblings, first)
     typo = next((each for each in search.remedies if each.effort is Effort.TYPO), None)
-    misspelt = tuple(typos(pods[0], what_if.cluster)) if typo is None else typo.changes
+    misspelt = _acceptable(pods[0], typos(pods[0], what_if.cluster)) if typo is None else typo.changes
     if first or not misspelt or (typo is not None and typo.placed == len(pods)):
         return search
     more = _search(what_if, pods, additions, siblings, misspelt)
@@ -125,6 +125,7 @@ def _search(
             (*first, *changes)
             for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions)
             if not any(isinstance(each, DeletePod) and each.pod.key in wanted for each in changes)
+            and _may_be(pod, changes)
         ]
     try_changes = partial(
         attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
@@ -181,6 +182,32 @@ def _with_all(pod: Pod, changes: Changes) -> Pod:
     for change in changes:
         pod = change.changed(pod)
     return pod
+
+
+def _acceptable(pod: Pod, changes: Iterable[Change]) -> Changes:
+    """Return the changes in their order, without those with which the API server would refuse the pod."""
+    found: Changes = ()
+    for change in changes:
+        if _may_be(pod, (*found, change)):
+            found = (*found, change)
+    return found
+
+
+def _may_be(pod: Pod, changes: Changes) -> bool:
+    """Return whether the API server would accept the pod with the changes, if it accepts the pod as it is.
+
+    A corrected topology key, for example, may be one that another spread constraint of the pod has.
+    """
+    changed = _with_all(pod, changes)
+    return changed == pod or _is_accepted(changed) or not _is_accepted(pod)
+
+
+def _is_accepted(pod: Pod) -> bool:
+    try:
+        object_from_manifest(to_manifest(pod))
+    except ManifestError:
+        return False
+    return True
 
 
 def _order(remedy: Remedy) -> tuple[float, ...]:
