@@ -36,7 +36,7 @@ class CacheDump:
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
-    """Those on a node are in their order on it."""
+    """Pods on a node are in the order of its NodeInfo."""
     assumed: frozenset[str]
     """The uids of assumed pods."""
 

@@ -177,7 +177,7 @@ def _victims(
 ) -> Victims:
     """Return the pods that `spares` doesn't let come back; it is called for one after the other."""
     violating, others = budgets.split(_sorted(potential, more_important))
-    # Those that violate a budget first: room is given back in this order, so they are the likeliest to be spared.
+    # Pods whose eviction violates a budget come first: room is given back in this order, so they likely stay.
     evicted_violating = [info for info in violating if not spares(info)]
     evicted = [*evicted_violating, *[info for info in others if not spares(info)]]
     if violating and others:

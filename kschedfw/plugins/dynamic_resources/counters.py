@@ -55,7 +55,7 @@ class _Counted:
 
     @cached_property
     def suffice_alone(self) -> Mapping[int, bool]:
-        """Whether the counters suffice for each device, by its `id()`, where a search has taken nothing of the pool.
+        """By `id()` of a device: true if the counters suffice for it where a search has taken nothing of the pool.
 
         By identity, since an invalid pool may have two devices of one name.
         """

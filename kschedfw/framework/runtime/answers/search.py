@@ -176,7 +176,7 @@ class NodeSearch:
         reading_pods = self._filters.reading_pods(state)
         for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
             row = int(rows[position])
-            # What passes without the nominated pods can only be refused by filters that read pods.
+            # A node that passes without its nominated pods can only be refused by filters that read pods.
             filters = reading_pods if codes[position] == PASS else plan.filters
             status = self._filters.refusal_with_nominated_pods(
                 filters, state, pod, nodes.table.node_infos[row]

@@ -89,7 +89,7 @@ class _Minimum:
 
 
 class Programme:
-    """Which counts of nodes may get pods a place.
+    """Search for the counts of nodes that may get pods a place.
 
     Variables are, in this order, the counts of nodes, the pods of each kind on the nodes of each group, and the pods
     of each kind that are left over.
