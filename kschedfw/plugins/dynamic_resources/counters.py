@@ -64,7 +64,7 @@ class _Counted:
 
     @cached_property
     def only_falls(self) -> bool:
-        """Whether no device gives something to a counter."""
+        """True if every device takes a counter's amount or leaves it: amounts left can only fall in a search."""
         devices = (published.device for each in self.pool.slices for published in each.devices)
         return all(amount.sign >= 0 for device in devices for _, amount in consumption_of(device))
 

@@ -1,1 +1,1 @@
-"""What the filters and scores of a profile answer about nodes: asked one by one or together, kept, and combined."""
+"""Answers of the filters and scores of a profile about nodes: asked one by one or together, kept, and combined."""

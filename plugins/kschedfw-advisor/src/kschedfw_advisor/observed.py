@@ -101,7 +101,7 @@ def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
 
 
 def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
-    """That the pod's PodGroup isn't there, as a line: its members wait for it."""
+    """Return a line that says that the pod's PodGroup isn't there: its members wait for it."""
     key = group_key(pod)
     if key and cluster.get(PodGroup, key) is None:
         names = [each.name for each in cluster.list(PodGroup, pod.namespace)]

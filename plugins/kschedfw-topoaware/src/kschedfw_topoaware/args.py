@@ -40,7 +40,7 @@ class ScoringStrategy:
 
 
 class ForeignPodsDetect(StrEnum):
-    """Which pods of other schedulers scheduler-plugins looks for. Has no effect here."""
+    """The pods of other schedulers that scheduler-plugins looks for. Has no effect here."""
 
     NONE = "None"
     ALL = "All"
@@ -56,7 +56,7 @@ class ResyncMethod(StrEnum):
 
 
 class InformerMode(StrEnum):
-    """Which connection scheduler-plugins uses to follow pods. Has no effect here."""
+    """The connection by which scheduler-plugins follows pods. Has no effect here."""
 
     SHARED = "Shared"
     DEDICATED = "Dedicated"

@@ -115,7 +115,7 @@ def _kept(kept: Mapping[str, Sequence[Reason]]) -> Iterator[RenderableType]:
     for node, reasons in kept.items():
         sorts = frozenset(each.text for each in reasons)
         if len(kept) > _NODES_NAMED:
-            # What follows the colon is a scheduler's message, which differs by counts.
+            # The text after the colon is a scheduler's message, which differs by counts.
             sorts = frozenset(text.partition(":")[0] for text in sorts)
         by_reason.setdefault(sorts, []).append(node)
     yield Padding(Text("Nodes that stay", "bold"), (1, 0, 0, 0))

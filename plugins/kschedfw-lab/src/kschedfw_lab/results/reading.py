@@ -82,7 +82,7 @@ def read_series(path: str | Path, *, most_rows: int = MOST_ROWS) -> Mapping[str,
 
 
 class _Specification(msgspec.Struct):
-    """What is read of a sweep's `sweep.json`."""
+    """The parts of a sweep's `sweep.json` that reports read."""
 
     warnings: tuple[str, ...] = ()
 
