@@ -284,36 +284,29 @@ class Pod(Named):
         self, node_name: str, *, metadata: ObjectMeta | None = None, status: PodStatus | None = None
     ) -> Pod:
         """Return a copy of the pod that is bound to the node."""
-        return self._asking_the_same(metadata=metadata, spec=_placed(self.spec, node_name), status=status)
+        return _with_parts(
+            self, metadata or self.metadata, _placed(self.spec, node_name), status or self.status
+        )
 
     def with_metadata(self, metadata: ObjectMeta) -> Pod:
-        return self._asking_the_same(metadata=metadata)
+        return _with_parts(self, metadata, self.spec, self.status)
 
     def with_status(self, status: PodStatus) -> Pod:
         if self.status.tells_of_resources or status.tells_of_resources:
             return attrs.evolve(self, status=status)
-        return self._asking_the_same(status=status)
-
-    def _asking_the_same(
-        self,
-        *,
-        metadata: ObjectMeta | None = None,
-        spec: PodSpec | None = None,
-        status: PodStatus | None = None,
-    ) -> Pod:
-        """Return a copy with other metadata, spec or status that keeps the computed requests and ports."""
-        return self._like(Pod(metadata or self.metadata, spec or self.spec, status or self.status))
+        return _with_parts(self, self.metadata, self.spec, status)
 
     def alike(self, metadata: ObjectMeta, spec: PodSpec, status: PodStatus) -> Pod:
         """Return another pod, whose spec has the same requests and ports as this one's.
 
         It keeps them as they were computed, unless its status affects its requests.
         """
-        made = Pod(metadata, spec, status)
-        return made if status.tells_of_resources else self._like(made)
+        if status.tells_of_resources:
+            return Pod(metadata, spec, status)
+        if spec is self.spec:
+            return _of_the_same_spec(self, metadata, status)
+        return _with_parts(self, metadata, spec, status)
 
-    def _like(self, copy: Pod) -> Pod:
-        """Give a pod, nobody else's yet, the computed requests and ports of this one; return it."""
-        object.__setattr__(copy, "requests", self.requests)
-        object.__setattr__(copy, "host_ports", self.host_ports)
-        return copy
+
+_with_parts = evolver(Pod, "metadata", "spec", "status", computed=("requests", "host_ports"))
+_of_the_same_spec = evolver(Pod, "metadata", "status", computed=("requests", "host_ports", "shape"))

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import wrapped
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -57,7 +58,7 @@ class Resource:
         # Without a call each: every pod that comes or goes is added or taken off.
         if not (_LEAST <= cpu <= _MOST and _LEAST <= memory <= _MOST and _LEAST <= storage <= _MOST):
             cpu, memory, storage = int64(cpu), int64(memory), int64(storage)
-        return Resource(cpu, memory, storage, self.allowed_pod_number, scalar)
+        return _with_amounts(self, cpu, memory, storage, scalar)
 
     def get(self, name: str) -> int:
         """Return the amount of a resource by its API name (`cpu` in millicores); 0 if there is none."""
@@ -78,6 +79,9 @@ class Resource:
         yield MEMORY, self.memory
         yield EPHEMERAL_STORAGE, self.ephemeral_storage
         yield from self.scalar_resources.items()
+
+
+_with_amounts = evolver(Resource, "milli_cpu", "memory", "ephemeral_storage", "scalar_resources")
 
 
 def int64(amount: int) -> int:

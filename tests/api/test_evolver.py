@@ -17,6 +17,7 @@ from kschedfw.testing.strategies import pods
 
 place = evolver(PodSpec, "node_name")
 stamp = evolver(ObjectMeta, "uid", "labels")
+rename = evolver(Pod, "metadata", computed=("requests", "shape"))
 
 
 @given(pods(), st.text(), st.dictionaries(st.text(), st.text()).map(FrozenDict))
@@ -32,6 +33,14 @@ def test_a_copy_equals_that_of_attrs(pod: Pod, text: str, labels: FrozenDict[str
         assert hash(copy) == hash(expected)
         assert pickle.loads(pickle.dumps(copy)) == expected
     assert repr(pod) == before
+
+
+@given(pods(), st.text())
+def test_a_copy_keeps_the_computed_values_that_are_named(pod: Pod, node_name: str) -> None:
+    copy = rename(pod, ObjectMeta(node_name))
+    assert copy.requests is pod.requests
+    assert copy.shape == Pod(copy.metadata, copy.spec, copy.status).shape
+    assert copy == attrs.evolve(pod, metadata=ObjectMeta(node_name))
 
 
 def test_a_copy_is_frozen_too() -> None:

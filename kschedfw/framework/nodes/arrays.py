@@ -1,9 +1,11 @@
-"""Types of arrays by node, and moves of their rows."""
+"""Arrays by node, and moves of their rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +18,8 @@ FloatArray = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
 
+FIRST_COLUMNS: Final = 4
+"""The number of resources that every table has a column for: cpu, memory, ephemeral-storage and pods."""
 LARGEST_EXACT: Final = 2**53 // 400
 """The largest amount a for which 100·a/b in float64 is never rounded up to the next integer."""
 
@@ -31,3 +35,35 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
     found: npt.NDArray[ScalarT] = columns.take(moved_from, axis=-1)
     found[..., moved_from < 0] = fill
     return found
+
+
+@attrs.define(eq=False)
+class AmountColumns:
+    """Amounts of r resources on n nodes, shape (r, n), once as int64 and once as float64."""
+
+    ints: IntArray
+    floats: FloatArray
+    int_cells: Sequence[memoryview] = attrs.field(init=False)
+    """A view of each of the first resources' amounts, for writes: NumPy takes four times as long for a single one."""
+    float_cells: Sequence[memoryview] = attrs.field(init=False)
+
+    @classmethod
+    def zeros(cls, resources: int, nodes: int) -> AmountColumns:
+        return cls(np.zeros((resources, nodes), dtype=np.int64), np.zeros((resources, nodes)))
+
+    def __attrs_post_init__(self) -> None:
+        self.int_cells, self.float_cells = first_cells(self.ints), first_cells(self.floats)
+
+    def moved(self, moved_from: IntArray) -> AmountColumns:
+        """Return a copy with moved rows, as `moved` does."""
+        return AmountColumns(moved(self.ints, moved_from), moved(self.floats, moved_from))
+
+    def with_more(self, resources: int) -> AmountColumns:
+        """Return a copy with so many more resources, whose amounts are 0."""
+        more = np.zeros((resources, self.ints.shape[1]), dtype=np.int64)
+        return AmountColumns(np.concatenate((self.ints, more)), np.concatenate((self.floats, more)))
+
+
+def first_cells(columns: npt.NDArray[ScalarT]) -> Sequence[memoryview]:
+    """Return views for writing to the first columns, those that every table has; shape (r, n)."""
+    return [memoryview(column) for column in columns[:FIRST_COLUMNS]]

@@ -16,7 +16,15 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray, moved
+from kschedfw.framework.nodes.arrays import (
+    FIRST_COLUMNS,
+    LARGEST_EXACT,
+    AmountColumns,
+    FloatArray,
+    IntArray,
+    first_cells,
+    moved,
+)
 from kschedfw.framework.nodes.change_log import ChangeLog
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -83,15 +91,12 @@ class NodeTable:
         self.rows: Mapping[str, int] = EMPTY
         self.resources: tuple[str, ...] = _FIRST_RESOURCES
         self.columns: Mapping[str, int] = _by_position(_FIRST_RESOURCES)
-        self._allocatable: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
-        self._requested: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
-        self._free: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
-        self._non_zero: IntArray = np.zeros((2, 0), dtype=np.int64)
-        self._allocatable_floats: FloatArray = np.zeros(self._allocatable.shape)
-        self._requested_floats: FloatArray = np.zeros(self._requested.shape)
-        self._non_zero_floats: FloatArray = np.zeros(self._non_zero.shape)
-        self._largest: list[int] = [0] * len(_FIRST_RESOURCES)
-        self._least_free: list[int] = [_MAX_INT64] * len(_FIRST_RESOURCES)
+        self._allocatable = AmountColumns.zeros(FIRST_COLUMNS, 0)
+        self._requested = AmountColumns.zeros(FIRST_COLUMNS, 0)
+        self._non_zero = AmountColumns.zeros(2, 0)
+        self._free: IntArray = np.zeros((FIRST_COLUMNS, 0), dtype=np.int64)
+        self._largest: list[int] = [0] * FIRST_COLUMNS
+        self._least_free: list[int] = [_MAX_INT64] * FIRST_COLUMNS
         """A lower bound of the free amount on every node, by column."""
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
@@ -295,13 +300,10 @@ class NodeTable:
         for made_on_demand in ("names", "all_rows"):
             self.__dict__.pop(made_on_demand, None)
         self.moved_from: IntArray = read_only_view(moved_from)
-        self._allocatable = moved(self._allocatable, moved_from)
-        self._requested = moved(self._requested, moved_from)
+        self._allocatable = self._allocatable.moved(moved_from)
+        self._requested = self._requested.moved(moved_from)
+        self._non_zero = self._non_zero.moved(moved_from)
         self._free = moved(self._free, moved_from)
-        self._non_zero = moved(self._non_zero, moved_from)
-        self._allocatable_floats = moved(self._allocatable_floats, moved_from)
-        self._requested_floats = moved(self._requested_floats, moved_from)
-        self._non_zero_floats = moved(self._non_zero_floats, moved_from)
         self._unschedulable = moved(self._unschedulable, moved_from)
         self._show()
         added = (moved_from < 0).nonzero()[0].tolist()
@@ -321,60 +323,58 @@ class NodeTable:
         amounts = info.allocatable
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        self._write_amounts(
-            self._allocatable, self._allocatable_floats, row, amounts, amounts.allowed_pod_number
-        )
+        self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
         self._subtract_free(row)
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
         amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        self._write_amounts(self._requested, self._requested_floats, row, amounts, len(info.pods))
-        self._write_free(row, info.allocatable, amounts, len(info.pods))
+        pods = len(info.pods)
+        self._write_amounts(self._requested, row, amounts, pods)
+        self._write_free(row, info.allocatable, amounts, pods)
         cpu, memory = non_zero.milli_cpu, non_zero.memory
-        columns, floats = self._non_zero, self._non_zero_floats
-        columns[0, row] = floats[0, row] = cpu
-        columns[1, row] = floats[1, row] = memory
+        ints, floats = self._non_zero.int_cells, self._non_zero.float_cells
+        ints[0][row] = floats[0][row] = cpu
+        ints[1][row] = floats[1][row] = memory
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1]):
             self._note_sizes(cpu, memory)
 
     def _write_free(self, row: int, there: Resource, taken: Resource, pods: int) -> None:
-        if len(self.resources) > len(_FIRST_RESOURCES) or _MAX_INT64 in self._largest:
+        if len(self.resources) > FIRST_COLUMNS or _MAX_INT64 in self._largest:
             self._subtract_free(row)
             return
         # No amount is below 0, so no difference wraps around. Python's integers take half the time of NumPy's.
-        free, least = self._free, self._least_free
-        free[0, row] = cpu = there.milli_cpu - taken.milli_cpu
-        free[1, row] = memory = there.memory - taken.memory
-        free[2, row] = storage = there.ephemeral_storage - taken.ephemeral_storage
-        free[_PODS_COLUMN, row] = left = there.allowed_pod_number - pods
+        free, least = self._free_cells, self._least_free
+        free[0][row] = cpu = there.milli_cpu - taken.milli_cpu
+        free[1][row] = memory = there.memory - taken.memory
+        free[2][row] = storage = there.ephemeral_storage - taken.ephemeral_storage
+        free[_PODS_COLUMN][row] = left = there.allowed_pod_number - pods
         if cpu < least[0] or memory < least[1] or storage < least[2] or left < least[_PODS_COLUMN]:
             self._least_free = list(map(min, least, (cpu, memory, storage, left)))
 
     def _subtract_free(self, row: int) -> None:
         """Compute the free amounts in a row, in int64's arithmetic, which wraps around as Go's."""
         free = self._free[:, row]
-        np.subtract(self._allocatable[:, row], self._requested[:, row], out=free)
+        np.subtract(self._allocatable.ints[:, row], self._requested.ints[:, row], out=free)
         self._least_free = list(map(min, self._least_free, free.tolist()))
 
-    def _write_amounts(
-        self, columns: IntArray, floats: FloatArray, row: int, amounts: Resource, pods: int
-    ) -> None:
+    def _write_amounts(self, columns: AmountColumns, row: int, amounts: Resource, pods: int) -> None:
         """Write a row; all its resources must have a column."""
         cpu, memory, storage = amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage
-        columns[0, row] = floats[0, row] = cpu
-        columns[1, row] = floats[1, row] = memory
-        columns[2, row] = floats[2, row] = storage
-        columns[_PODS_COLUMN, row] = floats[_PODS_COLUMN, row] = pods
+        ints, floats = columns.int_cells, columns.float_cells
+        ints[0][row] = floats[0][row] = cpu
+        ints[1][row] = floats[1][row] = memory
+        ints[2][row] = floats[2][row] = storage
+        ints[_PODS_COLUMN][row] = floats[_PODS_COLUMN][row] = pods
         largest = self._largest
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
             self._note_sizes(cpu, memory, storage)
-        if len(self.resources) > len(_FIRST_RESOURCES):
-            columns[len(_FIRST_RESOURCES) :, row] = floats[len(_FIRST_RESOURCES) :, row] = 0
+        if len(self.resources) > FIRST_COLUMNS:
+            columns.ints[FIRST_COLUMNS:, row] = columns.floats[FIRST_COLUMNS:, row] = 0
             for name, amount in amounts.scalar_resources.items():
                 column = self.columns[name]
-                columns[column, row] = floats[column, row] = amount
+                columns.ints[column, row] = columns.floats[column, row] = amount
                 if not 0 <= amount <= largest[column]:
                     largest[column] = amount if amount >= 0 else _MAX_INT64
 
@@ -392,25 +392,23 @@ class NodeTable:
             return
         self.resources = (*self.resources, *new)
         self.columns = _by_position(self.resources)
-        empty = np.zeros((len(new), len(self)), dtype=np.int64)
-        self._allocatable = np.concatenate((self._allocatable, empty))
-        self._requested = np.concatenate((self._requested, empty))
-        self._free = np.concatenate((self._free, empty))
-        self._allocatable_floats = np.concatenate((self._allocatable_floats, empty))
-        self._requested_floats = np.concatenate((self._requested_floats, empty))
+        self._allocatable = self._allocatable.with_more(len(new))
+        self._requested = self._requested.with_more(len(new))
+        self._free = np.concatenate((self._free, np.zeros((len(new), len(self)), dtype=np.int64)))
         self._largest += [0] * len(new)
         self._least_free += [0] * len(new)
         self._show()
 
     def _show(self) -> None:
         """Expose the current arrays as read-only views; only this table writes to them."""
-        self.allocatable: IntArray = read_only_view(self._allocatable).T
-        self.requested: IntArray = read_only_view(self._requested).T
+        self._free_cells = first_cells(self._free)
+        self.allocatable: IntArray = read_only_view(self._allocatable.ints).T
+        self.requested: IntArray = read_only_view(self._requested.ints).T
         self.free: IntArray = read_only_view(self._free).T
-        self.non_zero_requested: IntArray = read_only_view(self._non_zero).T
-        self.allocatable_floats: FloatArray = read_only_view(self._allocatable_floats).T
-        self.requested_floats: FloatArray = read_only_view(self._requested_floats).T
-        self.non_zero_floats: FloatArray = read_only_view(self._non_zero_floats).T
+        self.non_zero_requested: IntArray = read_only_view(self._non_zero.ints).T
+        self.allocatable_floats: FloatArray = read_only_view(self._allocatable.floats).T
+        self.requested_floats: FloatArray = read_only_view(self._requested.floats).T
+        self.non_zero_floats: FloatArray = read_only_view(self._non_zero.floats).T
         self.pod_counts: IntArray = self.requested[:, _PODS_COLUMN]
         self.unschedulable: npt.NDArray[np.bool_] = read_only_view(self._unschedulable)
         self.compiled_columns = (

@@ -265,8 +265,8 @@ def totals_of(
 
 
 @compiled
-def totals_at(
-    rows: IntArray,
+def total_at(
+    row: int,
     scores: FloatArray,
     free: IntArray,
     allocatable: FloatArray,
@@ -277,30 +277,27 @@ def totals_at(
     scored: tuple[int, int],
     amounts: tuple[int, int],
     weights: tuple[int, int, int],
-    found: FloatArray,
-) -> None:
-    """Write the totals of these rows, in the order of `rows`, to `found`, computed as by `totals_of`."""
-    for k in range(len(rows)):
-        row = rows[k]
-        there, there_2 = allocatable[0, row], allocatable[1, row]
-        total = scores[row] + float(weights[0]) * least_allocated(
+) -> float:
+    """Return the total of this row, computed as by `totals_of`."""
+    for resource in range(4):
+        if free[resource, row] < wanted[resource]:
+            return -1.0
+    for each in range(len(extended)):
+        if free[extended[each, 0], row] < extended[each, 1]:
+            return -1.0
+    there, there_2 = allocatable[0, row], allocatable[1, row]
+    total = scores[row] + float(weights[0]) * least_allocated(
+        there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
+    )
+    if weights[1]:
+        total += float(weights[1]) * balanced_allocation(
+            there, requested[0, row], float(amounts[0]), there_2, requested[1, row], float(amounts[1])
+        )
+    if weights[2]:
+        total += float(weights[2]) * most_allocated(
             there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
         )
-        if weights[1]:
-            total += float(weights[1]) * balanced_allocation(
-                there, requested[0, row], float(amounts[0]), there_2, requested[1, row], float(amounts[1])
-            )
-        if weights[2]:
-            total += float(weights[2]) * most_allocated(
-                there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
-            )
-        for resource in range(4):
-            if free[resource, row] < wanted[resource]:
-                total = -1.0
-        for each in range(len(extended)):
-            if free[extended[each, 0], row] < extended[each, 1]:
-                total = -1.0
-        found[k] = total
+    return float(total)
 
 
 @compiled

@@ -74,7 +74,7 @@ def _total(
     amounts: tuple[int, int],
     weights: tuple[int, int, int],
 ) -> float:
-    """Return the total of a node for one more pod, computed as by `_pass.totals_at`."""
+    """Return the total of a node for one more pod, computed as by `_pass.total_at`."""
     for resource in range(len(wanted)):
         if free[resource, k] < wanted[resource]:
             return -1.0

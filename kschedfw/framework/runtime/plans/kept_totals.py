@@ -28,7 +28,7 @@ Weights: TypeAlias = tuple[int, int, int]
 
 _MOST_KEPT: Final = 8
 """The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
-_MOST_CHANGED: Final = 64
+_MOST_CHANGED: Final = 16
 """If more nodes have changed, a pass over all nodes is about as fast."""
 
 ANY_AMOUNT: Final = -(1 << 63)
@@ -66,8 +66,8 @@ class Pass(Protocol):
     ) -> tuple[int, int]: ...
 
     @staticmethod
-    def totals_at(
-        rows: IntArray,
+    def total_at(
+        row: int,
         scores: FloatArray,
         free: IntArray,
         allocatable: FloatArray,
@@ -78,9 +78,8 @@ class Pass(Protocol):
         scored: Amounts,
         amounts: Amounts,
         weights: Weights,
-        found: FloatArray,
         /,
-    ) -> None: ...
+    ) -> float: ...
 
     @staticmethod
     def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray, /) -> None: ...
@@ -167,11 +166,10 @@ class PassInput:
             totals,
         )
 
-    def totals_at(self, compiled: Pass, table: NodeTable, rows: Sequence[int]) -> FloatArray:
-        """Return the totals of a few nodes, shape (k,)."""
-        found: FloatArray = np.empty(len(rows))
-        compiled.totals_at(
-            np.array(rows, dtype=np.int64),
+    def total_at(self, compiled: Pass, table: NodeTable, row: int) -> float:
+        """Return the total of one node."""
+        return compiled.total_at(
+            row,
             self.plan.scores,
             *table.compiled_columns,
             self.wanted,
@@ -179,9 +177,7 @@ class PassInput:
             self.scored,
             self.amounts,
             self.weights,
-            found,
         )
-        return found
 
 
 class KeptTotals:
@@ -211,8 +207,8 @@ class KeptTotals:
             self._fill(compiled, table)
             return
         self._pods, totals = pods.version, self.totals
-        for row, total in zip(changed, self._asked.totals_at(compiled, table, changed).tolist(), strict=True):
-            before = float(totals[row])
+        for row in changed:
+            before, total = float(totals[row]), self._asked.total_at(compiled, table, row)
             # An unchanged total leaves the lists of the best nodes as they are.
             if total == before:
                 continue

@@ -15,9 +15,9 @@ for example when no node passes, since a plan doesn't hold the reasons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 import attrs
 import numpy as np
@@ -47,8 +47,6 @@ from kschedfw.framework.runtime.plans.plan import (
     planned_plugins,
 )
 from kschedfw.framework.runtime.plans.turns import PlannedPod, may_take_members_alike
-
-T = TypeVar("T")
 
 _FEWEST_NODES: Final = 256
 """The least number of nodes for which loading the compiled pass pays."""
@@ -128,49 +126,48 @@ class Planner:
         later hooks read.
         """
 
-        def place(compiled: Pass, table: NodeTable, plan: ShapePlan) -> BestNodes | None:
-            return self._run(compiled, table, plan, state, pod, start, wanted)
-
-        return self._planned(place, pod)
+        try:
+            plan = self._plan_to_run(pod)
+            return None if plan is None else self._run(plan, state, pod, start, wanted)
+        except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
+            return None
 
     def feasible(self, state: CycleState, pod: Pod, start: int, wanted: int) -> tuple[IntArray, int] | None:
         """Return the rows of the first `wanted` nodes that pass, in visiting order, and the number looked at.
 
         Return None as `best_nodes` does. Otherwise write to the state what later hooks read; nothing is scored.
         """
-
-        def find(compiled: Pass, table: NodeTable, plan: ShapePlan) -> tuple[IntArray, int] | None:
-            scratch, own = self._scratch, CycleState()
-            refusals, skipped = self._refusals(plan, own, pod, self._snapshot.selection)
-            scores = _refuse(compiled, refusals, plan.scores, scratch.scores, scratch.scores_to_read)
-            totals, asked = scratch.totals, PassInput.of(plan, pod.requests, table)
-            feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
-            if not feasible:
+        own, table = CycleState(), self._snapshot.table
+        try:
+            plan = self._plan_to_run(pod)
+            if plan is None:
                 return None
-            state.take(plan.written)
-            state.take(own)
-            state.skip_filter_plugins = skipped
-            return compiled.feasible_rows(totals, start, looked_at, feasible), looked_at
+            refusals, skipped = self._refusals(plan, own, pod, self._snapshot.selection)
+        except HOOK_FAILURES:  # as in `best_nodes`
+            return None
+        scratch, compiled = self._scratch, _loaded_pass()
+        scores = _refuse(compiled, refusals, plan.scores, scratch.scores, scratch.scores_to_read)
+        totals, asked = scratch.totals, PassInput.of(plan, pod.requests, table)
+        feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
+        if not feasible:
+            return None
+        state.take(plan.written)
+        state.take(own)
+        state.skip_filter_plugins = skipped
+        return compiled.feasible_rows(totals, start, looked_at, feasible), looked_at
 
-        return self._planned(find, pod)
-
-    def _planned(self, run: Callable[[Pass, NodeTable, ShapePlan], T | None], pod: Pod) -> T | None:
-        """Return what `run` does with the pod's plan; None if there is none, or hooks must be called."""
+    def _plan_to_run(self, pod: Pod) -> ShapePlan | None:
+        """Return the pod's plan, with everything ready for the pass; None if hooks must be called."""
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
-        if count < self.fewest_nodes or pod.shape is None or (compiled := _compiled_pass()) is None:
+        if count < self.fewest_nodes or pod.shape is None or _compiled_pass() is None:
             return None
         if not (table.is_exact and _is_exact(requests)):
             return None
         if len(self._scratch.best) != count:
             self._scratch = _Scratch(count)
-        try:
-            plan = self._plan(pod, table)
-            if plan is None or not _counts_extended(plan, pod, table):
-                return None
-            return run(compiled, table, plan)
-        except HOOK_FAILURES:  # the caller calls the hooks again, which reports the failure
-            return None
+        plan = self._plan(pod, table)
+        return None if plan is None or not _counts_extended(plan, pod, table) else plan
 
     def planned(self, pod: Pod, others: int) -> PlannedPod | None:
         """Return the pod as planned for all nodes; None where a hook must be called for it.
@@ -209,19 +206,10 @@ class Planner:
             plan, requests, own, plan.skipped_filters | skipped_filters, plan.skipped_scores | skipped_scores
         )
 
-    def _run(
-        self,
-        compiled: Pass,
-        table: NodeTable,
-        plan: ShapePlan,
-        state: CycleState,
-        pod: Pod,
-        start: int,
-        wanted: int,
-    ) -> BestNodes | None:
+    def _run(self, plan: ShapePlan, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
         """Return the result of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
-        scratch, count, own = self._scratch, len(self._scratch.best), CycleState()
-        everything = self._snapshot.selection
+        compiled, scratch, own = _loaded_pass(), self._scratch, CycleState()
+        everything, table, count = self._snapshot.selection, self._snapshot.table, len(scratch.best)
         refusals, skipped_filters = self._refusals(plan, own, pod, everything)
         kept = None
         # Kept totals are for all nodes, and for a search that covers every node from row 0.
@@ -279,17 +267,17 @@ class Planner:
     ) -> tuple[Sequence[ByDomain | SmallCodes], frozenset[str]]:
         """Return the refusals of plugins asked about every pod, by domain or by node, and the plugins that skip."""
         found: list[ByDomain | SmallCodes] = []
-        skipped = plan.skipped_filters
+        skipped = []
         for each in plan.asked:
             if each.is_skipped(each.pre_filter, own, pod, nodes):
-                skipped |= {each.name}
+                skipped.append(each.name)
             elif each.filtering is None:
                 continue
             elif (refused_domains := each.domain_refusals(own, nodes.table)) is not None:
                 found += refused_domains
             elif (refused := each.refused(own, pod, nodes.table)) is not None:
                 found.append(refused)
-        return found, skipped
+        return found, plan.skipped_filters.union(skipped) if skipped else plan.skipped_filters
 
     def _add_by_domain(
         self,
@@ -384,6 +372,12 @@ def _is_exact(requests: PodRequests) -> bool:
 
 def _planned_hooks(plugin: AnyPlugin) -> set[str]:
     return {hook for hook in hooks_of(type(plugin)) if hook in PLANNED_HOOKS}
+
+
+def _loaded_pass() -> Pass:
+    compiled = _compiled_pass()
+    assert compiled is not None  # there are no plans without
+    return compiled
 
 
 @cache
