@@ -134,216 +134,132 @@ class MetricsRecorder(Protocol):
 
     def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
         """An attempt has ended. `seconds` are from the start of its scheduling cycle to its binding or failure."""
-        ...
+        return
 
     def scheduling_algorithm(self, seconds: float) -> None:
         """The scheduling algorithm has ended, with or without a node. `seconds` include preemption, but not assume."""
-        ...
+        return
 
     def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
         """An attempt to schedule a group of pods has ended. `seconds` are from its start to the last member's place."""
-        ...
+        return
 
     def group_algorithm(self, seconds: float) -> None:
         """The algorithm for a group has ended; `scheduling_algorithm` is told of each member as well."""
-        ...
+        return
 
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
         """The search of an earlier pod was reused or not. A hint counts when the pod gets a node."""
-        ...
+        return
 
     def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
         """A kept search can't be reused for the pod, or the pod's own search can't be kept."""
-        ...
+        return
 
     def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
         """The node of an earlier search was looked up for a pod; `hinted` tells whether there was one."""
-        ...
+        return
 
     def batch_stored(self, profile: str, seconds: float) -> None:
         """The result of a pod's search was stored for later pods."""
-        ...
+        return
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
         """A pod was bound. `seconds` run from the start of its first attempt; None if that is unknown."""
-        ...
+        return
 
     def pod_scheduled_after_flush(self) -> None:
         """A pod was bound that had left the unschedulable pods because of its age, not because of an event."""
-        ...
+        return
 
     def cache_size(self, kind: CachedObject, count: int) -> None:
         """The cache has `count` objects of the kind."""
-        ...
+        return
 
     def workers(self, operation: Operation, change: int) -> None:
         """The number of workers busy with the operation has changed by `change`."""
-        ...
+        return
 
     def event_handled(self, event: str, seconds: float) -> None:
         """Cache and queue have handled a change in the cluster; `event` is its label, such as `NodeAdd`."""
-        ...
+        return
 
     # Plugins, told by the framework
 
     def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
         """All plugins of an extension point have run for a pod; `code` is the outcome."""
-        ...
+        return
 
     def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
         """One plugin has run, in a sampled cycle."""
-        ...
+        return
 
     def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
         """A plugin was called `count` times; told of PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE."""
-        ...
+        return
 
     def permit_wait(self, code: Code, seconds: float) -> None:
         """The wait of a pod at permit has ended: it was allowed, rejected, or timed out."""
-        ...
+        return
 
     def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
         """A plugin has defined a metric. Return the function that records its values, or None to drop them.
 
         Called when the plugin is made, once for each profile. Raises ValueError if another metric has the name.
         """
-        ...
+        return None
 
     # Preemption, told by its plugin
 
     def preemption_attempt(self) -> None:
         """A preemption is attempted."""
-        ...
+        return
 
     def preemption_victims(self, count: int) -> None:
         """Preemption has chosen a node; `count` pods are evicted from it."""
-        ...
+        return
 
     # Devices, told by DynamicResources
 
     def claim_created(self, *, success: bool) -> None:
         """A claim for a pod's extended resources was made, or its creation failed."""
-        ...
+        return
 
     def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
         """A pod's wait for the driver's devices has ended with `result`."""
-        ...
+        return
 
     # Volumes, told by VolumeBinding
 
     def volume_stage_failed(self, stage: VolumeStage) -> None:
         """Reserving a pod's volumes or binding them has failed."""
-        ...
+        return
 
     # Queue, told by the queue; its places are an enum of its own, which is a `str`
 
     def pending_pods(self, queue: str, count: int) -> None:
         """The number of pods in a part of the queue: `active`, `backoff`, `unschedulable` or `gated`."""
-        ...
+        return
 
     def pod_incoming(self, queue: str, event: str) -> None:
         """A pod has moved into a part of the queue because of the event."""
-        ...
+        return
 
     def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
         """The number of queued pods that this plugin (maybe among others) has rejected has changed by `change`."""
-        ...
+        return
 
     def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
         """A plugin's hint function was called for an event."""
-        ...
+        return
 
     def in_flight_events(self, event: str, change: int) -> None:
         """The number of events kept for pods in flight has changed by `change`."""
-        ...
+        return
 
 
-class NoMetrics:
+class NoMetrics(MetricsRecorder):
     """No-op recorder. Measurement is disabled for this exact type; a derived class gets every call."""
-
-    def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
-        pass
-
-    def scheduling_algorithm(self, seconds: float) -> None:
-        pass
-
-    def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
-        pass
-
-    def group_algorithm(self, seconds: float) -> None:
-        pass
-
-    def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
-        pass
-
-    def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
-        pass
-
-    def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
-        pass
-
-    def batch_stored(self, profile: str, seconds: float) -> None:
-        pass
-
-    def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
-        pass
-
-    def pod_scheduled_after_flush(self) -> None:
-        pass
-
-    def cache_size(self, kind: CachedObject, count: int) -> None:
-        pass
-
-    def workers(self, operation: Operation, change: int) -> None:
-        pass
-
-    def event_handled(self, event: str, seconds: float) -> None:
-        pass
-
-    def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
-        pass
-
-    def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
-        pass
-
-    def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
-        pass
-
-    def permit_wait(self, code: Code, seconds: float) -> None:
-        pass
-
-    def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:  # noqa: ARG002  # see MetricsRecorder
-        return None
-
-    def preemption_attempt(self) -> None:
-        pass
-
-    def preemption_victims(self, count: int) -> None:
-        pass
-
-    def claim_created(self, *, success: bool) -> None:
-        pass
-
-    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
-        pass
-
-    def volume_stage_failed(self, stage: VolumeStage) -> None:
-        pass
-
-    def pending_pods(self, queue: str, count: int) -> None:
-        pass
-
-    def pod_incoming(self, queue: str, event: str) -> None:
-        pass
-
-    def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
-        pass
-
-    def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
-        pass
-
-    def in_flight_events(self, event: str, change: int) -> None:
-        pass
 
 
 NO_METRICS: Final[MetricsRecorder] = NoMetrics()
