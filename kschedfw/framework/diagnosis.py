@@ -233,14 +233,13 @@ class NoNodesAvailableError(KschedfwError):
         super().__init__("no nodes available to schedule pods")
 
 
+@attrs.define(eq=False)
 class FitError(KschedfwError):
     """The error of a pod that fits on no node. Its text is kube-scheduler's for the pod's condition."""
 
-    def __init__(self, pod: Pod, number_of_nodes: int, diagnosis: Diagnosis) -> None:
-        super().__init__(pod, number_of_nodes, diagnosis)
-        self.pod = pod
-        self.number_of_nodes = number_of_nodes
-        self.diagnosis = diagnosis
+    pod: Pod
+    number_of_nodes: int
+    diagnosis: Diagnosis
 
     def __str__(self) -> str:
         text = f"0/{self.number_of_nodes} nodes are available:"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 
 HOOK_FAILURES = (Exception, SystemExit)
@@ -12,14 +14,13 @@ raised again after the reservations are undone.
 """
 
 
+@attrs.define(eq=False)
 class PluginError(KschedfwError):
     """The error of an unusable plugin. Names the plugin and, if it came from an entry point, its distribution."""
 
-    def __init__(self, plugin: str, message: str, distribution: str | None = None) -> None:
-        super().__init__(plugin, message, distribution)
-        self.plugin = plugin
-        self.message = message
-        self.distribution = distribution
+    plugin: str
+    message: str
+    distribution: str | None = None
 
     def __str__(self) -> str:
         source = f" (from distribution {self.distribution})" if self.distribution else ""

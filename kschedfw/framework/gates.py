@@ -26,12 +26,11 @@ _ABSENT: Final[Mapping[str, str]] = {
 """Hints on gates that users may expect here."""
 
 
+@attrs.define(eq=False)
 class FeatureGateError(KschedfwError, ValueError):
     """The error of gates that can't be set. `problems` has all reasons, in kube-scheduler's words."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__(problems)
-        self.problems = problems
+    problems: tuple[str, ...]
 
     def __str__(self) -> str:
         return "; ".join(self.problems)

@@ -335,6 +335,7 @@ def listens(recorder: MetricsRecorder) -> bool:
     return type(recorder) not in (NoMetrics, PluginTally)
 
 
+@attrs.define(eq=False)
 class PluginSampling:
     """Samples the cycles in which single plugins are measured: measuring a call costs more than most hooks.
 
@@ -342,9 +343,8 @@ class PluginSampling:
     a recorder.
     """
 
-    def __init__(self, random: Random, percent: int = PLUGIN_METRICS_PERCENT) -> None:
-        self._random = random
-        self._percent = percent
+    _random: Random
+    _percent: int = PLUGIN_METRICS_PERCENT
 
     def __call__(self) -> bool:
         """Return whether the cycle that begins now is in the sample, for `CycleState.record_plugin_metrics`."""

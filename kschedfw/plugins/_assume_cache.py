@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+import attrs
+
 from kschedfw import ClusterClient
 from kschedfw.api import Named
 
 T = TypeVar("T", bound=Named)
 
 
+@attrs.define(eq=False)
 class AssumeCache(Generic[T]):
     """Objects of one kind: the state in the cluster, or the later state that is assumed.
 
@@ -19,10 +22,9 @@ class AssumeCache(Generic[T]):
     Thread-safe.
     """
 
-    def __init__(self, kind: type[T], cluster: ClusterClient) -> None:
-        self._kind = kind
-        self._cluster = cluster
-        self._assumed: dict[str, T] = {}
+    _kind: type[T]
+    _cluster: ClusterClient
+    _assumed: dict[str, T] = attrs.field(factory=dict, init=False)
 
     def get(self, key: str) -> T | None:
         """Return the object as it is or is assumed to be; None if the cluster has none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import attrs
+
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
@@ -21,35 +23,26 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.failure import look_up
 from kschedfw.scheduler.groups import GroupCycle, MemberRefusal
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements, as_exception
-from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 
 
+@attrs.define(eq=False)
 class Attempts:
-    """Begins attempts, and undoes those that raise. The caller sees to it that cycles run one after another."""
+    """Begins attempts, and undoes those that raise. The caller sees to it that cycles run one after another.
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        frameworks: Mapping[str, Framework],
-        cache: Cache,
-        queue: PodQueue,
-        clock: Clock,
-        cycle: SchedulingCycle,
-        bindings: Bindings,
-        placements: Placements,
-        sampling: PluginSampling | None,
-    ) -> None:
-        """With `sampling`, plugins are measured in the attempts that it picks."""
-        self._cluster = cluster
-        self._frameworks = frameworks
-        self._cache = cache
-        self._queue = queue
-        self._clock = clock
-        self._cycle = cycle
-        self._bindings = bindings
-        self._placements = placements
-        self._sampling = sampling
+    With `sampling`, plugins are measured in the attempts that it picks.
+    """
+
+    _cluster: Cluster
+    _frameworks: Mapping[str, Framework]
+    _cache: Cache
+    _queue: SchedulingQueue
+    _clock: Clock
+    _cycle: SchedulingCycle
+    _bindings: Bindings
+    _placements: Placements
+    _sampling: PluginSampling | None
 
     # In turn
 

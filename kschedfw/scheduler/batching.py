@@ -213,13 +213,13 @@ class Batch:
         self._metrics.batch_flushed(reason, self._profile)
 
 
+@attrs.define(eq=False)
 class Batching:
     """The batches of a scheduler's profiles."""
 
-    def __init__(self, clock: Clock, metrics: MetricsRecorder) -> None:
-        self._clock = clock
-        self._metrics = metrics
-        self._batches: WeakKeyDictionary[Framework, Batch] = WeakKeyDictionary()
+    _clock: Clock
+    _metrics: MetricsRecorder
+    _batches: WeakKeyDictionary[Framework, Batch] = attrs.field(factory=WeakKeyDictionary, init=False)
 
     def begin(self, framework: Framework, state: CycleState, pod: Pod) -> Batch | None:
         """Begin the turn of a pod. Return None if it isn't scheduled in a numbered cycle, and so takes no part."""

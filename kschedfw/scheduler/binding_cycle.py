@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
+import attrs
+
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
@@ -20,7 +22,7 @@ from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.extenders import bind_with_extenders
 from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
-from kschedfw.scheduler.queue import PodQueue, PreCheck
+from kschedfw.scheduler.queue import PreCheck, SchedulingQueue
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
 from kschedfw.scheduler.structured import Structured
 
@@ -29,28 +31,18 @@ _log = logging.getLogger(__name__)
 _SUCCESS = Status.success()
 
 
+@attrs.define(eq=False)
 class BindingCycle:
     """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        cache: Cache,
-        queue: PodQueue,
-        failures: FailureHandler,
-        clock: Clock,
-        waiting_pods: WaitingPods,
-        pods_in_pre_bind: PodsInPreBind,
-        metrics: MetricsRecorder = NO_METRICS,
-    ) -> None:
-        self._cluster = cluster
-        self._cache = cache
-        self._queue = queue
-        self._failures = failures
-        self._clock = clock
-        self._waiting_pods = waiting_pods
-        self._pods_in_pre_bind = pods_in_pre_bind
-        self._metrics = metrics
+    _cluster: Cluster
+    _cache: Cache
+    _queue: SchedulingQueue
+    _failures: FailureHandler
+    _clock: Clock
+    _waiting_pods: WaitingPods
+    _pods_in_pre_bind: PodsInPreBind
+    _metrics: MetricsRecorder = NO_METRICS
 
     def begin(self, attempt: Attempt) -> Status:
         """Run pre_bind_pre_flight, and set the nominated node of a pod whose binding will take a while.

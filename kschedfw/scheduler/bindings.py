@@ -53,6 +53,7 @@ class _Binding:
     ended: bool = False
 
 
+@attrs.define(eq=False)
 class Bindings:
     """The binding cycles of assumed pods, from start to end. Thread-safe.
 
@@ -60,25 +61,17 @@ class Bindings:
     wait ends. Every cycle ends, whatever is raised and even if the executor is shut down.
     """
 
-    def __init__(
-        self,
-        executor: BindingExecutor,
-        cycle: BindingCycle,
-        waiting_pods: WaitingPods,
-        pods_in_pre_bind: PodsInPreBind,
-        metrics: MetricsRecorder,
-    ) -> None:
-        self._executor = executor
-        self._cycle = cycle
-        self._waiting_pods = waiting_pods
-        self._pods_in_pre_bind = pods_in_pre_bind
-        self._metrics = metrics
-        self._changed = threading.Condition()
-        self._running = 0
-        self._waiting = 0
-        self._stops = 0
-        """The number of times that a running cycle ended or began to wait."""
-        self._cancelled: deque[_Binding] = deque()
+    _executor: BindingExecutor
+    _cycle: BindingCycle
+    _waiting_pods: WaitingPods
+    _pods_in_pre_bind: PodsInPreBind
+    _metrics: MetricsRecorder
+    _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
+    _running: int = attrs.field(default=0, init=False)
+    _waiting: int = attrs.field(default=0, init=False)
+    _stops: int = attrs.field(default=0, init=False)
+    """The number of times that a running cycle ended or began to wait."""
+    _cancelled: deque[_Binding] = attrs.field(factory=deque, init=False)
 
     def start(self, attempt: Attempt) -> None:
         """Begin the binding cycle of a pod that is assumed, reserved and permitted, or waits for permission."""

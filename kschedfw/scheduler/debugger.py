@@ -50,13 +50,13 @@ class Discrepancies:
         return "; ".join(found) or "cache and cluster agree"
 
 
+@attrs.define(eq=False)
 class CacheDebugger:
     """Inspects the cache and the queue of a running scheduler."""
 
-    def __init__(self, cluster: ClusterClient, cache: Cache, queue: PendingPodsSource) -> None:
-        self._cluster = cluster
-        self._cache = cache
-        self._queue = queue
+    _cluster: ClusterClient
+    _cache: Cache
+    _queue: PendingPodsSource
 
     def compare(self) -> Discrepancies:
         """Return the differences between cache and cluster.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.status import Status
 
@@ -12,12 +14,11 @@ class MissingExtraError(KschedfwError, ImportError):
     """The error of using a part whose optional dependencies aren't installed; says how to install them."""
 
 
+@attrs.define(eq=False)
 class SnapshotMismatchError(KschedfwError):
     """The error of a framework that was made with another snapshot than the one that the scheduler updates."""
 
-    def __init__(self, scheduler_name: str) -> None:
-        super().__init__(scheduler_name)
-        self.scheduler_name = scheduler_name
+    scheduler_name: str
 
     def __str__(self) -> str:
         return (
@@ -30,14 +31,13 @@ class ConcurrentCycleError(KschedfwError, RuntimeError):
     """The error of two scheduling cycles at the same time: one of them can't see the pod that the other assumed."""
 
 
+@attrs.define(eq=False)
 class StandstillError(KschedfwError, RuntimeError):
     """Pods are tried again and again while the clock stands still, so that `run_until_idle` would never return."""
 
-    def __init__(self, pods: Sequence[str], attempts: int, plugins: Sequence[str]) -> None:
-        super().__init__(pods, attempts, plugins)
-        self.pods = pods
-        self.attempts = attempts
-        self.plugins = plugins
+    pods: Sequence[str]
+    attempts: int
+    plugins: Sequence[str]
 
     def __str__(self) -> str:
         more = f" and {len(self.pods) - 3} more" if len(self.pods) > 3 else ""

@@ -21,7 +21,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
-from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -53,7 +53,7 @@ class EventHandlers:
         self,
         cluster: Cluster,
         cache: Cache,
-        queue: PodQueue,
+        queue: SchedulingQueue,
         frameworks: Mapping[str, Framework],
         waiting_pods: WaitingPods,
         pods_in_pre_bind: PodsInPreBind,

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
@@ -20,7 +22,7 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
-from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
+from kschedfw.scheduler.queue import PodAlreadyQueuedError, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import QueueProfile
 from kschedfw.scheduler.structured import Structured
 
@@ -36,22 +38,15 @@ _RACES = 5
 _log = logging.getLogger(__name__)
 
 
+@attrs.define(eq=False)
 class FailureHandler:
     """The handler of failed attempts, in scheduling and in binding cycles. Thread-safe."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        queue: PodQueue,
-        nominator: Nominator,
-        clock: Clock,
-        metrics: MetricsRecorder = NO_METRICS,
-    ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._nominator = nominator
-        self._clock = clock
-        self._metrics = metrics
+    _cluster: Cluster
+    _queue: SchedulingQueue
+    _nominator: Nominator
+    _clock: Clock
+    _metrics: MetricsRecorder = NO_METRICS
 
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it still exists and is unbound; set its nomination, and record why it isn't scheduled.

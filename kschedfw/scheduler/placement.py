@@ -20,15 +20,14 @@ from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.groups import MemberRefusal
-from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue import SchedulingQueue
 
 
+@attrs.define(eq=False)
 class PlacementEndedError(KschedfwError):
     """A placement that was committed or given up can't be committed."""
 
-    def __init__(self, pod: Pod) -> None:
-        super().__init__(pod)
-        self.pod = pod
+    pod: Pod
 
     def __str__(self) -> str:
         return f"the placement of pod {self.pod.key} on node {self.pod.node_name} has ended"
@@ -163,25 +162,17 @@ class GroupPlaces:
     refused: Mapping[str, MemberRefusal]
 
 
+@attrs.define(eq=False)
 class Placements:
     """The placements that a scheduler holds. Thread-safe."""
 
-    def __init__(
-        self,
-        cycle: BindingCycle,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: PodQueue,
-        nominator: Nominator,
-        pods_in_pre_bind: PodsInPreBind,
-    ) -> None:
-        self._cycle = cycle
-        self._cache = cache
-        self._snapshot = snapshot
-        self._queue = queue
-        self._nominator = nominator
-        self._pods_in_pre_bind = pods_in_pre_bind
-        self._held: set[Placement] = set()
+    _cycle: BindingCycle
+    _cache: Cache
+    _snapshot: Snapshot
+    _queue: SchedulingQueue
+    _nominator: Nominator
+    _pods_in_pre_bind: PodsInPreBind
+    _held: set[Placement] = attrs.field(factory=set, init=False)
 
     def __iter__(self) -> Iterator[Placement]:
         """Iterate over the placements that are held at this moment."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+import attrs
+
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
@@ -20,7 +22,7 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.failure import FailureHandler, bug_behind
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
 
@@ -31,24 +33,16 @@ class Algorithm(Protocol):
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
+@attrs.define(eq=False)
 class SchedulingCycle:
     """The serial part of an attempt: find a node, or make room, and take the place."""
 
-    def __init__(
-        self,
-        cache: Cache,
-        queue: PodQueue,
-        nominator: Nominator,
-        failures: FailureHandler,
-        clock: Clock,
-        metrics: MetricsRecorder,
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._nominator = nominator
-        self._failures = failures
-        self._clock = clock
-        self._metrics = metrics
+    _cache: Cache
+    _queue: SchedulingQueue
+    _nominator: Nominator
+    _failures: FailureHandler
+    _clock: Clock
+    _metrics: MetricsRecorder
 
     def run(self, attempt: Attempt, algorithm: Algorithm) -> Status:
         """Return success if the pod is assumed, reserved and permitted, or waits for permission; handle failures."""

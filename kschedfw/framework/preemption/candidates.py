@@ -27,6 +27,7 @@ class Candidate:
     victims: Victims
 
 
+@attrs.define(eq=False)
 class Candidates(Sequence[Candidate]):
     """k candidates as arrays; a `Candidate` object is made when an item is read.
 
@@ -34,19 +35,10 @@ class Candidates(Sequence[Candidate]):
     shape (criteria, k)) has the values of the criteria of `LEAST_HARM`.
     """
 
-    __slots__ = ("_harm", "_names", "_rows", "_victims")
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        rows: IntArray,
-        victims: npt.NDArray[np.object_],
-        harm: npt.NDArray[np.float64],
-    ) -> None:
-        self._names = names
-        self._rows = rows
-        self._victims = victims
-        self._harm = harm
+    _names: Sequence[str]
+    _rows: IntArray
+    _victims: npt.NDArray[np.object_]
+    _harm: npt.NDArray[np.float64]
 
     def least_harmful(self) -> Candidates:
         """Return the candidates that are best by `LEAST_HARM`, in their order."""

@@ -57,6 +57,7 @@ PREEMPTION_PLAN: StateKey[PreemptionPlan] = StateKey("preemption.plan")
 """The plan of this cycle's preemption, carried out or not; for explanations."""
 
 
+@attrs.define(eq=False)
 class PreemptionEvaluator:
     """The search for the node where evictions do least harm, and the evictions; used by post_filter plugins.
 
@@ -64,10 +65,9 @@ class PreemptionEvaluator:
     cycle, since the handle's snapshot is read.
     """
 
-    def __init__(self, plugin_name: str, handle: Handle, rules: PreemptionRules) -> None:
-        self._plugin_name = plugin_name
-        self._handle = handle
-        self._rules = rules
+    _plugin_name: str
+    _handle: Handle
+    _rules: PreemptionRules
 
     def preempt(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
@@ -183,12 +183,11 @@ def _joined(errors: Sequence[Status]) -> Status:
 logger = logging.getLogger(__name__)
 
 
+@attrs.define(eq=False)
 class NoVictimsError(KschedfwError):
     """The error of an extender that named a node for preemption but no victims."""
 
-    def __init__(self, node_name: str) -> None:
-        super().__init__(node_name)
-        self.node_name = node_name
+    node_name: str
 
     def __str__(self) -> str:
         return f'expected at least one victim pod on node "{self.node_name}"'

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+import attrs
+
 T = TypeVar("T")
 
 _SHORT = 12
@@ -34,12 +36,12 @@ def go_sorted(items: Iterable[T], less: Callable[[T, T], bool]) -> list[T]:
     return result
 
 
+@attrs.define(eq=False)
 class _Sort(Generic[T]):
     """Sorts a list in place. A stretch of it is given by the index of its first item, and the index behind its last."""
 
-    def __init__(self, items: list[T], less: Callable[[T, T], bool]) -> None:
-        self._items = items
-        self._less = less
+    _items: list[T]
+    _less: Callable[[T, T], bool]
 
     def sort(self, begin: int, end: int, failures: int) -> None:
         """Sort a stretch. After so many `failures`, which are pivots far from the middle, go on with heapsort."""

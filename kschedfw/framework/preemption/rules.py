@@ -25,12 +25,11 @@ MoreImportant = Callable[[Pod, Pod], bool]
 """A function that tells whether the first pod is more important than the second."""
 
 
+@attrs.define(eq=False)
 class _TrialError(KschedfwError):
     """The failure of a plugin to update its state for a removed or added pod."""
 
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
+    status: Status
 
 
 @attrs.frozen

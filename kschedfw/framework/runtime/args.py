@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.strict import structure_strictly
@@ -17,13 +19,12 @@ class Validated(Protocol):
     def validate(self) -> Iterator[FieldError]: ...
 
 
+@attrs.define(eq=False)
 class ArgsError(KschedfwError, ValueError):
     """The error of invalid plugin arguments. Names the plugin and every bad field."""
 
-    def __init__(self, plugin: str, errors: tuple[FieldError, ...]) -> None:
-        super().__init__(plugin, errors)
-        self.plugin = plugin
-        self.errors = errors
+    plugin: str
+    errors: tuple[FieldError, ...]
 
     def __str__(self) -> str:
         return f"{self.plugin}: " + "; ".join(map(str, self.errors))

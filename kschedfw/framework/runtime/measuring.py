@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import attrs
 import numpy as np
 
 from kschedfw.framework.clock import Clock
@@ -166,14 +167,14 @@ class Meter:
         return evaluated
 
 
+@attrs.define(eq=False)
 class _Evaluations:
     """Counts calls of plugins and reports many at once, since calling a recorder costs more than most filters."""
 
-    def __init__(self, recorder: MetricsRecorder, profile: str) -> None:
-        self._recorder = recorder
-        self._profile = profile
-        self._counts: dict[tuple[str, MeasuredPoint], list[int]] = {}
-        self._lock = threading.Lock()
+    _recorder: MetricsRecorder
+    _profile: str
+    _counts: dict[tuple[str, MeasuredPoint], list[int]] = attrs.field(factory=dict, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def counter(self, plugin: str, point: MeasuredPoint) -> Callable[[int], None]:
         """Return a function that adds to the count of a plugin's evaluations; may be called from several threads."""

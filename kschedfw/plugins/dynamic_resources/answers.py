@@ -67,13 +67,13 @@ class Answer:
         return PROBLEMS[self.code]
 
 
+@attrs.define(eq=False)
 class AllocationAnswers:
     """All cached answers for one state of all slices."""
 
-    def __init__(self, inventory: Inventory, book: UsageBook) -> None:
-        self._inventory = inventory
-        self._book = book
-        self._kept: dict[object, KeptAnswers] = {}
+    _inventory: Inventory
+    _book: UsageBook
+    _kept: dict[object, KeptAnswers] = attrs.field(factory=dict, init=False)
 
     def about(self, wanted: Sequence[WantedClaim], usage: Usage, timeout: float) -> Question:
         """Return the question which nodes have devices for these claims, given the present usage.

@@ -71,13 +71,13 @@ class DeviceReservation:
     shared: Mapping[str, AllocationResult] = EMPTY
 
 
+@attrs.define(eq=False)
 class ClaimBinder:
     """The binder of claims: reserves devices in memory, then writes the allocations to the cluster."""
 
-    def __init__(self, claims: ResourceClaims, handle: Handle, timeout: float) -> None:
-        self._claims = claims
-        self._handle = handle
-        self._timeout = timeout
+    _claims: ResourceClaims
+    _handle: Handle
+    _timeout: float
 
     def reserve(
         self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None

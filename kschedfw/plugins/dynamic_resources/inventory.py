@@ -33,13 +33,12 @@ _MOST_CANDIDATES: Final = 32
 """The number of pairs of such lists for which the usable devices of a node are remembered, in order."""
 
 
+@attrs.define(eq=False)
 class SelectorFailure(Exception):
     """The failure of a selector to evaluate for a device. The caller adds the selector's owner."""
 
-    def __init__(self, index: int, why: str) -> None:
-        super().__init__(index, why)
-        self.index = index
-        self.why = why
+    index: int
+    why: str
 
 
 @attrs.frozen(eq=False, slots=False)

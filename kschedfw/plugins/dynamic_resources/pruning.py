@@ -30,23 +30,16 @@ class _Choice:
     is_constrained: bool
 
 
+@attrs.define(eq=False)
 class Pruning:
     """Facts about the devices of one search, each computed on first use."""
 
-    def __init__(
-        self,
-        claims: Sequence[WantedClaim],
-        reach: ReachablePools,
-        usage: Usage,
-        all_devices: Mapping[Option, Sequence[PublishedDevice]],
-        budget: Budget,
-    ) -> None:
-        self._claims = claims
-        self._reach = reach
-        self._usage = usage
-        self._all = all_devices
-        self._budget = budget
-        self._likeness: dict[PublishedDevice, Hashable] = {}
+    _claims: Sequence[WantedClaim]
+    _reach: ReachablePools
+    _usage: Usage
+    _all: Mapping[Option, Sequence[PublishedDevice]]
+    _budget: Budget
+    _likeness: dict[PublishedDevice, Hashable] = attrs.field(factory=dict, init=False)
 
     @cached_property
     def _choices(self) -> Mapping[tuple[int, Option], _Choice]:

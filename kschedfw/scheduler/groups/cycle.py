@@ -30,7 +30,7 @@ from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupObservation
 from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_preemption, start_eviction
 from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult
 from kschedfw.scheduler.groups.trial import AffinityLists
-from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import SchedulingCycle
 
@@ -93,40 +93,27 @@ class GroupObserver(GroupObservation, Protocol):
         ...
 
 
+@attrs.define(eq=False)
 class GroupCycle:
-    """Schedules groups, each when one of its members is popped."""
+    """Schedules groups, each when one of its members is popped.
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        cache: Cache,
-        snapshot: Snapshot,
-        queue: PodQueue,
-        groups: GroupStates,
-        frameworks: Mapping[str, Framework],
-        algorithm: GroupAlgorithm,
-        cycle: SchedulingCycle,
-        gates: FeatureGates,
-        clock: Clock,
-        is_superfluous: Callable[[Pod], bool],
-        start: Start,
-    ) -> None:
-        """`is_superfluous` tells of a pod that needs no attempt, and records why. `start` begins a member's binding
-        cycle once it has its place.
-        """
-        self._cluster = cluster
-        self._cache = cache
-        self._snapshot = snapshot
-        self._queue = queue
-        self._groups = groups
-        self._frameworks = frameworks
-        self.algorithm = algorithm
-        self._cycle = cycle
-        self._preempts = gates.enabled(WORKLOAD_AWARE_PREEMPTION)
-        self._clock = clock
-        self._is_superfluous = is_superfluous
-        self._start = start
-        self.observer: GroupObserver | None = None
+    `is_superfluous` tells of a pod that needs no attempt, and records why. `start` begins a member's binding cycle once
+    it has its place.
+    """
+
+    _cluster: Cluster
+    _cache: Cache
+    _snapshot: Snapshot
+    _queue: SchedulingQueue
+    _groups: GroupStates
+    _frameworks: Mapping[str, Framework]
+    algorithm: GroupAlgorithm
+    _cycle: SchedulingCycle
+    _gates: FeatureGates
+    _clock: Clock
+    _is_superfluous: Callable[[Pod], bool]
+    _start: Start
+    observer: GroupObserver | None = attrs.field(default=None, init=False)
 
     def run(self, popped: QueuedPodInfo) -> None:
         """Schedule the group of a pod that was popped."""
@@ -192,7 +179,9 @@ class GroupCycle:
 
         result = run(makes_room=True)
         status, is_waiting, preemption = result.status, result.is_waiting, None
-        preempts = self._preempts and all(attempt.may_preempt for attempt in attempts)
+        preempts = self._gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
+            each.may_preempt for each in attempts
+        )
         if preempts and status.is_rejected and not is_waiting:
             preemption = self._make_room(framework, group, lambda: run(makes_room=False))
             if preemption.status.is_success:

@@ -11,6 +11,8 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, overload
 
+import attrs
+
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupPlacement, MemberStates
@@ -191,14 +193,14 @@ class EqualMembers:
         return MemberResult(own)
 
 
+@attrs.define(eq=False)
 class _Members(Sequence[MemberResult]):
     """The members of a trial, made when first read."""
 
-    def __init__(self, trials: EqualMembers, placement: GroupPlacement, turns: Sequence[EqualPlaces]) -> None:
-        self._trials = trials
-        self._placement = placement
-        self._turns = turns
-        self._made: list[MemberResult] | None = None
+    _trials: EqualMembers
+    _placement: GroupPlacement
+    _turns: Sequence[EqualPlaces]
+    _made: list[MemberResult] | None = attrs.field(default=None, init=False)
 
     def _all(self) -> list[MemberResult]:
         if self._made is None:

@@ -6,11 +6,13 @@ from kschedfw.scheduler.queue.protocol import (
     Place,
     PodAlreadyQueuedError,
     PodInFlightError,
-    PodQueue,
     PreCheck,
     QueueProfile,
 )
 from kschedfw.scheduler.queue.scheduling_queue import SchedulingQueue
+
+PodQueue = SchedulingQueue
+"""The queue by its earlier name."""
 
 __all__ = [
     "IdleQueue",

@@ -39,13 +39,13 @@ from kschedfw.scheduler.queue.sub_queues import SubQueues
 
 
 class SchedulingQueue(BlockingQueue):
-    """Pods that wait to be scheduled, in the order of the profiles' queue sort plugin. See `PodQueue`.
+    """Pods that wait to be scheduled, in the order of the profiles' queue sort plugin. Thread-safe.
 
     A pod is *active* if it can be popped. It is *backing off* for a while after an attempt that failed, before it is
     tried again. It is *unschedulable* until an event makes another attempt worthwhile (decided by the queueing hints
     of the plugins that rejected it), or until `unschedulable_timeout` seconds have passed. It is *gated* while a
-    pre_enqueue plugin holds it back. And it is *in flight* while it is being scheduled or bound. It is always in
-    exactly one of these places.
+    pre_enqueue plugin holds it back. And it is *in flight* from `pop` until `done` or
+    `add_unschedulable_if_not_present`: while it is being scheduled or bound. It is always in exactly one place.
 
     The queue has no threads: changes that are due with time are made by `pop`, `try_pop` and the two `flush_…`
     methods.
@@ -290,7 +290,7 @@ class SchedulingQueue(BlockingQueue):
         self.move_all_to_active_or_backoff(event, old, new)
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose backoff is over."""
+        """Make the pods active whose backoff is over. `pop` and `try_pop` call it."""
         with self._changing:
             for info in self._sub_queues.backoff.pop_completed(self._clock.now()):
                 self._sub_queues.from_backoff_to_active(info, BACKOFF_COMPLETE)

@@ -11,7 +11,7 @@ import pytest
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
-from kschedfw.scheduler.queue import Place, PodQueue, SchedulingQueue
+from kschedfw.scheduler.queue import Place, SchedulingQueue
 from kschedfw.testing import FakeClock
 from tests.framework.support import make_framework
 from tests.scheduler.queue.support import PROFILE, pod
@@ -19,7 +19,7 @@ from tests.scheduler.queue.support import PROFILE, pod
 SOON = 10.0
 """Seconds of real time until a test gives up."""
 
-MakeQueue = Callable[[FakeClock], PodQueue]
+MakeQueue = Callable[[FakeClock], SchedulingQueue]
 
 
 def scheduling_queue(clock: FakeClock) -> SchedulingQueue:
@@ -29,17 +29,17 @@ def scheduling_queue(clock: FakeClock) -> SchedulingQueue:
 class Waiting:
     """A thread that waits in pop. `asleep` returns once it really waits."""
 
-    def __init__(self, queue: PodQueue, timeout: float | None = None) -> None:
+    def __init__(self, queue: SchedulingQueue, timeout: float | None = None) -> None:
         self._executor = ThreadPoolExecutor(1)
         self._queue = queue
         self._future: Future[QueuedPodInfo | None] = self._executor.submit(queue.pop, timeout)
 
     def asleep(self) -> Waiting:
-        condition = self._queue._condition  # type: ignore[attr-defined]
+        condition = self._queue._condition
         pause = threading.Event()
         for _ in range(int(SOON / 0.001)):
             with condition:
-                if condition._waiters:
+                if condition._waiters:  # type: ignore[attr-defined]
                     return self
             pause.wait(0.001)
         raise AssertionError("it doesn't wait")

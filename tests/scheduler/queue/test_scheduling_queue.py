@@ -12,7 +12,7 @@ from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, Q
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
-from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, PodQueue, SchedulingQueue
+from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, SchedulingQueue
 from kschedfw.testing import FakeClock
 from tests.framework.support import make_framework, plugin
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, Gate, Queue, pod, subscriber
@@ -631,7 +631,7 @@ class TestNominations:
 
 class TestReports:
     def test_pending_pods_come_with_kube_schedulers_summary(self) -> None:
-        queue: PodQueue = self.busy_queue()
+        queue = self.busy_queue()
         pods, summary = queue.pending_pods()
         assert [each.name for each in pods] == ["active", "failed", "refused", "gated"]
         assert summary == "activeQ:1; backoffQ:1; unschedulableEntities:2"
