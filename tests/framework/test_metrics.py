@@ -349,7 +349,7 @@ class TestExtensionPoints:
         assert [told[:2] for told in bench.notes.points] == [("Filter", code)]
 
     def test_no_method_of_the_framework_is_forgotten(self) -> None:
-        methods = {name for name in vars(Framework) if name.startswith("run_")} | {"total_scores"}
+        methods = {name for name in dir(Framework) if name.startswith("run_")} | {"total_scores"}
         extensions = {"run_pre_filter_add_pod", "run_pre_filter_remove_pod"}  # parts of other points
         points = {name for name in methods if hasattr(getattr(Framework, name), "__wrapped__")}
         assert points == POINT_METHODS

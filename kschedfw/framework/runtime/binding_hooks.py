@@ -8,46 +8,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.runtime.calls import call, call_all, checked, first_failure, named
 from kschedfw.framework.runtime.hooks import Hook, HookTable
+from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.status import Code, Status
-from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
+from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod
 
 _SUCCESS = Status.success()
 _ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class BindingHooks:
-    """The hooks that reserve, permit and bind, of the plugins of a profile.
+    """The part of a `Framework` that reserves, permits and binds."""
 
-    `parallelizer` runs pre_binds that allow it side by side. It must not be shared with filters: pre_binds may block.
-    """
+    handle: Handle
+    _hooks: HookTable
+    _meter: Meter | None
+    _side_by_side: Parallelizer
+    """The threads of pre_binds that allow it. Filters have others, since pre_binds may block for minutes."""
 
-    def __init__(
-        self, hooks: HookTable, clock: Clock, waiting_pods: WaitingPods, parallelizer: Parallelizer
-    ) -> None:
-        self._reserve, self._unreserve = hooks["reserve"], tuple(reversed(hooks["unreserve"]))
-        self._permits, self._binds, self._post_binds = hooks["permit"], hooks["bind"], hooks["post_bind"]
-        self._clock = clock
-        self._waiting_pods = waiting_pods
-        self._pre_flights = dict(hooks["pre_bind_pre_flight"])
-        self._pre_binds = hooks["pre_bind"]
-        self._parallelizer = parallelizer
+    @measured(MeasuredPoint.RESERVE)
+    def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Reserve the pod's needs in all plugins. On anything but success the caller must unreserve."""
+        return first_failure("reserve", self._hooks["reserve"], state, pod, node_name)
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        return first_failure("reserve", self._reserve, state, pod, node_name)
+    @measured(MeasuredPoint.UNRESERVE)
+    def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Undo reserve in reverse order. Call every plugin, and return the failures instead of raising them."""
+        return call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
 
-    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Call all plugins in reverse order. Return the failures."""
-        return call_all("unreserve", self._unreserve, state, pod, node_name)
-
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return success, a refusal, or WAIT, in which case the pod has been added to the waiting pods."""
+    @measured(MeasuredPoint.PERMIT)
+    def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return success, a refusal, or WAIT, in which case the pod has been added to `handle.waiting_pods`."""
         waits = self._permit(state, pod, node_name)
         if isinstance(waits, Status):
             return waits
@@ -56,11 +54,12 @@ class BindingHooks:
             for name, status in waits.items()
         }
         reasons = [reason for status in waits.values() for reason in status.reasons]
-        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock, reasons))
+        self.handle.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock, reasons))
         return Status(Code.WAIT, (f'{_ASKED_TO_WAIT} "{pod.name}"',))
 
-    def ask_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return the answer of `permit`, with the plugins' reasons to wait, without making the pod wait."""
+    @measured(MeasuredPoint.PERMIT)
+    def ask_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return the answer of `run_permit_plugins`, with the plugins' reasons to wait; no pod begins to wait."""
         waits = self._permit(state, pod, node_name)
         if isinstance(waits, Status):
             return waits
@@ -70,7 +69,7 @@ class BindingHooks:
     def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Status] | Status:
         """Return the WAIT statuses by plugin, or a single status: success, or the first refusal or error."""
         waits: dict[str, Status] = {}
-        for name, hook in self._permits:
+        for name, hook in self._hooks["permit"]:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
                 continue
@@ -81,28 +80,50 @@ class BindingHooks:
             waits[name] = status
         return waits or _SUCCESS
 
-    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return the answer of the first plugin that doesn't skip; SKIP if all do or there is none."""
-        for name, hook in self._binds:
+    def wait_on_permit(self, pod: Pod) -> Status:
+        """Block until a waiting pod is allowed, rejected or timed out; return success at once if it doesn't wait.
+
+        A wait that a preemption ended is an ERROR.
+        """
+        waiting = self.handle.waiting_pods.get(pod.uid)
+        if waiting is None:
+            return _SUCCESS
+        try:
+            status = waiting.wait()
+        finally:
+            self.handle.waiting_pods.remove(pod.uid)
+        self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
+        if status.is_success or status.is_rejected:
+            return status
+        return status.prefixed("waiting on permit for pod", status.plugin)
+
+    @measured(MeasuredPoint.BIND)
+    def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return the answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
+        for name, hook in self._hooks["bind"]:
             status = call("bind", name, hook, state, pod, node_name)
             if status.is_skip:
                 continue
             return status if status.is_success else named(status, "bind", name)
         return Status.skip()
 
-    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Call all plugins. Return the failures."""
-        return call_all("post_bind", self._post_binds, state, pod, node_name)
+    @measured(MeasuredPoint.POST_BIND)
+    def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Call every plugin's post_bind, and return the failures instead of raising them."""
+        return call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
 
-    def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return success if a pre_bind has work to do, SKIP if none has, an ERROR if a plugin fails.
+    @measured(MeasuredPoint.PRE_BIND_PRE_FLIGHT)
+    def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return success if a plugin has work to do in pre_bind, SKIP if none has, an ERROR if one fails.
 
-        Sets `state.skip_pre_bind_plugins` and `state.parallel_pre_bind_plugins`.
+        Sets `state.skip_pre_bind_plugins` and `state.parallel_pre_bind_plugins`: `run_pre_bind_plugins` with the same
+        state doesn't call the plugins that skip. Without this call, it calls all.
         """
         skipped: set[str] = set()
         parallel: set[str] = set()
-        for name, _ in self._pre_binds:
-            hook = self._pre_flights.get(name)
+        pre_binds, pre_flights = self._hooks["pre_bind"], dict(self._hooks["pre_bind_pre_flight"])
+        for name, _ in pre_binds:
+            hook = pre_flights.get(name)
             if hook is None:
                 continue
             status, allows_parallel = _ask(hook, name, state, pod, node_name)
@@ -114,9 +135,10 @@ class BindingHooks:
                 parallel.add(name)
         state.skip_pre_bind_plugins = frozenset(skipped)
         state.parallel_pre_bind_plugins = frozenset(parallel)
-        return _SUCCESS if len(skipped) < len(self._pre_binds) else Status.skip()
+        return _SUCCESS if len(skipped) < len(pre_binds) else Status.skip()
 
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    @measured(MeasuredPoint.PRE_BIND)
+    def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return success, or the first failure in profile order.
 
         Neighbours that allow it run side by side; all of them end before this returns.
@@ -128,7 +150,7 @@ class BindingHooks:
                 status = call("pre_bind", name, hook, state, pod, node_name)
                 return status if status.is_success else named(status, "pre_bind", name)
 
-            last = self._parallelizer.map_until(len(group), work, _has_failed)[-1]
+            last = self._side_by_side.map_until(len(group), work, _has_failed)[-1]
             if not last.is_success:
                 return last
         return _SUCCESS
@@ -139,7 +161,7 @@ class BindingHooks:
         A skipped plugin that doesn't allow it separates its neighbours, as in kube-scheduler.
         """
         together: list[tuple[str, Hook]] = []
-        for name, hook in self._pre_binds:
+        for name, hook in self._hooks["pre_bind"]:
             has_work = name not in state.skip_pre_bind_plugins
             if name in state.parallel_pre_bind_plugins:
                 if has_work:
@@ -152,10 +174,6 @@ class BindingHooks:
                 yield [(name, hook)]
         if together:
             yield together
-
-    def close(self) -> None:
-        """End the threads."""
-        self._parallelizer.close()
 
 
 def _has_failed(status: Status) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
 
@@ -67,3 +71,38 @@ def call_all(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: objec
         except HOOK_FAILURES as error:
             failures.append(named(Status.from_error(error), hook, plugin))
     return failures
+
+
+def first_success(
+    post_filters: Iterable[tuple[str, Hook]], state: CycleState, pod: Pod, node_to_status: NodeToStatus
+) -> tuple[PostFilterResult | None, Status]:
+    """Call post_filters in order until one succeeds or answers that nothing helps; else return all their reasons."""
+    result: PostFilterResult | None = None
+    reasons: list[str] = []
+    rejector = ""
+    for name, hook in post_filters:
+        try:
+            own_result, status = _pair(hook(state, pod, node_to_status), name)
+        except HOOK_FAILURES as error:
+            own_result, status = None, Status.from_error(error)
+        if status.is_success:
+            return own_result, status
+        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return own_result, status.with_plugin(name)
+        if not status.is_rejected:
+            return None, Status.from_error(status.as_error()).with_plugin(name)
+        # Remembered past this plugin: a nomination to clear is returned even if later plugins only
+        # refuse.
+        if own_result is not None and own_result.mode is not NominatingMode.NOOP:
+            result = own_result
+        reasons.extend(status.reasons)
+        rejector = rejector or name
+    return result, Status.unschedulable(*reasons).with_plugin(rejector)
+
+
+def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
+    match answer:
+        case (None | PostFilterResult() as result, status):
+            return result, checked(status, plugin, "post_filter")
+    expected = "a pair of a PostFilterResult or None and a Status or None"
+    return None, Status.from_error(f"post_filter must return {expected}, not {answer!r}")

@@ -15,7 +15,7 @@ from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadErro
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.groups import GroupPlacement, GroupStates, PlacedGroup, QueuedGroup
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.arrays import IntArray
@@ -27,7 +27,7 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
-from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.results import PostFilterResult, PreFilterResult
 from kschedfw.framework.runtime.answers.filtering import FilterOutcome, Filters
 from kschedfw.framework.runtime.answers.memo import Memo
 from kschedfw.framework.runtime.answers.plugins import PluginMemo
@@ -38,16 +38,16 @@ from kschedfw.framework.runtime.answers.status_codes import StatusCodes
 from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.binding_hooks import BindingHooks
-from kschedfw.framework.runtime.calls import Evaluation, checked, first_failure
+from kschedfw.framework.runtime.calls import Evaluation, first_failure, first_success
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
-from kschedfw.framework.runtime.placement_hooks import PlacementHooks, PlacementScore
+from kschedfw.framework.runtime.placement_hooks import PlacementHooks
 from kschedfw.framework.runtime.plans.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.plans.planner import BestNodes, Planner
 from kschedfw.framework.runtime.plans.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.status import Code, PluginFailure, Status
+from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 AnswerT = TypeVar("AnswerT")
@@ -55,8 +55,8 @@ AnswerT = TypeVar("AnswerT")
 _SUCCESS, _SKIP = Status.success(), Status.skip()
 
 
-class Framework:
-    """One profile's plugins, and a `run_*` method for each extension point.
+class Framework(BindingHooks, PlacementHooks):
+    """One profile's plugins, and a `run_*` method for each extension point: those up to score here.
 
     Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one; a
     scheduler shares its own, and its `waiting_pods` and `pods_in_pre_bind`. Returned statuses name the plugin that
@@ -131,11 +131,7 @@ class Framework:
         self._filters = Filters(self._hooks, self.plugins, self.handle, counts, run_all=run_all)
         self._search = NodeSearch(self._filters, self.handle, meter, batch=batch)
         self._scoring = Scoring(self._hooks, self.plugins, profile, counts, parallelizer, meter, batch=batch)
-        # Threads of their own, as pre_binds may block for minutes and filters must not wait for them.
-        self._binding = BindingHooks(
-            self._hooks, self.handle.clock, self.waiting_pods, Parallelizer(parallelizer.parallelism)
-        )
-        self._placing = PlacementHooks(self._hooks, profile)
+        self._side_by_side = Parallelizer(parallelizer.parallelism)
         signing = [(self.plugins[name], each) for name, each in counts.items()]
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # A recorder counts calls of hooks. So with a recorder every hook is called for every pod, and no call is
@@ -368,27 +364,7 @@ class Framework:
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
         """Call the plugins in order to make room for the pod, until one succeeds or answers that nothing helps."""
-        result: PostFilterResult | None = None
-        reasons: list[str] = []
-        rejector = ""
-        for name, hook in self._hooks["post_filter"]:
-            try:
-                own_result, status = _pair(hook(state, pod, node_to_status), name)
-            except HOOK_FAILURES as error:
-                own_result, status = None, Status.from_error(error)
-            if status.is_success:
-                return own_result, status
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return own_result, status.with_plugin(name)
-            if not status.is_rejected:
-                return None, Status.from_error(status.as_error()).with_plugin(name)
-            # Remembered past this plugin: a nomination to clear is returned even if later plugins only
-            # refuse.
-            if own_result is not None and own_result.mode is not NominatingMode.NOOP:
-                result = own_result
-            reasons.extend(status.reasons)
-            rejector = rejector or name
-        return result, Status.unschedulable(*reasons).with_plugin(rejector)
+        return first_success(self._hooks["post_filter"], state, pod, node_to_status)
 
     @measured(MeasuredPoint.PRE_SCORE)
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
@@ -436,97 +412,6 @@ class Framework:
         kept = pods.answers.keys() if self._prepares else ()
         return prepare(hook_name, self._hooks[hook_name], self.plugins, kept, pod, nodes)
 
-    @measured(MeasuredPoint.RESERVE)
-    def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Reserve the pod's needs in all plugins. On anything but success the caller must unreserve."""
-        return self._binding.reserve(state, pod, node_name)
-
-    @measured(MeasuredPoint.UNRESERVE)
-    def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Undo reserve in reverse order. Call every plugin, and return the failures instead of raising them."""
-        return self._binding.unreserve(state, pod, node_name)
-
-    @measured(MeasuredPoint.PERMIT)
-    def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return success, a refusal, or WAIT, in which case the pod has been added to `waiting_pods`."""
-        return self._binding.permit(state, pod, node_name)
-
-    @measured(MeasuredPoint.PERMIT)
-    def ask_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return the answer of `run_permit_plugins`, with the plugins' reasons to wait; no pod begins to wait."""
-        return self._binding.ask_permit(state, pod, node_name)
-
-    # Groups
-
-    @measured(MeasuredPoint.PLACEMENT_GENERATE)
-    def run_placement_generate_plugins(
-        self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
-    ) -> tuple[Sequence[GroupPlacement], Status]:
-        """Return the placements to try; the given one without such a plugin, none unless the status is success."""
-        return self._placing.generate(state, group, placement)
-
-    @property
-    def can_stop_trials(self) -> bool:
-        """True if a plugin has placement_feasible, and so is asked before and after each member of a trial."""
-        return self._placing.can_stop
-
-    @measured(MeasuredPoint.PLACEMENT_FEASIBLE)
-    def run_placement_feasible_plugins(
-        self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
-    ) -> Status:
-        """Return success if the group, of which so many members haven't been tried, may still get this placement."""
-        return self._placing.feasible(state, group, placed, left)
-
-    @measured(MeasuredPoint.PLACEMENT_SCORE)
-    def run_placement_score_plugins(
-        self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]
-    ) -> tuple[Sequence[PlacementScore], Status]:
-        """Return the weighted scores of each placement; none unless the status is success."""
-        return self._placing.scores(state, group, placed)
-
-    # Binding cycle
-
-    def wait_on_permit(self, pod: Pod) -> Status:
-        """Block until a waiting pod is allowed, rejected or timed out; return success at once if it doesn't wait.
-
-        A wait that a preemption ended is an ERROR.
-        """
-        waiting = self.waiting_pods.get(pod.uid)
-        if waiting is None:
-            return _SUCCESS
-        try:
-            status = waiting.wait()
-        finally:
-            self.waiting_pods.remove(pod.uid)
-        self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
-        if status.is_success or status.is_rejected:
-            return status
-        return status.prefixed("waiting on permit for pod", status.plugin)
-
-    @measured(MeasuredPoint.PRE_BIND_PRE_FLIGHT)
-    def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return success if a plugin has work to do in pre_bind, SKIP if none has, an ERROR if one fails.
-
-        `run_pre_bind_plugins` with the same state doesn't call the plugins that skip; without this call, it
-        calls all.
-        """
-        return self._binding.pre_flight(state, pod, node_name)
-
-    @measured(MeasuredPoint.PRE_BIND)
-    def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return the first failure in profile order, or success. Plugins that allow it run side by side."""
-        return self._binding.pre_bind(state, pod, node_name)
-
-    @measured(MeasuredPoint.BIND)
-    def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return the answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
-        return self._binding.bind(state, pod, node_name)
-
-    @measured(MeasuredPoint.POST_BIND)
-    def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
-        """Call every plugin's post_bind, and return the failures instead of raising them."""
-        return self._binding.post_bind(state, pod, node_name)
-
     # Restore points
 
     def save_states(self) -> Mapping[str, object]:
@@ -554,7 +439,7 @@ class Framework:
 
     def close(self) -> None:
         """End the framework's threads and those of the parallelizer."""
-        self._binding.close()
+        self._side_by_side.close()
         self.handle.parallelizer.close()
 
 
@@ -563,11 +448,3 @@ def _told(plugin: AnyPlugin, name: str, method: Callable[[], AnswerT]) -> Answer
         return method()
     except HOOK_FAILURES as error:
         raise PluginError(plugin.name, f"{name} failed: {type(error).__name__}: {error}") from error
-
-
-def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
-    match answer:
-        case (None | PostFilterResult() as result, status):
-            return result, checked(status, plugin, "post_filter")
-    expected = "a pair of a PostFilterResult or None and a Status or None"
-    return None, Status.from_error(f"post_filter must return {expected}, not {answer!r}")

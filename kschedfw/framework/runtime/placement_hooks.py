@@ -14,10 +14,12 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
 from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedfw.framework.runtime.calls import call, named
 from kschedfw.framework.runtime.hooks import HookTable
+from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()
@@ -37,22 +39,18 @@ class PlacementScore:
 
 
 class PlacementHooks:
-    """The hooks of a profile that concern placements of groups."""
+    """The part of a `Framework` that finds and rates placements of groups."""
 
-    def __init__(self, hooks: HookTable, profile: Profile) -> None:
-        self._generate = hooks["placement_generate"]
-        self._feasible = hooks["placement_feasible"]
-        self._scores = hooks["placement_score"]
-        self._normalize = dict(hooks["normalize_placement_score"])
-        self._weights = {
-            name: profile.weight(name, ExtensionPoint.PLACEMENT_SCORE) for name, _ in self._scores
-        }
+    profile: Profile
+    _hooks: HookTable
+    _meter: Meter | None
 
-    def generate(
+    @measured(MeasuredPoint.PLACEMENT_GENERATE)
+    def run_placement_generate_plugins(
         self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
     ) -> tuple[Sequence[GroupPlacement], Status]:
-        """The placements of the profile's plugin; the given one if it has none."""
-        for name, hook in self._generate:
+        """Return the placements to try; the given one without such a plugin, none unless the status is success."""
+        for name, hook in self._hooks["placement_generate"]:
             try:
                 answer = hook(state, group, placement)
             except HOOK_FAILURES as error:
@@ -64,13 +62,16 @@ class PlacementHooks:
         return (placement,), _SUCCESS
 
     @property
-    def can_stop(self) -> bool:
-        """True if a plugin may end the trial of a placement (`feasible`)."""
-        return bool(self._feasible)
+    def can_stop_trials(self) -> bool:
+        """True if a plugin has placement_feasible, and so is asked before and after each member of a trial."""
+        return bool(self._hooks["placement_feasible"])
 
-    def feasible(self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int) -> Status:
-        """Return the first refusal or error, else success. `left` members haven't been tried."""
-        for plugin, hook in self._feasible:
+    @measured(MeasuredPoint.PLACEMENT_FEASIBLE)
+    def run_placement_feasible_plugins(
+        self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
+    ) -> Status:
+        """Return success if the group, of which so many members haven't been tried, may still get this placement."""
+        for plugin, hook in self._hooks["placement_feasible"]:
             status = call("placement_feasible", plugin, hook, state, group, placed, left)
             if not status.is_success:
                 is_allowed = status.code in _FEASIBLE_CODES
@@ -79,21 +80,24 @@ class PlacementHooks:
                 )
         return _SUCCESS
 
-    def scores(
+    @measured(MeasuredPoint.PLACEMENT_SCORE)
+    def run_placement_score_plugins(
         self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]
     ) -> tuple[Sequence[PlacementScore], Status]:
-        """The weighted scores of each placement."""
+        """Return the weighted scores of each placement; none unless the status is success."""
         names = [each.placement.name for each in placed]
         weighted: dict[str, dict[str, int]] = {name: {} for name in names}
-        for plugin, hook in self._scores:
+        normalizing = dict(self._hooks["normalize_placement_score"])
+        for plugin, hook in self._hooks["placement_score"]:
+            weight = self.profile.weight(plugin, ExtensionPoint.PLACEMENT_SCORE)
             try:
                 scores: Mapping[str, int] = {
                     each.placement.name: _integer(hook(state, group, each)) for each in placed
                 }
-                if (normalize := self._normalize.get(plugin)) is not None:
+                if (normalize := normalizing.get(plugin)) is not None:
                     scores = normalize(state, group, scores)
                 for name in names:
-                    weighted[name][plugin] = self._weights[plugin] * _in_range(scores[name])
+                    weighted[name][plugin] = weight * _in_range(scores[name])
             except HOOK_FAILURES as error:
                 return (), named(Status.from_error(error), "placement_score", plugin)
         return [PlacementScore(name, weighted[name]) for name in names], _SUCCESS

@@ -85,7 +85,7 @@ def groups(*answers: object, parallelism: int = 1) -> list[list[str]]:
         CycleState(),
     )
     framework.run_pre_bind_pre_flights(state, POD, "n")
-    return [[name for name, _ in group] for group in framework._binding._groups(state)]
+    return [[name for name, _ in group] for group in framework._groups(state)]
 
 
 class TestPreBind:
