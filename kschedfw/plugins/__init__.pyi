@@ -1,6 +1,3 @@
-from ._claims import ClaimNotFoundError as ClaimNotFoundError
-from ._claims import VolumeError as VolumeError
-from ._claims import claim_of as claim_of
 from ._hints import queue_if as queue_if
 from ._migration import AZURE_DISK as AZURE_DISK
 from ._migration import CINDER as CINDER
@@ -13,6 +10,9 @@ from ._resources import ScoredResource as ScoredResource
 from ._resources import duplicate_errors as duplicate_errors
 from ._resources import resources_or_default as resources_or_default
 from ._resources import valid_score as valid_score
+from ._storage import ClaimNotFoundError as ClaimNotFoundError
+from ._storage import VolumeError as VolumeError
+from ._storage import claim_of as claim_of
 from .node_resources_fit.args import MAX_UTILIZATION as MAX_UTILIZATION
 from .node_resources_fit.args import RequestedToCapacityRatio as RequestedToCapacityRatio
 from .node_resources_fit.args import UtilizationShapePoint as UtilizationShapePoint

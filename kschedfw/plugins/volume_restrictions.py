@@ -33,9 +33,8 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     RBDSource,
 )
-from kschedfw.plugins._claims import claim_not_found, find_claim, uses_claim
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins._storage_plugin import StoragePlugin
+from kschedfw.plugins._storage import StoragePlugin, claim_not_found, find_claim, uses_claim
 
 _DISK_TAKEN: Final = Status.unschedulable("node(s) had no available disk")
 _CLAIM_TAKEN: Final = Status.unschedulable(

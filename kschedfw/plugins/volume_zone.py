@@ -38,16 +38,16 @@ from kschedfw.api import (
     requirement_text,
 )
 from kschedfw.framework.evidence import Evidence
-from kschedfw.plugins._claims import (
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._node_terms import unmatched
+from kschedfw.plugins._storage import (
+    StoragePlugin,
     claim_not_found,
     find_claim,
     storage_class_not_found,
     uses_claim,
     volume_not_found,
 )
-from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins._node_terms import unmatched
-from kschedfw.plugins._storage_plugin import StoragePlugin
 
 _WRONG_ZONE: Final = Status.unresolvable("node(s) had no available volume zone")
 _NO_NAME: Final = Status.unresolvable("PersistentVolumeClaim had no name")

@@ -19,7 +19,7 @@ from kschedfw.plugins import _resources
 from kschedfw.plugins.inter_pod_affinity.scoring import normalized
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation, balance
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
-from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.plugins.node_resources_fit.scoring import scorers_of
 from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
@@ -54,7 +54,7 @@ def per_node(*resources: tuple[FloatArray, FloatArray, int]) -> Sequence[Sequenc
 def test_least_allocated_is_the_scalar_form(
     first: tuple[FloatArray, FloatArray, int], second: tuple[FloatArray, FloatArray, int]
 ) -> None:
-    score = scorer_of(ScoringStrategy(ScoringStrategyType.LEAST_ALLOCATED))
+    score, _ = scorers_of(ScoringStrategy(ScoringStrategyType.LEAST_ALLOCATED))
     expected = [
         score([(used + request, allocatable, 1) for allocatable, used, request in node])
         for node in per_node(first, second)

@@ -28,8 +28,7 @@ from kschedfw.plugins.node_resources_fit import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
-from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.plugins.node_resources_fit.scoring import scorers_of
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import (
     GPU,
@@ -157,7 +156,8 @@ def test_the_scores_of_many_nodes_are_those_of_each(
     per_node = [
         [(*shares[node], weight) for weight, shares in resources if shares[node][1]] for node in range(5)
     ]
-    assert batch_scorer_of(strategy)(columns, 5).tolist() == list(map(scorer_of(strategy), per_node))
+    score, score_batch = scorers_of(strategy)
+    assert score_batch(columns, 5).tolist() == list(map(score, per_node))
 
 
 FRACTION = st.floats(0, 1) | st.integers(0, 10).map(lambda tenths: tenths / 10)

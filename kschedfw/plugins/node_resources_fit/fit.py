@@ -7,10 +7,13 @@ from operator import attrgetter
 from typing import ClassVar
 
 from kschedfw import (
+    ActionType,
     ClusterEvent,
     CycleState,
+    EventResource,
     Handle,
     IntArray,
+    Node,
     NodeInfo,
     NodeTable,
     PlacedGroup,
@@ -18,6 +21,7 @@ from kschedfw import (
     Plugin,
     Pod,
     QueuedGroup,
+    QueueingHint,
     Reads,
     Resource,
     StateKey,
@@ -26,8 +30,11 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
+from kschedfw.api import DeviceClass
+from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._device_backed import DeviceBacked
+from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import (
     Plan,
     ScoredResources,
@@ -38,10 +45,8 @@ from kschedfw.plugins._resources import (
 )
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
-from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
-from kschedfw.plugins.node_resources_fit.hints import FitHints
-from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorer_of
-from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
+from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorers_of
+from kschedfw.plugins.node_resources_fit.shortage import fits, shortages, verdict, verdicts, without_ignored
 
 _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
@@ -65,8 +70,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._ignored = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = ScoredResources(strategy.resources, non_zero=True)
-        self._scorer = scorer_of(strategy)
-        self._batch_scorer = batch_scorer_of(strategy)
+        self._scorer, self._batch_scorer = scorers_of(strategy)
         weighs_equally = len({spec.weight for spec in strategy.resources}) == 1
         self._is_plain_least_allocated = (
             weighs_equally and strategy.type is ScoringStrategyType.LEAST_ALLOCATED
@@ -165,7 +169,29 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return FitHints(self._devices).events()
+        pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        classes = ActionType.ADD | ActionType.UPDATE
+        return (
+            ClusterEvent(EventResource.POD, pods, _after_pod_change),
+            ClusterEvent(EventResource.NODE, nodes, self._after_node_change),
+            ClusterEvent(EventResource.DEVICE_CLASS, classes, _after_class_change),
+        )
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Queue when a node that can hold the pod was added, or has more of the pod's resources than before."""
+        if not isinstance(new, Node):
+            return QueueingHint.SKIP
+        demand, info = pod.requests.demand, NodeInfo.of(new)
+        # DynamicResources has to provide what device classes back, so a node without it may do.
+        backed = DeviceBacked.of(pod, self._devices)
+        needed = demand if backed is None else backed.without(demand, info)
+        if not fits(needed, info):
+            return QueueingHint.SKIP
+        if not isinstance(old, Node) or needed != demand:
+            # kube-scheduler takes any change of a node for more room if devices have to provide a resource there.
+            return QueueingHint.QUEUE
+        return queue_if(_has_grown(demand, NodeInfo.of(old).allocatable, info.allocatable))
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan:
         plan = state.find(_PLAN)
@@ -176,3 +202,37 @@ def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
     """Return the amounts that must be free on the node, without those that devices provide."""
     demand, backed = state.read(_DEMAND), state.find(_BACKED)
     return demand if backed is None else backed.without(demand, node_info)
+
+
+def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when a pod on a node is gone or requests less than before, or the pod itself requests less."""
+    if not isinstance(old, Pod):
+        return QueueingHint.SKIP
+    if not isinstance(new, Pod):
+        return queue_if(takes_a_place(old))
+    if new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    return queue_if(bool(new.node_name) and _frees_something(pod, old, new))
+
+
+def _after_class_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when a class begins to back an extended resource that the pod requests."""
+    if not isinstance(new, DeviceClass):
+        return QueueingHint.SKIP
+    names = {new.spec.extended_resource_name}
+    if not isinstance(old, DeviceClass):
+        names.add(IMPLICIT_RESOURCE_PREFIX + new.name)
+    elif old.spec.extended_resource_name == new.spec.extended_resource_name:
+        return QueueingHint.SKIP
+    return queue_if(not names.isdisjoint(pod.requests.amounts.scalar_resources))
+
+
+def _frees_something(pod: Pod, old: Pod, new: Pod) -> bool:
+    wanted, before, after = (p.requests.amounts for p in (pod, old, new))
+    return any(amount and before.get(name) > after.get(name) for name, amount in wanted.items())
+
+
+def _has_grown(demand: Resource, before: Resource, after: Resource) -> bool:
+    if after.allowed_pod_number > before.allowed_pod_number:
+        return True
+    return any(amount and after.get(name) > before.get(name) for name, amount in demand.items())

@@ -1,15 +1,22 @@
 """The scoring strategies: from the usage of each resource with the pod to a score of 0–100.
 
-All arithmetic is on integers and rounds as kube-scheduler's does.
+All arithmetic is on integers and rounds as kube-scheduler's does. Many nodes are scored at once with division in
+float64 where amounts are small enough, which takes a third of the time of int64's. It gives the same integers: with
+amounts up to 2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer. Larger amounts, of which
+100 times the sum of two must be an int64, are divided as integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import TypeAlias
 
-from kschedfw import MAX_NODE_SCORE
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
@@ -19,24 +26,30 @@ from kschedfw.plugins.node_resources_fit.args import (
     UtilizationShapePoint,
 )
 
-Usage = tuple[int, int, int]
+Usage: TypeAlias = tuple[int, int, int]
 """The usage of one resource: the requested amount with the pod, the allocatable amount (not 0), the weight."""
 
+ColumnUsage: TypeAlias = tuple[IntArray, IntArray, int]
+"""The usage of one resource on each node. An allocatable amount of 0 doesn't count on the node."""
 
-class Scorer(Protocol):
-    def __call__(self, usages: Iterable[Usage], /) -> int: ...
+Scorer: TypeAlias = Callable[[Iterable[Usage]], int]
+"""Returns the score of a node."""
+BatchScorer: TypeAlias = Callable[[Iterable[ColumnUsage], int], IntArray]
+"""Returns the scores of so many nodes."""
+
+_Floats = npt.NDArray[np.float64]
 
 
-def scorer_of(strategy: ScoringStrategy) -> Scorer:
+def scorers_of(strategy: ScoringStrategy) -> tuple[Scorer, BatchScorer]:
+    """Return the strategy for one node, and for many at once. Both give the same scores."""
     match strategy.type:
         case ScoringStrategyType.LEAST_ALLOCATED:
-            return least_allocated
+            return least_allocated, _least_allocated_each
         case ScoringStrategyType.MOST_ALLOCATED:
-            return most_allocated
+            return most_allocated, _most_allocated_each
         case ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-            return requested_to_capacity_ratio(
-                strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()
-            )
+            ratio = strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()
+            return _requested_to_capacity_ratio(ratio), _requested_to_capacity_ratio_each(ratio)
 
 
 def least_allocated(usages: Iterable[Usage]) -> int:
@@ -61,12 +74,12 @@ def most_allocated(usages: Iterable[Usage]) -> int:
     return score // weights if weights else 0
 
 
-def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
+def _requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
     """Return a scorer: the average of the shape's values at each resource's utilization, rounded to nearest.
 
     A resource with the value 0 doesn't count at all, not even its weight.
     """
-    table = shape_table(ratio)
+    table = _shape_table(ratio)
 
     def score_by_shape(usages: Iterable[Usage]) -> int:
         score = weights = 0
@@ -84,7 +97,7 @@ def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
     return score_by_shape
 
 
-def shape_table(ratio: RequestedToCapacityRatio) -> Sequence[int]:
+def _shape_table(ratio: RequestedToCapacityRatio) -> Sequence[int]:
     """Return the value of the shape at every whole percentage of utilization."""
     return [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
 
@@ -100,3 +113,69 @@ def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
             run = right.utilization - left.utilization
             return left.score * scale + (rise // run if rise >= 0 else -(-rise // run))
     return shape[-1].score * scale
+
+
+# Many nodes at once
+
+
+class _Average:
+    """The weighted average of shares (0–100 each) over the resources that a node has."""
+
+    def __init__(self, count: int) -> None:
+        self._total: _Floats = np.zeros(count)
+        self._weights: int | _Floats = 0
+
+    def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
+        """Add a resource, given these free or used amounts, from 0 to the allocatable amount."""
+        if len(allocatable) and allocatable[allocatable.argmax()] > LARGEST_EXACT:
+            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
+            self._total += amounts * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
+            return
+        shares = amounts * float(MAX_NODE_SCORE)
+        if len(allocatable) and allocatable[allocatable.argmin()] > 0:
+            np.divide(shares, allocatable, out=shares)
+            self._weights = self._weights + weight
+        else:
+            np.divide(shares, allocatable, out=shares, where=allocatable > 0)
+            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
+        np.floor(shares, out=shares)
+        if weight != 1:
+            shares *= weight
+        self._total += shares
+
+    def scores(self) -> IntArray:
+        """Return the scores, shape (k,), int64; 0 for a node without any of the resources."""
+        self._total /= np.maximum(self._weights, 1)
+        return self._total.astype(np.int64)
+
+
+def _least_allocated_each(usages: Iterable[ColumnUsage], count: int) -> IntArray:
+    average = _Average(count)
+    for requested, allocatable, weight in usages:
+        free = allocatable - requested
+        if count and free[free.argmin()] < 0:
+            np.maximum(free, 0, out=free)
+        average.add(free, allocatable, weight)
+    return average.scores()
+
+
+def _most_allocated_each(usages: Iterable[ColumnUsage], count: int) -> IntArray:
+    average = _Average(count)
+    for requested, allocatable, weight in usages:
+        average.add(np.minimum(requested, allocatable), allocatable, weight)
+    return average.scores()
+
+
+def _requested_to_capacity_ratio_each(ratio: RequestedToCapacityRatio) -> BatchScorer:
+    table = np.array(_shape_table(ratio), dtype=np.int64)
+
+    def score_by_shape(usages: Iterable[ColumnUsage], count: int) -> IntArray:
+        score, weights = np.zeros((2, count), dtype=np.int64)
+        for requested, allocatable, weight in usages:
+            utilization = np.minimum(requested, allocatable) * MAX_UTILIZATION // np.maximum(allocatable, 1)
+            value = np.where(allocatable > 0, table[utilization], 0)
+            score += value * weight
+            weights += np.where(value > 0, weight, 0)
+        return (2 * score + weights) // np.maximum(2 * weights, 1)
+
+    return score_by_shape

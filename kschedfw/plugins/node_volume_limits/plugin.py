@@ -33,10 +33,9 @@ from kschedfw import (
 from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
 from kschedfw.framework.evidence import Evidence
-from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
-from kschedfw.plugins._storage_plugin import volumes_of
+from kschedfw.plugins._storage import ClaimNotFoundError, VolumeError, volumes_of
 from kschedfw.plugins.node_volume_limits.volumes import (
     NO_LIMIT,
     Attachment,

@@ -18,8 +18,8 @@ from kschedfw.api import (
     VolumeAttachment,
     class_of_claim,
 )
-from kschedfw.plugins._claims import VolumeError, claim_of
 from kschedfw.plugins._migration import TranslationError, plugin_named, plugin_of
+from kschedfw.plugins._storage import VolumeError, claim_of
 
 Attachment = tuple[str, str]
 """A volume by its driver, and the handle that the driver knows it by."""

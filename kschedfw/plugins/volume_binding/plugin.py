@@ -42,7 +42,7 @@ from kschedfw.api.volumes import claim_name
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
-from kschedfw.plugins._storage_plugin import volumes_of
+from kschedfw.plugins._storage import volumes_of
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
