@@ -19,9 +19,8 @@ from kschedfw.framework.events import ActionType, EventResource, QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import DeviceSearch
-from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
-from kschedfw.plugins.dynamic_resources.manager import DeviceManager
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager, ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.plugin import DynamicResourcesArgs, claim_events
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
 from kschedfw.testing import FrameworkHarness

@@ -30,8 +30,7 @@ from kschedfw.plugins.dynamic_resources.inventory import (
     SelectorFailure,
 )
 from kschedfw.plugins.dynamic_resources.pruning import Pruning
-from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
-from kschedfw.plugins.dynamic_resources.results import Found
+from kschedfw.plugins.dynamic_resources.requests import Found, Option, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
 _STEPS_OF_CAPACITY: Final = 3
@@ -332,7 +331,7 @@ class DeviceSearch:
 
     def _concerning(self, number: int, option: Option) -> Sequence[Constraint]:
         """Return the claim's constraints that apply to the option."""
-        return [each for each in self._constraints[number] if each.concerns(option.request, option.full_name)]
+        return [each for each in self._constraints[number] if each.concerns(option)]
 
     def _has_shares(self, published: PublishedDevice) -> bool:
         used = self._usage.of(published.id[:2])

@@ -16,10 +16,8 @@ from kschedfw import IntArray
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, DeviceSearch, InvalidPoolsError
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, ReachablePools
-from kschedfw.plugins.dynamic_resources.requests import WantedClaim
-from kschedfw.plugins.dynamic_resources.results import Found
-from kschedfw.plugins.dynamic_resources.usage import Usage
-from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
+from kschedfw.plugins.dynamic_resources.requests import Found, WantedClaim
+from kschedfw.plugins.dynamic_resources.usage import Usage, UsageBook
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 PROBLEMS: Final = ("", CANNOT_ALLOCATE, str(InvalidPoolsError()))

@@ -25,10 +25,10 @@ from kschedfw.api.field_errors import quoted
 from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.handle import record_event
 from kschedfw.framework.waiting_pods import PodInPreBind
-from kschedfw.plugins.dynamic_resources.claims import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness, is_overdue
 from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
-from kschedfw.plugins.dynamic_resources.results import allocation_result
+from kschedfw.plugins.dynamic_resources.manager import ResourceClaims, without_allocation
+from kschedfw.plugins.dynamic_resources.requests import allocation_result
 
 _POLL_INTERVAL: Final = 5.0
 """Seconds between looks at devices that have to be prepared."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
 
-from kschedfw import Node, NodeInfo, Pod, Resource
+from kschedfw import Node, NodeInfo, NodeToStatus, Pod, Resource
 from kschedfw.api import (
     AllocatedDeviceStatus,
     DeviceClaim,
@@ -26,8 +26,7 @@ from kschedfw.plugins.dynamic_resources.extended import (
     may_come_from_devices,
 )
 from kschedfw.plugins.dynamic_resources.inventory import Inventory
-from kschedfw.plugins.dynamic_resources.requests import MOST_SCORE, RequestBook, WantedClaim
-from kschedfw.plugins.dynamic_resources.results import Found
+from kschedfw.plugins.dynamic_resources.requests import MOST_SCORE, Found, RequestBook, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -48,6 +47,20 @@ class NodeDevices:
     unavailable: Sequence[ResourceClaim] = ()
     found: Sequence[tuple[WantedClaim, Sequence[Found]]] = ()
     extended: ExtendedRequests = NO_REQUESTS
+
+
+@attrs.frozen(eq=False)
+class Freeing:
+    """The claims that can be freed.
+
+    `unavailable` are the pod's allocated claims that couldn't be used on some node, `eligible` those that no
+    other pod has reserved. `left_over` is a claim for extended resources that an earlier attempt made.
+    """
+
+    message: str
+    unavailable: Sequence[ResourceClaim] = ()
+    eligible: Sequence[ResourceClaim] = ()
+    left_over: ResourceClaim | None = None
 
 
 @attrs.frozen(eq=False)
@@ -196,9 +209,30 @@ class PodDevices:
         requested = self.pod.requests.amounts.scalar_resources
         return [name for name, amount in requested.items() if amount and may_come_from_devices(name)]
 
+    def freeing(self, plugin: str, node_to_status: NodeToStatus, nodes: Iterable[NodeInfo]) -> Freeing:
+        """Return the claims that can be freed, so that they can be allocated on another node (post_filter).
+
+        `node_to_status` has the refusal of each node, with its plugin.
+        """
+        met: set[str] = set()
+        for info in nodes:
+            status = node_to_status.get(info.name)
+            if status.plugin == plugin and NOT_AVAILABLE in status.reasons:
+                met |= {claim.uid for claim in self.unavailable_on(info.node)}
+        unavailable = [claim for claim in self.claims if claim.uid in met]
+        eligible = [claim for claim in unavailable if not _is_reserved_for_others(claim, self.pod)]
+        if self.left_over is not None:
+            return Freeing("deletion of ResourceClaim completed", unavailable, eligible, self.left_over)
+        message = "deallocation of ResourceClaim completed" if eligible else "still not schedulable"
+        return Freeing(message, unavailable, eligible)
+
     def _special_claim(self, special: ResourceClaim, extended: ExtendedRequests) -> WantedClaim:
         spec = ResourceClaimSpec(DeviceClaim(extended.requests))
         return self.requests.wanted(attrs.evolve(special, spec=spec))
+
+
+def _is_reserved_for_others(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(each.uid != pod.uid for each in claim.status.reserved_for)
 
 
 def terms_of(claim: ResourceClaim) -> Sequence[NodeSelectorTerm] | None:

@@ -47,12 +47,10 @@ from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, DeviceReservation
-from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem, ResourceClaims
-from kschedfw.plugins.dynamic_resources.decision import PodDevices
+from kschedfw.plugins.dynamic_resources.decision import Freeing, PodDevices
 from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
-from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
-from kschedfw.plugins.dynamic_resources.manager import DeviceManager
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager, ResourceClaimProblem, ResourceClaims
 from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim
 
 
@@ -194,15 +192,16 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             column = self._reach_column = ReachColumn(devices.inventory, nodes)
         return column.numbers(nodes, rows)
 
-    def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
+    def plan_freeing(self, state: CycleState, node_to_status: NodeToStatus) -> Freeing:
         """Return the claims that post_filter could free for the pod; without effects.
 
         Raises:
             StateKeyError: pre_filter hasn't been called.
         """
-        return plan_freeing(
-            state.read(DEVICES), pod, self.name, node_to_status, self.handle.snapshot.node_infos
-        )
+        devices = state.read(DEVICES)
+        if devices is None:
+            return Freeing("no new claims to deallocate")
+        return devices.freeing(self.name, node_to_status, self.handle.snapshot.node_infos)
 
     @hookimpl
     def post_filter(
@@ -210,18 +209,18 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     ) -> tuple[PostFilterResult | None, Status]:
         if DEVICES not in state:
             return None, self.post_filter_status(state, pod, node_to_status)
-        freeing = self.plan_freeing(state, pod, node_to_status)
+        freeing = self.plan_freeing(state, node_to_status)
         if freeing.left_over is not None:
             self.binder.remove(freeing.left_over)
         elif freeing.eligible:
             self.binder.deallocate(self.handle.random.choice(freeing.eligible))
         return None, Status.unschedulable(freeing.message)
 
-    def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:
+    def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:  # noqa: ARG002  # see explain
         """Return the status that `post_filter` would return; without effects."""
         if DEVICES not in state:
             return Status.from_error("not found")
-        return Status.unschedulable(self.plan_freeing(state, pod, node_to_status).message)
+        return Status.unschedulable(self.plan_freeing(state, node_to_status).message)
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:

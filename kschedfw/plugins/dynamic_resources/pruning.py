@@ -52,10 +52,7 @@ class Pruning:
         }
 
     def _choice(self, wanted: WantedClaim, option: Option) -> _Choice:
-        is_constrained = any(
-            not each.requests or option.request in each.requests or option.full_name in each.requests
-            for each in wanted.claim.spec.devices.constraints
-        )
+        is_constrained = any(option.is_among(each.requests) for each in wanted.claim.spec.devices.constraints)
         if option.wants_all:
             return _Choice(option, frozenset(self._all[option]), frozenset(), is_constrained)
         matching: set[PublishedDevice] = set()

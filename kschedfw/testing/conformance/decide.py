@@ -253,7 +253,7 @@ class PodRun:
         statuses: dict[str, Status] = {}
         claims: Json = {}
         if devices.plugin_of(self.framework) is not None:
-            planned = devices.freeing(self.framework, state, pod, diagnosis.node_to_status)
+            planned = devices.freeing(self.framework, state, diagnosis.node_to_status)
             if planned is None:
                 statuses[DynamicResources.name] = Status.from_error("not found")
             else:

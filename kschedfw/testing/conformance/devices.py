@@ -15,10 +15,9 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.plugins.dynamic_resources.binding import ClaimBindingError
-from kschedfw.plugins.dynamic_resources.decision import PodDevices
-from kschedfw.plugins.dynamic_resources.freeing import Freeing
+from kschedfw.plugins.dynamic_resources.decision import Freeing, PodDevices
 from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
-from kschedfw.plugins.dynamic_resources.results import allocation_result
+from kschedfw.plugins.dynamic_resources.requests import allocation_result
 from kschedfw.testing.conformance.scenario import Json
 
 _ANY_SHARE = "*"
@@ -59,14 +58,12 @@ def on_chosen(state: CycleState, info: NodeInfo) -> Json:
     return told
 
 
-def freeing(
-    framework: Framework, state: CycleState, pod: Pod, node_to_status: NodeToStatus
-) -> Freeing | None:
+def freeing(framework: Framework, state: CycleState, node_to_status: NodeToStatus) -> Freeing | None:
     """Return the claims that the plugin's post_filter would free; None if it fails because pre_filter didn't run."""
     plugin = plugin_of(framework)
     if plugin is None or DEVICES not in state:
         return None
-    return plugin.plan_freeing(state, pod, node_to_status)
+    return plugin.plan_freeing(state, node_to_status)
 
 
 def freed_claims(planned: Freeing) -> Json:

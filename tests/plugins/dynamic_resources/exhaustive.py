@@ -169,9 +169,7 @@ class Exhaustive:
             self.counters.update(amounts)
         if not option.tolerates(device.taints):
             return False
-        concerning = [
-            each for each in self.constraints[number] if each.concerns(option.request, option.full_name)
-        ]
+        concerning = [each for each in self.constraints[number] if each.concerns(option)]
         for index, constraint in enumerate(concerning):
             if not constraint.allows(published):
                 if option.wants_all:
