@@ -42,7 +42,7 @@ _HOOKSPECS: Final = "kschedfw.framework.hookspecs"
 _HOOKIMPL: Final = "kschedfw.framework.plugin.hookimpl"
 _PLUGIN: Final = "kschedfw.framework.plugin.Plugin"
 _ASKED: Final = {
-    "evidence": ("kschedfw.framework.evidence", "GivesEvidence", "evidence"),
+    "evidence": ("kschedfw.framework.diagnosis", "GivesEvidence", "evidence"),
     # `Plugin.sign` is declared so that any signature may override it; this one has the same arguments and result.
     "sign": ("kschedfw.framework.plugin", "Plugin", "sign_for_batch"),
 }

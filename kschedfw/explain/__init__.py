@@ -25,7 +25,7 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
-from kschedfw.framework.evidence import Evidence, GivesEvidence
+from kschedfw.framework.diagnosis import Evidence, GivesEvidence
 
 __all__ = [
     "Beyond",

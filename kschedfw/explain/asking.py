@@ -9,8 +9,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import Beyond
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.evidence import Evidence, GivesEvidence
+from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.framework import Framework

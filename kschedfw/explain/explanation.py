@@ -14,7 +14,7 @@ import attrs
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.explain.steps import Beyond, FilterStep, PreemptionStep, PreFilterStep, ScoreStep
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
 

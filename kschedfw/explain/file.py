@@ -30,7 +30,7 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.runtime.answers.totals import PluginScores
 from kschedfw.framework.status import Code, Status

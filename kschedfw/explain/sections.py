@@ -13,7 +13,7 @@ from kschedfw.explain.group_sections import of_group
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section, listed
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status

@@ -10,7 +10,7 @@ import numpy as np
 
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.explain.refusals import Refusals
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.runtime.answers.totals import PluginScores
 from kschedfw.framework.status import Status

@@ -1,17 +1,22 @@
-"""The reasons why a pod fits on no node (kube-scheduler `NodeToStatus`, `Diagnosis`, `FitError`)."""
+"""The reasons why a pod fits on no node (kube-scheduler `NodeToStatus`, `Diagnosis`, `FitError`).
+
+For explanations, also the evidence for a filter's refusal: the numbers and objects that caused it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import numpy as np
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -254,3 +259,39 @@ class FitError(KschedfwError):
         if self.diagnosis.post_filter_message:
             text += f" {self.diagnosis.post_filter_message}"
         return text
+
+
+EvidenceValue: TypeAlias = str | int | float | None
+"""The values of JSON that are no containers."""
+
+
+@attrs.frozen
+class Evidence:
+    """One reason why a pod can't go on a node, in numbers.
+
+    `asked` is the requirement of the pod, or of the node, in words that are the same for all nodes with the
+    same requirement: `cpu: 2 requested`. `found` is what this node has instead, `1920m free of 4 allocatable,
+    80m short`; it may be empty. `gap` is the distance of the node from passing, as a share of the requirement
+    (0.04: 4 % of it are missing), and None where there is no distance, as with a taint. `values` are the
+    numbers and names in it, for programs.
+    """
+
+    asked: str
+    found: str = ""
+    gap: float | None = None
+    values: Mapping[str, EvidenceValue] = EMPTY
+
+    def __str__(self) -> str:
+        return f"{self.asked}; {self.found}" if self.found else self.asked
+
+
+@runtime_checkable
+class GivesEvidence(Protocol):
+    """A filter plugin that can give evidence for its refusals."""
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:
+        """Return the evidence for the refusal of a node that `filter` refused just now, with the same arguments.
+
+        Called for explanations only, never while pods are scheduled. Must not change anything.
+        """
+        ...

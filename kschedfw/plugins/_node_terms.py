@@ -26,7 +26,7 @@ from kschedfw.api import (
 )
 from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.selectors import parse_int64
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 
 Mask = npt.NDArray[np.bool_]

@@ -36,7 +36,7 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,

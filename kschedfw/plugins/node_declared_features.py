@@ -34,7 +34,7 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api import PodSpec, RestartRuleAction
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 
 _LACKING = Status.unresolvable("node(s) didn't match Pod's required features")

@@ -28,7 +28,7 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api.pod import HostPort
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo
 from kschedfw.plugins._hints import queue_if, takes_a_place
 

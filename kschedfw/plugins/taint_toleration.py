@@ -29,7 +29,7 @@ from kschedfw import (
     per_signature,
 )
 from kschedfw.api import Taint, TaintEffect, Toleration
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins._tolerations import (

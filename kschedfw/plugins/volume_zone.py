@@ -37,7 +37,7 @@ from kschedfw.api import (
     class_of_claim,
     requirement_text,
 )
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import unmatched
 from kschedfw.plugins._storage import (

@@ -20,9 +20,8 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
-from kschedfw.framework.preemption.dry_run import DryRun, dry_run, no_candidates
+from kschedfw.framework.preemption.dry_run import DryRun, LowestPriorities, Outcomes, dry_run, no_candidates
 from kschedfw.framework.preemption.eviction import Preemptor, evict_later, prepare_candidate
-from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status

@@ -16,9 +16,9 @@ from typing import Any, Final, Union, get_args, get_origin
 import attrs
 import numpy as np
 
-from kschedfw.framework import evidence, hookspecs
+from kschedfw.framework import diagnosis, hookspecs
 from kschedfw.framework import plugin as plugins
-from kschedfw.framework.evidence import GivesEvidence
+from kschedfw.framework.diagnosis import GivesEvidence
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 
@@ -185,7 +185,7 @@ def _spec(name: str) -> _Spec:
 
 
 _ASKED: Final[Mapping[str, tuple[Callable[..., object], types.ModuleType]]] = {
-    "evidence": (GivesEvidence.evidence, evidence),
+    "evidence": (GivesEvidence.evidence, diagnosis),
     "sign": (Plugin.sign, plugins),
 }
 

@@ -18,7 +18,7 @@ from kschedfw import FrozenDict, NodeInfo
 from kschedfw.api import EMPTY, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
 from kschedfw.cel import Budget, OutOfStepsError
-from kschedfw.framework.evidence import Evidence, EvidenceValue
+from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.dynamic_resources.answers import budget_of
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters

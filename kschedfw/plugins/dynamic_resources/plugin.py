@@ -42,7 +42,7 @@ from kschedfw import (
 from kschedfw.api import OwnerReference, ResourceClaim
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.api.scalars import Duration
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts

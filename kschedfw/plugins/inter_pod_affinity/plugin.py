@@ -37,13 +37,12 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import EMPTY
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
 from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
 from kschedfw.plugins._hints import queue_if, takes_a_place
-from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
-from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
+from kschedfw.plugins.inter_pod_affinity.filtering import Neighbours, RequiredState, evidence_of
 from kschedfw.plugins.inter_pod_affinity.scoring import (
     Attraction,
     normalized,

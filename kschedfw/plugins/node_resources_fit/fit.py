@@ -32,7 +32,7 @@ from kschedfw import (
 )
 from kschedfw.api import DeviceClass
 from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import (

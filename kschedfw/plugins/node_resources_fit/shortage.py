@@ -15,7 +15,7 @@ import numpy as np
 from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, wrapped
 from kschedfw.api.resource_names import is_extended
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._resources import amount_text
 
 _MOST_RESOURCES = 62

@@ -32,7 +32,7 @@ from kschedfw import (
 )
 from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
 from kschedfw.plugins._storage import ClaimNotFoundError, VolumeError, volumes_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kschedfw import ByDomain, FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
-from kschedfw.framework.evidence import Evidence, EvidenceValue
+from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 

@@ -37,7 +37,7 @@ from kschedfw import (
 )
 from kschedfw.api import UnsatisfiableAction
 from kschedfw.api.selectors import EVERYTHING
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (

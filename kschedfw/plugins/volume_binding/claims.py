@@ -17,12 +17,11 @@ from kschedfw.api import (
 )
 from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, class_of_volume, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins._node_terms import unmatched_terms
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
-from kschedfw.plugins.volume_binding.problems import FINE, STATUSES
-from kschedfw.plugins.volume_binding.provisioning import Provisioning
+from kschedfw.plugins.volume_binding.provisioning import FINE, STATUSES, Provisioning
 from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
 
 

@@ -39,7 +39,7 @@ from kschedfw import (
 from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kschedfw.api.volume_matching import requested_storage, storage_capacity
 from kschedfw.api.volumes import claim_name
-from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.plugins._storage import volumes_of
@@ -53,8 +53,7 @@ from kschedfw.plugins.node_resources_fit.scoring import value_at
 from kschedfw.plugins.volume_binding.binder import VolumeBinder, VolumeReservation
 from kschedfw.plugins.volume_binding.claims import VolumeClaimProblem, VolumeClaims
 from kschedfw.plugins.volume_binding.pod_volumes import NodeVolumes, PodVolumes
-from kschedfw.plugins.volume_binding.problems import FINE, STATUSES
-from kschedfw.plugins.volume_binding.provisioning import largest_volume
+from kschedfw.plugins.volume_binding.provisioning import FINE, STATUSES, largest_volume
 
 Shape = Sequence[UtilizationShapePoint]
 

@@ -12,8 +12,15 @@ from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import VolumeCandidates, requested_storage
 from kschedfw.plugins._node_terms import Mask
-from kschedfw.plugins.volume_binding.problems import FINE, LOST, NO_VOLUME, OUT_OF_REACH, STATUSES, Problems
-from kschedfw.plugins.volume_binding.provisioning import Provisioning
+from kschedfw.plugins.volume_binding.provisioning import (
+    FINE,
+    LOST,
+    NO_VOLUME,
+    OUT_OF_REACH,
+    STATUSES,
+    Problems,
+    Provisioning,
+)
 from kschedfw.plugins.volume_binding.reach import BoundReach, reach_of
 
 Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]

@@ -3,7 +3,7 @@
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm
 from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver, MemberRefusal
 from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve, VictimUnit
-from kschedfw.scheduler.groups.results import GroupResult, MemberResult, PlacementResult
+from kschedfw.scheduler.groups.trial import GroupResult, MemberResult, PlacementResult
 
 __all__ = [
     "GroupAlgorithm",

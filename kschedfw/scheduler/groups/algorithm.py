@@ -39,8 +39,14 @@ from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import DecisionObserver, ScheduleResult
 from kschedfw.scheduler.groups.equal_members import EqualMembers
-from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
-from kschedfw.scheduler.groups.trial import AffinityLists, MemberTrial
+from kschedfw.scheduler.groups.trial import (
+    UNSCHEDULABLE,
+    AffinityLists,
+    GroupResult,
+    MemberResult,
+    MemberTrial,
+    PlacementResult,
+)
 from kschedfw.scheduler.scheduling_cycle import make_room
 
 Stops: TypeAlias = Callable[[PlacedGroup, int], Status]

@@ -28,8 +28,7 @@ from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupObservation
 from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_preemption, start_eviction
-from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult
-from kschedfw.scheduler.groups.trial import AffinityLists
+from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, AffinityLists, GroupResult, MemberResult
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import SchedulingCycle

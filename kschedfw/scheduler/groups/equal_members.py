@@ -24,7 +24,7 @@ from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, comp
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.groups.results import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
+from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
 
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""

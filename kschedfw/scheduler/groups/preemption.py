@@ -17,8 +17,7 @@ from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import start_time
 from kschedfw.framework.preemption.eviction import Preemptor, evict_later
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.groups.results import GroupResult
-from kschedfw.scheduler.groups.trial import SnapshotTrial
+from kschedfw.scheduler.groups.trial import GroupResult, SnapshotTrial
 
 
 @attrs.frozen(eq=False)

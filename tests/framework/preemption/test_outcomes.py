@@ -23,7 +23,7 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionRules
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
-from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
+from kschedfw.framework.preemption.dry_run import LowestPriorities, Outcomes
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
