@@ -26,37 +26,11 @@ _SEPARATOR = re.compile(r"(/|__)")
 
 _KEPT_FIELDS: Final = frozenset(
     {
-        *(
-            "apiVersion",
-            "apiGroup",
-            "kind",
-            "type",
-            "phase",
-            "status",
-            "reason",
-            "effect",
-            "operator",
-            "action",
-        ),
-        *(
-            "protocol",
-            "hostIP",
-            "resource",
-            "resourceName",
-            "schedulerName",
-            "driver",
-            "provisioner",
-            "attacher",
-        ),
+        *("apiVersion", "apiGroup", "kind", "type", "phase", "status", "reason", "resourceVersion"),
+        *("protocol", "hostIP", "clusterIP", "effect", "operator", "action", "mode", "medium", "fsType"),
+        *("resource", "resourceName", "schedulerName", "driver", "provisioner", "attacher"),
         *("restartPolicy", "preemptionPolicy", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
-        *(
-            "unhealthyPodEvictionPolicy",
-            "allocationMode",
-            "volumeMode",
-            "accessModes",
-            "volumeBindingMode",
-            "medium",
-        ),
+        *("unhealthyPodEvictionPolicy", "allocationMode", "volumeMode", "accessModes", "volumeBindingMode"),
         *(
             "expression",
             "attributes",
@@ -67,15 +41,9 @@ _KEPT_FIELDS: Final = frozenset(
         ),
         *("capacity", "allocatable", "requests", "limits", "overhead", "allocatedResources", "storage"),
         *("consumedCapacity", "consumesCounters", "sharedCounters", "counters", "requestPolicy"),
-        *(
-            "resourceVersion",
-            "storageCapacity",
-            "maximumVolumeSize",
-            "managementPolicy",
-            "podManagementPolicy",
-        ),
+        *("storageCapacity", "maximumVolumeSize", "managementPolicy", "podManagementPolicy"),
         *("minAvailable", "maxUnavailable", "bindingConditions", "bindingFailureConditions", "finalizers"),
-        *("clusterIP", "fsType", "topologyKeys", "mode", "hard", "scopes", "scopeName"),
+        *("topologyKeys", "hard", "scopes", "scopeName"),
     }
 )
 """Fields whose values mean something to Kubernetes, with all that is in them."""

@@ -274,29 +274,22 @@ def validate(obj: Named) -> list[FieldError]:
 
 BUILT_IN_GROUPS: Final = frozenset(
     {
-        "",
-        "apps",
-        "autoscaling",
-        "batch",
-        "extensions",
-        "networking.k8s.io",
-        "node.k8s.io",
-        "policy",
-        "rbac.authorization.k8s.io",
-        "resource.k8s.io",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-        "authentication.k8s.io",
-        "authorization.k8s.io",
-        "certificates.k8s.io",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "events.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "storagemigration.k8s.io",
+        *("", "apps", "autoscaling", "batch", "extensions", "policy"),
+        *(
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "apiregistration.k8s.io",
+            "authentication.k8s.io",
+        ),
+        *(
+            "authorization.k8s.io",
+            "certificates.k8s.io",
+            "coordination.k8s.io",
+            "discovery.k8s.io",
+            "events.k8s.io",
+        ),
+        *("flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io"),
+        *("resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io"),
     }
 )
 """The API server's own groups.

@@ -16,7 +16,7 @@ from kschedfw.api.devices import (
     ResourceSlice,
 )
 from kschedfw.api.field_errors import FieldError, at
-from kschedfw.api.names import label_problems, qualified_name_problems, subdomain_problems
+from kschedfw.api.names import label_problems, subdomain_problems
 from kschedfw.api.pod import PodSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource_claims import (
@@ -31,7 +31,7 @@ from kschedfw.api.resource_claims import (
 )
 from kschedfw.api.resource_names import is_extended
 from kschedfw.api.selectors import NodeSelector
-from kschedfw.api.validate_selectors import Errors, node_selector
+from kschedfw.api.validate_selectors import Errors, node_selector, qualified_name, text_errors
 
 _MOST_SELECTORS: Final = 32
 _MOST_REQUESTS: Final = 32
@@ -100,10 +100,10 @@ def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
         why = f"the total number of attributes and capacities must not exceed {_MOST_ATTRIBUTES}"
         yield FieldError.invalid(path, count, why)
     for name, attribute in device.attributes.items():
-        yield from _qualified(name, at(f"{path}.attributes", name))
+        yield from qualified_name(name, at(f"{path}.attributes", name))
         yield from _attribute(attribute, at(f"{path}.attributes", name))
     for name in device.capacity:
-        yield from _qualified(name, at(f"{path}.capacity", name))
+        yield from qualified_name(name, at(f"{path}.capacity", name))
     alternatives = {
         "nodeName": bool(device.node_name),
         "nodeSelector": device.node_selector is not None,
@@ -194,7 +194,7 @@ def _asked(asked: ExactDeviceRequest | DeviceSubRequest, path: str) -> Errors:
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
     requests: Mapping[str, Quantity] = {} if asked.capacity is None else asked.capacity.requests
     for name in requests:
-        yield from _qualified(name, at(f"{path}.capacity.requests", name))
+        yield from qualified_name(name, at(f"{path}.capacity.requests", name))
 
 
 def _toleration(toleration: DeviceToleration, path: str) -> Errors:
@@ -213,7 +213,7 @@ def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Err
         yield FieldError.required(path, "exactly one of `matchAttribute` or `distinctAttribute` is required")
     for field, name in given.items():
         if name:
-            yield from _qualified(name, f"{path}.{field}")
+            yield from qualified_name(name, f"{path}.{field}")
             if "/" not in name:
                 why = "a valid fully qualified name must be a domain and a name separated by a slash"
                 yield FieldError.invalid(f"{path}.{field}", name, why)
@@ -287,8 +287,7 @@ def _name(name: str, path: str, problems: Callable[[str], Sequence[str]] = label
     if not name:
         yield FieldError.required(path)
     else:
-        for why in problems(name):
-            yield FieldError.invalid(path, name, why)
+        yield from text_errors(name, path, problems)
 
 
 def _pool_name(name: str, path: str) -> Errors:
@@ -296,10 +295,4 @@ def _pool_name(name: str, path: str) -> Errors:
     if not name:
         yield FieldError.required(path)
     for part in name.split("/") if name else ():
-        for why in subdomain_problems(part):
-            yield FieldError.invalid(path, part, why)
-
-
-def _qualified(name: str, path: str) -> Errors:
-    for why in qualified_name_problems(name):
-        yield FieldError.invalid(path, name, why)
+        yield from text_errors(part, path, subdomain_problems)

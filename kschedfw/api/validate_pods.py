@@ -31,9 +31,10 @@ from kschedfw.api.validate_devices import pod_claims, too_many
 from kschedfw.api.validate_selectors import (
     Errors,
     affinity,
-    label_key,
     labels,
+    qualified_name,
     spread_constraints,
+    text_errors,
     tolerations,
 )
 
@@ -57,23 +58,20 @@ def pod_spec(spec: PodSpec, path: str) -> Errors:
     if spec.resource_claims:
         yield from pod_claims(spec, path)
     if spec.priority_class_name:
-        for why in subdomain_problems(spec.priority_class_name):
-            yield FieldError.invalid(f"{path}.priorityClassName", spec.priority_class_name, why)
+        yield from text_errors(spec.priority_class_name, f"{path}.priorityClassName", subdomain_problems)
     if spec.priority is not None and not -(1 << 31) <= spec.priority < 1 << 31:
         yield FieldError.invalid(f"{path}.priority", spec.priority, "must fit 32 bits")
 
 
 def node_name(spec: PodSpec, path: str) -> Errors:
     if spec.node_name:
-        for why in subdomain_problems(spec.node_name):
-            yield FieldError.invalid(f"{path}.nodeName", spec.node_name, why)
+        yield from text_errors(spec.node_name, f"{path}.nodeName", subdomain_problems)
 
 
 def _gates(spec: PodSpec, path: str) -> Errors:
     seen = set()
     for index, gate in enumerate(spec.scheduling_gates):
-        for why in qualified_name_problems(gate.name):
-            yield FieldError.invalid(f"{path}.schedulingGates[{index}]", gate.name, why)
+        yield from text_errors(gate.name, f"{path}.schedulingGates[{index}]", qualified_name_problems)
         if gate.name in seen:
             yield FieldError.duplicate(f"{path}.schedulingGates[{index}]", gate.name)
         seen.add(gate.name)
@@ -100,8 +98,7 @@ def _containers(spec: PodSpec, path: str) -> Errors:
             if not container.name:
                 yield FieldError.required(f"{place}.name")
             else:
-                for why in label_problems(container.name):
-                    yield FieldError.invalid(f"{place}.name", container.name, why)
+                yield from text_errors(container.name, f"{place}.name", label_problems)
                 if container.name in names:
                     yield FieldError.duplicate(f"{place}.name", container.name)
             names.add(container.name)
@@ -203,4 +200,4 @@ def _pod_resources(spec: PodSpec, resources: ResourceRequirements, path: str) ->
 
 def metadata_key(key: str, path: str) -> Errors:
     """Yield the errors of an annotation's key: like a label's key, but in any case."""
-    yield from label_key(key.lower(), path)
+    yield from qualified_name(key.lower(), path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kschedfw.api.affinity import (
@@ -42,16 +42,20 @@ _VALUES: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotEx
 _NOT_POSITIVE: Final = "must be greater than zero"
 
 
-def label_key(key: str, path: str) -> Errors:
-    for why in qualified_name_problems(key):
-        yield FieldError.invalid(path, key, why)
+def text_errors(text: str, path: str, problems: Callable[[str], Sequence[str]]) -> Errors:
+    """Yield an error of the text at the path for each of its problems; see `kschedfw.api.names`."""
+    for why in problems(text):
+        yield FieldError.invalid(path, text, why)
+
+
+def qualified_name(key: str, path: str) -> Errors:
+    return text_errors(key, path, qualified_name_problems)
 
 
 def labels(given: Mapping[str, str], path: str) -> Errors:
     for key, value in given.items():
-        yield from label_key(key, path)
-        for why in label_value_problems(value):
-            yield FieldError.invalid(path, value, why)
+        yield from qualified_name(key, path)
+        yield from text_errors(value, path, label_value_problems)
 
 
 def not_a_label_operator(path: str, operator: str) -> FieldError:
@@ -67,7 +71,7 @@ def label_selector(selector: LabelSelector | None, path: str) -> Errors:
     yield from labels(selector.match_labels, f"{path}.matchLabels")
     for index, requirement in enumerate(selector.match_expressions):
         at = f"{path}.matchExpressions[{index}]"
-        yield from label_key(requirement.key, f"{at}.key")
+        yield from qualified_name(requirement.key, f"{at}.key")
         if requirement.operator in _SETS and not requirement.values:
             yield FieldError.required(f"{at}.values", _NO_VALUES)
         elif requirement.operator in _EXISTENCE and requirement.values:
@@ -75,8 +79,7 @@ def label_selector(selector: LabelSelector | None, path: str) -> Errors:
         elif requirement.operator in (Operator.GT, Operator.LT):
             yield not_a_label_operator(f"{at}.operator", requirement.operator)
         for place, value in enumerate(requirement.values):
-            for why in label_value_problems(value):
-                yield FieldError.invalid(f"{at}.values[{place}]", value, why)
+            yield from text_errors(value, f"{at}.values[{place}]", label_value_problems)
 
 
 def node_selector(selector: NodeSelector, path: str) -> Errors:
@@ -94,7 +97,7 @@ def node_selector_term(term: NodeSelectorTerm, path: str) -> Errors:
 
 
 def _node_label(requirement: Requirement, path: str) -> Errors:
-    yield from label_key(requirement.key, f"{path}.key")
+    yield from qualified_name(requirement.key, f"{path}.key")
     values, at = requirement.values, f"{path}.values"
     if requirement.operator in _SETS:
         if not values:
@@ -120,8 +123,7 @@ def _node_field(requirement: Requirement, path: str) -> Errors:
         yield FieldError.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
         return
     for index, value in enumerate(requirement.values):
-        for why in subdomain_problems(value):
-            yield FieldError.invalid(f"{path}.values[{index}]", value, why)
+        yield from text_errors(value, f"{path}.values[{index}]", subdomain_problems)
 
 
 def affinity(given: Affinity, path: str) -> Errors:
@@ -158,8 +160,7 @@ def _affinity_term(term: PodAffinityTerm, path: str) -> Errors:
     yield from label_selector(term.label_selector, f"{path}.labelSelector")
     yield from label_selector(term.namespace_selector, f"{path}.namespaceSelector")
     for index, name in enumerate(term.namespaces):
-        for why in label_problems(name):
-            yield FieldError.invalid(f"{path}.namespaces[{index}]", name, why)
+        yield from text_errors(name, f"{path}.namespaces[{index}]", label_problems)
     has_selector = term.label_selector is not None
     yield from _label_keys(term.match_label_keys, has_selector, f"{path}.matchLabelKeys")
     yield from _label_keys(term.mismatch_label_keys, has_selector, f"{path}.mismatchLabelKeys")
@@ -174,14 +175,14 @@ def _label_keys(keys: tuple[str, ...], has_selector: bool, path: str) -> Errors:
     if keys and not has_selector:
         yield FieldError.forbidden(path, "must not be specified when labelSelector is not set")
     for index, key in enumerate(keys):
-        yield from label_key(key, f"{path}[{index}]")
+        yield from qualified_name(key, f"{path}[{index}]")
 
 
 def _topology_key(key: str, path: str) -> Errors:
     if not key:
         yield FieldError.required(f"{path}.topologyKey", "can not be empty")
     else:
-        yield from label_key(key, f"{path}.topologyKey")
+        yield from qualified_name(key, f"{path}.topologyKey")
 
 
 def spread_constraints(given: Iterable[TopologySpreadConstraint], path: str) -> Errors:
@@ -212,7 +213,7 @@ def tolerations(given: Iterable[Toleration], path: str) -> Errors:
     for index, toleration in enumerate(given):
         at, kind = f"{path}[{index}]", toleration.operator
         if toleration.key:
-            yield from label_key(toleration.key, f"{at}.key")
+            yield from qualified_name(toleration.key, f"{at}.key")
         elif kind is not TolerationOperator.EXISTS:
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield FieldError.invalid(f"{at}.operator", kind, why)
@@ -225,8 +226,7 @@ def tolerations(given: Iterable[Toleration], path: str) -> Errors:
                     f"{at}.operator", toleration.value, "value must be empty when `operator` is 'Exists'"
                 )
         elif kind is TolerationOperator.EQUAL:
-            for why in label_value_problems(toleration.value):
-                yield FieldError.invalid(f"{at}.operator", toleration.value, why)
+            yield from text_errors(toleration.value, f"{at}.operator", label_value_problems)
         elif parse_canonical_int64(toleration.value) is None:
             why = "must be a valid decimal integer in canonical form"
             yield FieldError.invalid(f"{at}.value", toleration.value, why)

@@ -19,7 +19,14 @@ from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
 from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
-from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
+from kschedfw.api.validate_selectors import (
+    Errors,
+    label_selector,
+    labels,
+    node_selector,
+    qualified_name,
+    text_errors,
+)
 from kschedfw.api.workloads import (
     DaemonSet,
     Deployment,
@@ -48,13 +55,11 @@ def is_valid_with_spec(pod: Pod) -> bool:
 def metadata_errors(metadata: ObjectMeta, name_problems: Callable[[str], Sequence[str]]) -> Errors:
     """Yield the errors of an object's metadata; `name_problems` validates names of its kind."""
     if metadata.name:
-        for why in name_problems(metadata.name):
-            yield FieldError.invalid("metadata.name", metadata.name, why)
+        yield from text_errors(metadata.name, "metadata.name", name_problems)
     else:
         yield FieldError.required("metadata.name", "name or generateName is required")
     if metadata.namespace:
-        for why in label_problems(metadata.namespace):
-            yield FieldError.invalid("metadata.namespace", metadata.namespace, why)
+        yield from text_errors(metadata.namespace, "metadata.namespace", label_problems)
     yield from _labels_and_annotations(metadata, "metadata")
 
 
@@ -73,9 +78,8 @@ def node_errors(node: Node) -> Errors:
     seen = set()
     for index, taint in enumerate(node.spec.taints):
         path = f"spec.taints[{index}]"
-        yield from label_key(taint.key, f"{path}.key")
-        for why in label_value_problems(taint.value):
-            yield FieldError.invalid(f"{path}.value", taint.value, why)
+        yield from qualified_name(taint.key, f"{path}.key")
+        yield from text_errors(taint.value, f"{path}.value", label_value_problems)
         if (pair := (taint.key, taint.effect)) in seen:
             yield FieldError.duplicate(path, f"{taint.key}={taint.value}:{taint.effect}")
         seen.add(pair)

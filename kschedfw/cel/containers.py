@@ -1,7 +1,7 @@
 """Lists, sets and optionals."""
 
 from collections.abc import Callable
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import pairwise
 from typing import Final
 
@@ -61,17 +61,7 @@ for _kind, _zero in (("int", 0), ("uint", UInt(0)), ("double", 0.0), ("duration"
     _declare_sum(_kind, _zero)
 
 
-@overload(*(f"<list({t})>.max() -> {t}" for t in _COMPARABLE))
-def _max(elements: list[Value]) -> Value:
-    return _extreme("max", elements, 1)
-
-
-@overload(*(f"<list({t})>.min() -> {t}" for t in _COMPARABLE))
-def _min(elements: list[Value]) -> Value:
-    return _extreme("min", elements, -1)
-
-
-def _extreme(name: str, elements: list[Value], sign: int) -> Value:
+def _extreme(name: str, sign: int, elements: list[Value]) -> Value:
     if not elements:
         raise EvaluationError(f"{name} called on empty list")
     best = elements[0]
@@ -79,6 +69,10 @@ def _extreme(name: str, elements: list[Value], sign: int) -> Value:
         if compare(element, best) == sign:
             best = element
     return best
+
+
+for _name, _sign in (("max", 1), ("min", -1)):
+    overload(*(f"<list({t})>.{_name}() -> {t}" for t in _COMPARABLE))(partial(_extreme, _name, _sign))
 
 
 @overload("<list(A)>.indexOf(A) -> int")

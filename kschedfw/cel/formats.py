@@ -39,13 +39,12 @@ def _fits(
     """Return the check for a pattern and a length; a prefix may end in a dash."""
 
     def validate(text: str) -> list[str]:
-        wrong = []
         if length is not None and len(text.encode(errors="surrogatepass")) > length:
             return [f"must be no more than {length} characters"]
         checked = text[:-1] + "a" if prefix and len(text) > 1 and text.endswith("-") else text
-        if not pattern.fullmatch(checked):
-            wrong.append(f"{what} (regex used for validation is '{pattern.pattern}')")
-        return wrong
+        if pattern.fullmatch(checked):
+            return []
+        return [f"{what} (regex used for validation is '{pattern.pattern}')"]
 
     return validate
 
@@ -70,25 +69,14 @@ def _declare_format(function: str, name: str, size: int, validate: Callable[[str
     overload(f"format.{function}() -> format")(lambda: made)
 
 
-for _suffix, _is_prefix in (("", False), ("Prefix", True)):
-    _declare_format(
-        f"dns1123Label{_suffix}",
-        f"DNS1123Label{_suffix}",
-        30,
-        _fits(_LABEL, 63, "a lowercase RFC 1123 label is required", prefix=_is_prefix),
-    )
-    _declare_format(
-        f"dns1123Subdomain{_suffix}",
-        f"DNS1123Subdomain{_suffix}",
-        60,
-        _fits(_SUBDOMAIN, 253, "a lowercase RFC 1123 subdomain is required", prefix=_is_prefix),
-    )
-    _declare_format(
-        f"dns1035Label{_suffix}",
-        f"DNS1035Label{_suffix}",
-        30,
-        _fits(_LABEL_1035, 63, "a DNS-1035 label is required", prefix=_is_prefix),
-    )
+for _name, _pattern, _length, _size, _what in (
+    ("1123Label", _LABEL, 63, 30, "a lowercase RFC 1123 label is required"),
+    ("1123Subdomain", _SUBDOMAIN, 253, 60, "a lowercase RFC 1123 subdomain is required"),
+    ("1035Label", _LABEL_1035, 63, 30, "a DNS-1035 label is required"),
+):
+    for _suffix in ("", "Prefix"):
+        _check = _fits(_pattern, _length, _what, prefix=bool(_suffix))
+        _declare_format(f"dns{_name}{_suffix}", f"DNS{_name}{_suffix}", _size, _check)
 _declare_format("qualifiedName", "QualifiedName", 60, _qualified_name)
 _declare_format("labelValue", "LabelValue", 40, _fits(_LABEL_VALUE, 63, "a valid label is required"))
 

@@ -105,36 +105,40 @@ def _appending(offset: int, element: SyntaxNode) -> SyntaxNode:
     return Call(offset, "_+_", None, [_accumulator(offset), ListLiteral(offset, [element])])
 
 
-def _map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    variable, *conditions, element = arguments
-    step = _if(offset, conditions[0] if conditions else None, _appending(offset, element))
-    return _fold(offset, target, [variable], ListLiteral(offset, []), step)
+def _inserting(offset: int, *entry: SyntaxNode) -> SyntaxNode:
+    return Call(offset, "cel.@mapInsert", None, [_accumulator(offset), *entry])
+
+
+def _gathering(
+    count: int,
+    empty: type[ListLiteral] | type[MapLiteral],
+    added: Callable[[int, SyntaxNode, SyntaxNode], SyntaxNode],
+) -> Callable[[int, SyntaxNode | None, list[SyntaxNode]], SyntaxNode]:
+    """Return a macro with `count` variables that gathers values, perhaps only where a condition holds.
+
+    `added` returns the step from the offset, the first variable and the expression of the value.
+    """
+
+    def macro(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
+        variables, (*conditions, value) = arguments[:count], arguments[count:]
+        step = _if(offset, conditions[0] if conditions else None, added(offset, variables[0], value))
+        return _fold(offset, target, variables, empty(offset, []), step)
+
+    return macro
+
+
+_map: Final = _gathering(1, ListLiteral, lambda offset, _, element: _appending(offset, element))
+_transform_list: Final = _gathering(2, ListLiteral, lambda offset, _, element: _appending(offset, element))
+_transform_map: Final = _gathering(
+    2, MapLiteral, lambda offset, key, value: _inserting(offset, copy.copy(key), value)
+)
+_transform_map_entry: Final = _gathering(2, MapLiteral, lambda offset, _, entry: _inserting(offset, entry))
 
 
 def _filter(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
     variable, predicate = arguments
     step = _if(offset, predicate, _appending(offset, copy.copy(variable)))
     return _fold(offset, target, [variable], ListLiteral(offset, []), step)
-
-
-def _transform_list(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    first, second, *conditions, element = arguments
-    step = _if(offset, conditions[0] if conditions else None, _appending(offset, element))
-    return _fold(offset, target, [first, second], ListLiteral(offset, []), step)
-
-
-def _transform_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    first, second, *conditions, value = arguments
-    insert = Call(offset, "cel.@mapInsert", None, [_accumulator(offset), copy.copy(first), value])
-    step = _if(offset, conditions[0] if conditions else None, insert)
-    return _fold(offset, target, [first, second], MapLiteral(offset, []), step)
-
-
-def _transform_map_entry(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    first, second, *conditions, entry = arguments
-    insert = Call(offset, "cel.@mapInsert", None, [_accumulator(offset), entry])
-    step = _if(offset, conditions[0] if conditions else None, insert)
-    return _fold(offset, target, [first, second], MapLiteral(offset, []), step)
 
 
 def _binding(offset: int, variable: str, value: SyntaxNode, result: SyntaxNode) -> SyntaxNode:
@@ -160,16 +164,6 @@ def _bind(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -
     return _binding(offset, variable.name, value, result)
 
 
-def _opt_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    return _mapped_optional(
-        offset, target, arguments, "optMap", lambda value: Call(offset, "optional.of", None, [value])
-    )
-
-
-def _opt_flat_map(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
-    return _mapped_optional(offset, target, arguments, "optFlatMap", lambda value: value)
-
-
 _MAX_TARGET: Final = 10_000
 """Nodes of what `optMap` is called on: each such call doubles them."""
 
@@ -182,23 +176,22 @@ def _all_nodes(root: SyntaxNode) -> Iterator[SyntaxNode]:
         waiting.extend(node.children)
 
 
-def _mapped_optional(
-    offset: int,
-    target: SyntaxNode | None,
-    arguments: list[SyntaxNode],
-    name: str,
-    made: Callable[[SyntaxNode], SyntaxNode],
-) -> SyntaxNode:
-    variable, expression = arguments
-    if not isinstance(variable, Ident):
-        raise MacroError(variable, f"{name}() variable name must be a simple identifier")
-    present = Call(offset, "hasValue", target, [])
-    if target is not None and len(list(islice(_all_nodes(target), _MAX_TARGET))) == _MAX_TARGET:
-        raise MacroError(variable, f"{name}() is called on an expression that is too large")
-    # The target is evaluated again where its value is needed: both calls share it.
-    content = Call(offset, "value", target, [])
-    bound = _binding(offset, variable.name, content, expression)
-    return Call(offset, "_?_:_", None, [present, made(bound), Call(offset, "optional.none", None, [])])
+def _mapping_optional(name: str, made: Callable[[int, SyntaxNode], SyntaxNode]) -> Macro:
+    """Return a macro for the value of an optional; `made` makes the result of the offset and the expression."""
+
+    def macro(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
+        variable, expression = arguments
+        if not isinstance(variable, Ident):
+            raise MacroError(variable, f"{name}() variable name must be a simple identifier")
+        present = Call(offset, "hasValue", target, [])
+        if target is not None and len(list(islice(_all_nodes(target), _MAX_TARGET))) == _MAX_TARGET:
+            raise MacroError(variable, f"{name}() is called on an expression that is too large")
+        # The target is evaluated again where its value is needed: both calls share it.
+        content = Call(offset, "value", target, [])
+        bound = made(offset, _binding(offset, variable.name, content, expression))
+        return Call(offset, "_?_:_", None, [present, bound, Call(offset, "optional.none", None, [])])
+
+    return macro
 
 
 def _sort_by(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -> SyntaxNode:
@@ -213,28 +206,23 @@ def _sort_by(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]
     return _binding(offset, name, target, Call(offset, "@sortByAssociatedKeys", Ident(offset, name), [keys]))
 
 
+_ON_TARGET: Final[dict[str, tuple[Macro, tuple[int, ...]]]] = {
+    "all": (_all, (2, 3)),
+    "exists": (_exists, (2, 3)),
+    "exists_one": (_exists_one, (2, 3)),
+    "existsOne": (_exists_one, (2, 3)),
+    "map": (_map, (2, 3)),
+    "filter": (_filter, (2,)),
+    "transformList": (_transform_list, (3, 4)),
+    "transformMap": (_transform_map, (3, 4)),
+    "transformMapEntry": (_transform_map_entry, (3, 4)),
+    "bind": (_bind, (3,)),
+    "optMap": (_mapping_optional("optMap", lambda at, value: Call(at, "optional.of", None, [value])), (2,)),
+    "optFlatMap": (_mapping_optional("optFlatMap", lambda _, value: value), (2,)),
+    "sortBy": (_sort_by, (2,)),
+}
 MACROS: Final[dict[tuple[str, int, bool], Macro]] = {
     ("has", 1, False): _has,
-    ("all", 2, True): _all,
-    ("exists", 2, True): _exists,
-    ("exists_one", 2, True): _exists_one,
-    ("existsOne", 2, True): _exists_one,
-    ("map", 2, True): _map,
-    ("map", 3, True): _map,
-    ("filter", 2, True): _filter,
-    ("all", 3, True): _all,
-    ("exists", 3, True): _exists,
-    ("exists_one", 3, True): _exists_one,
-    ("existsOne", 3, True): _exists_one,
-    ("transformList", 3, True): _transform_list,
-    ("transformList", 4, True): _transform_list,
-    ("transformMap", 3, True): _transform_map,
-    ("transformMap", 4, True): _transform_map,
-    ("transformMapEntry", 3, True): _transform_map_entry,
-    ("transformMapEntry", 4, True): _transform_map_entry,
-    ("bind", 3, True): _bind,
-    ("optMap", 2, True): _opt_map,
-    ("optFlatMap", 2, True): _opt_flat_map,
-    ("sortBy", 2, True): _sort_by,
+    **{(name, count, True): macro for name, (macro, counts) in _ON_TARGET.items() for count in counts},
 }
 """Macros by name, number of arguments, and whether they are called on a target."""

@@ -235,10 +235,17 @@ def _quoted_member(value: Value) -> str:
     return _format_string(value)
 
 
-def _format_decimal(value: Value, _: int) -> str:
-    if type(value) in (int, UInt):
-        return str(int(value))
-    raise _wrong("decimal clause can only be used on integers", value)
+def _integer_clause(
+    form: str, problem: str, types: tuple[type, ...] = (int, UInt)
+) -> Callable[[Value, int], str]:
+    """Return the clause that writes integers in Python's `form`; `problem` is the error about other values."""
+
+    def written(value: Value, _: int) -> str:
+        if type(value) in types:
+            return f"{int(value):{form}}"
+        raise _wrong(problem, value)
+
+    return written
 
 
 _INFINITE: Final = {"NaN": "NaN", "Infinity": "∞", "-Infinity": "-∞"}
@@ -261,12 +268,6 @@ def _format_double(value: Value, form: str, clause: str) -> str:
     return {"nan": "NaN", "inf": "∞", "-inf": "-∞"}.get(text, text)
 
 
-def _format_binary(value: Value, _: int) -> str:
-    if type(value) in (bool, int, UInt):
-        return f"{int(value):b}"
-    raise _wrong("only integers and bools can be formatted as binary", value)
-
-
 def _format_hex(value: Value, _: int) -> str:
     if isinstance(value, (str, bytes)):
         return (value.encode(errors="surrogatepass") if isinstance(value, str) else value).hex()
@@ -275,21 +276,15 @@ def _format_hex(value: Value, _: int) -> str:
     raise _wrong("only integers, byte buffers, and strings can be formatted as hex", value)
 
 
-def _format_octal(value: Value, _: int) -> str:
-    if type(value) in (int, UInt):
-        return f"{int(value):o}"
-    raise _wrong("octal clause can only be used on integers", value)
-
-
 _FORMATS: Final[dict[str, Callable[[Value, int], str]]] = {
     "s": _format_string,
-    "d": _format_decimal,
+    "d": _integer_clause("d", "decimal clause can only be used on integers"),
     "f": _format_fixed,
     "e": _format_scientific,
-    "b": _format_binary,
+    "b": _integer_clause("b", "only integers and bools can be formatted as binary", (bool, int, UInt)),
     "x": _format_hex,
     "X": lambda value, precision: _format_hex(value, precision).upper(),
-    "o": _format_octal,
+    "o": _integer_clause("o", "octal clause can only be used on integers"),
 }
 
 
