@@ -194,8 +194,8 @@ class Admission:
             spec = with_container_defaults(spec, limit_range)
         if spec is not pod.spec:
             changed_by.append(LIMIT_RANGER)
-        spec = _with_default_tolerations(self._priorities.applied(spec))
-        before = spec
+        spec = self._priorities.applied(spec)
+        spec = before = _with_tolerations(spec, _with_defaults(spec.tolerations))
         if (runtime_class := self._runtime_classes.get(spec.runtime_class_name)) is not None:
             spec = _of_runtime_class(spec, runtime_class)
         if spec is not before:
@@ -213,10 +213,6 @@ def _aggregate(reasons: Iterable[str]) -> str:
     """Return several errors as one text, without repetitions (apimachinery `errors.NewAggregate`)."""
     distinct = list(dict.fromkeys(reasons))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-
-
-def _with_default_tolerations(spec: PodSpec) -> PodSpec:
-    return _with_tolerations(spec, _with_defaults(spec.tolerations))
 
 
 @functools.lru_cache(maxsize=1024)  # most pods have none, or those of a few workloads

@@ -216,14 +216,11 @@ def _flattened(
         if isinstance(error, FieldErrors):
             errors += [problem.inside(key) for problem in error.errors]
         elif isinstance(error, KeyError):
-            errors.append(FieldError.required(key, _why_required(attribute)))
+            why = "" if attribute is None else str(attribute.metadata.get("required", ""))
+            errors.append(FieldError.required(key, why))
         else:
             errors.append(FieldError(key, str(error)))
     return errors
-
-
-def _why_required(attribute: attrs.Attribute[Any] | None) -> str:
-    return "" if attribute is None else str(attribute.metadata.get("required", ""))
 
 
 def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:

@@ -26,7 +26,6 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodSpec, PreemptionPolicy
-from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_claims import (
     DeviceAllocationMode,
@@ -180,8 +179,8 @@ def default_requests(resources: ResourceRequirements) -> ResourceRequirements:
     if resources.limits.keys() <= resources.requests.keys():
         return resources
     # As a new dict in the order of requests, then limits: the order shows in reports.
-    requests = FrozenDict({**resources.requests, **_missing(resources.requests, resources.limits)})
-    return attrs.evolve(resources, requests=requests)
+    requests = {**resources.requests, **resources.limits, **resources.requests}
+    return attrs.evolve(resources, requests=FrozenDict(requests))
 
 
 def _default_container(container: Container, host_network: bool) -> Container:
@@ -194,10 +193,6 @@ def _default_container(container: Container, host_network: bool) -> Container:
         )
         container = attrs.evolve(container, ports=ports)
     return container
-
-
-def _missing(present: Mapping[str, Quantity], more: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    return {name: amount for name, amount in more.items() if name not in present}
 
 
 def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:

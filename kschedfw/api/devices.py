@@ -15,7 +15,7 @@ import attrs
 
 from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import NodeSelector
 
@@ -72,7 +72,6 @@ class DeviceClass(Named):
     With an extended resource name, pods get such devices by requesting that resource.
     """
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: DeviceClassSpec = attrs.field(factory=DeviceClassSpec)
 
 
@@ -229,5 +228,4 @@ class ResourceSliceSpec:
 class ResourceSlice(Named):
     """Devices that a driver publishes (resource.k8s.io/v1 ResourceSlice)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceSliceSpec = attrs.field(factory=ResourceSliceSpec)

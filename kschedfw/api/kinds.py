@@ -74,14 +74,6 @@ from kschedfw.api.workloads import (
 )
 
 
-def _no_defaults(obj: Named) -> Named:
-    return obj
-
-
-def _no_errors(_obj: Named) -> Errors:
-    yield from ()
-
-
 @attrs.frozen
 class Kind:
     """A kind of object that scheduling reads.
@@ -109,8 +101,8 @@ class Kind:
     differences: str = attrs.field(default="", kw_only=True)
     """A sentence for errors: where this version has the fields that other versions have elsewhere."""
     name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
-    with_defaults: Callable[[Any], Named] = attrs.field(default=_no_defaults, kw_only=True)
-    errors: Callable[[Any], Errors] = attrs.field(default=_no_errors, kw_only=True)
+    with_defaults: Callable[[Any], Named] = attrs.field(default=lambda obj: obj, kw_only=True)
+    errors: Callable[[Any], Errors] = attrs.field(default=lambda _obj: iter(()), kw_only=True)
 
     @property
     def group(self) -> str:

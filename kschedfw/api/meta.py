@@ -57,11 +57,21 @@ class ObjectMeta:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Named:
-    """Shortcuts into `metadata` that all API objects share."""
+@attrs.frozen
+class Condition:
+    """A condition in an object's status, with its reason: what all kinds of them have in common."""
 
-    __slots__ = ()
-    metadata: ObjectMeta
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+
+@attrs.define(eq=False, repr=False)
+class Named:
+    """The base of all API objects: their metadata, and shortcuts into it."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
 
     @property
     def name(self) -> str:
@@ -91,4 +101,4 @@ class Named:
 
     def with_metadata(self, metadata: ObjectMeta) -> Self:
         """Return a copy of the object with this metadata."""
-        return attrs.evolve(self, metadata=metadata)  # type: ignore[misc]  # each API object is an attrs class
+        return attrs.evolve(self, metadata=metadata)

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Condition, Named
 from kschedfw.api.quantity import Quantity, quantities
 
 PRICE: Final = "kschedfw/price"
@@ -41,13 +41,8 @@ class ContainerImage:
 
 
 @attrs.frozen
-class NodeCondition:
+class NodeCondition(Condition):
     """A condition that the kubelet reports, e.g. Ready."""
-
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
 
 
 @attrs.frozen
@@ -78,6 +73,5 @@ class NodeStatus:
 class Node(Named):
     """A machine that runs pods (core/v1 Node)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: NodeSpec = attrs.field(factory=NodeSpec)
     status: NodeStatus = attrs.field(factory=NodeStatus)

@@ -181,7 +181,7 @@ def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
     """Return the object with the defaults that the API server fills in before it validates."""
     metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
-        raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class
+        raw = attrs.evolve(raw, metadata=metadata)
     return kind.with_defaults(raw)
 
 

@@ -14,7 +14,7 @@ from kschedfw.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from kschedfw.api.containers import Container, ContainerStatus, ResourceRequirements, RestartPolicy
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Condition, Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.volumes import Volume
 
@@ -129,13 +129,8 @@ class PodTemplateSpec:
 
 
 @attrs.frozen
-class PodCondition:
+class PodCondition(Condition):
     """A condition of the pod, e.g. PodScheduled, with its reason (core/v1 PodCondition)."""
-
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
 
 
 @attrs.frozen
@@ -194,7 +189,6 @@ class Pod(Named):
     Pods are immutable, and equal if their contents are; `attrs.evolve` makes a changed copy.
     """
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodSpec = attrs.field(factory=PodSpec)
     status: PodStatus = attrs.field(factory=PodStatus)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 import attrs
 
 from kschedfw.api.field_errors import FieldError, FieldErrors
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Condition, Named
 from kschedfw.api.pod import Pod
 from kschedfw.api.scalars import read_enumeration
 
@@ -95,13 +95,9 @@ class PodGroupSpec:
 
 
 @attrs.frozen
-class PodGroupCondition:
+class PodGroupCondition(Condition):
     """A condition of the group (meta/v1 Condition). `last_transition_time` is when its status last changed."""
 
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
     observed_generation: int = 0
     last_transition_time: datetime | None = None
 
@@ -117,7 +113,6 @@ class PodGroupStatus:
 class PodGroup(Named):
     """A group of pods that are scheduled together; its members name it in `spec.schedulingGroup`."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodGroupSpec = attrs.field(factory=PodGroupSpec)
     status: PodGroupStatus = attrs.field(factory=PodGroupStatus)
 

@@ -12,7 +12,7 @@ import attrs
 
 from kschedfw.api.affinity import Toleration
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity, quantities
 
 CONTAINER: Final = "Container"
@@ -38,7 +38,6 @@ class RuntimeScheduling:
 class RuntimeClass(Named):
     """How the containers of a pod are run (node/v1 RuntimeClass)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     overhead: Overhead | None = None
     scheduling: RuntimeScheduling | None = None
 
@@ -69,7 +68,6 @@ class LimitRangeSpec:
 class LimitRange(Named):
     """Bounds and defaults for the resources of a namespace's pods (core/v1 LimitRange)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LimitRangeSpec = attrs.field(factory=LimitRangeSpec)
 
 
@@ -132,5 +130,4 @@ class ResourceQuota(Named):
     Its status isn't read: the known pods are counted.
     """
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceQuotaSpec = attrs.field(factory=ResourceQuotaSpec)

@@ -14,7 +14,7 @@ import attrs
 
 from kschedfw.api.devices import DeviceSelector, DeviceToleration, OpaqueConfiguration
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Condition, Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.selectors import NodeSelector
 
@@ -182,13 +182,8 @@ class ConsumerReference:
 
 
 @attrs.frozen
-class DeviceCondition:
+class DeviceCondition(Condition):
     """A condition of an allocated device, set by its driver."""
-
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
 
 
 @attrs.frozen
@@ -222,7 +217,6 @@ class ResourceClaimStatus:
 class ResourceClaim(Named):
     """A pod's, or several pods', request for devices (resource.k8s.io/v1 ResourceClaim)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceClaimSpec = attrs.field(factory=ResourceClaimSpec)
     status: ResourceClaimStatus = attrs.field(factory=ResourceClaimStatus)
 
@@ -247,5 +241,4 @@ class ResourceClaimTemplateSpec:
 class ResourceClaimTemplate(Named):
     """A template; each pod that refers to it gets a claim of its own (resource.k8s.io/v1 ResourceClaimTemplate)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceClaimTemplateSpec = attrs.field(factory=ResourceClaimTemplateSpec)

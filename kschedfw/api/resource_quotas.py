@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kschedfw.api.affinity import PodAffinityTerm
-from kschedfw.api.containers import Container
 from kschedfw.api.pod import Pod
 from kschedfw.api.policies import QuotaScope, ResourceQuota, ScopeOperator, ScopeRequirement
 from kschedfw.api.quantity import Quantity
@@ -58,7 +57,10 @@ class QuotaUsage:
         exceeded = [name for name in asked if self._used[name] + asked[name] > self._hard[name]]
         if not exceeded:
             return ""
-        requested, used, hard = (_text(each, exceeded) for each in (asked, self._used, self._hard))
+        requested, used, hard = (
+            ",".join(f"{name}={amounts[name]}" for name in sorted(exceeded))
+            for amounts in (asked, self._used, self._hard)
+        )
         return f"exceeded quota: {self._name}, requested: {requested}, used: {used}, limited: {hard}"
 
     def add(self, pod: Pod) -> None:
@@ -71,10 +73,6 @@ class QuotaUsage:
             return {_COUNT: _ONE} if _COUNT in self._hard else {}
         asked = {_COUNT: _ONE, **_usage(total_requests(pod), spec_limits(pod))}
         return {name: amount for name, amount in asked.items() if name in self._hard}
-
-
-def _text(amounts: Mapping[str, Quantity], names: Iterable[str]) -> str:
-    return ",".join(f"{name}={amounts[name]}" for name in sorted(names))
 
 
 def _is_of_pods(name: str) -> bool:
@@ -99,15 +97,12 @@ def _lacking(pod: Pod, required: Iterable[str]) -> str:
     if own is not None and any(map(is_pod_level_resource, (*own.requests, *own.limits))):
         return ""  # the pod as a whole has resources, so its containers need none
     containers = (*pod.spec.containers, *pod.spec.init_containers)
+    usages = [(each.name, _usage(each.resources.requests, each.resources.limits)) for each in containers]
     lacking = []
     for name in sorted(required):
-        if without := sorted({each.name for each in containers if name not in _usage_of(each)}):
+        if without := sorted({container for container, usage in usages if name not in usage}):
             lacking.append(f"{name} for: {','.join(without)}")
     return "; ".join(lacking)
-
-
-def _usage_of(container: Container) -> dict[str, Quantity]:
-    return _usage(container.resources.requests, container.resources.limits)
 
 
 def _is_in_scope(pod: Pod, requirement: ScopeRequirement) -> bool:

@@ -69,11 +69,7 @@ def selector_text(selector: Selector) -> str:
     """Return the selector in the syntax of `parse_selector`, or words if it selects everything or nothing."""
     if selector.nothing:
         return "nothing"
-    return ",".join(_texts(selector)) or "everything"
-
-
-def _texts(selector: Selector) -> Iterator[str]:
-    return map(requirement_text, selector.requirements)
+    return ",".join(map(requirement_text, selector.requirements)) or "everything"
 
 
 def requirement_text(requirement: Requirement) -> str:

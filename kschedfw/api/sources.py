@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -165,7 +166,7 @@ def _limited(file: BinaryIO, limits: Limits) -> Iterator[bytes]:
 def _decoded(pieces: Iterable[bytes]) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     fed = 0
-    for piece in _with_end(pieces):
+    for piece in chain(pieces, (b"",)):  # the empty piece ends the text
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(piece, final=not piece)
@@ -177,8 +178,3 @@ def _decoded(pieces: Iterable[bytes]) -> Iterator[str]:
         fed += len(piece)
         if text:
             yield text
-
-
-def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    yield from pieces
-    yield b""

@@ -7,7 +7,7 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.selectors import LabelSelector, NodeSelector
 from kschedfw.api.volumes import (
@@ -91,7 +91,6 @@ class VolumePhase:
 class PersistentVolume(Named):
     """A piece of storage in the cluster (core/v1 PersistentVolume)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeSpec = attrs.field(factory=PersistentVolumeSpec)
     status: VolumePhase = attrs.field(factory=VolumePhase)
 
@@ -100,7 +99,6 @@ class PersistentVolume(Named):
 class PersistentVolumeClaim(Named):
     """A user's request for storage (core/v1 PersistentVolumeClaim)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)
     status: VolumePhase = attrs.field(factory=VolumePhase)
 
@@ -124,7 +122,6 @@ class TopologySelectorTerm:
 class StorageClass(Named):
     """The rules by which volumes for claims are provisioned (storage.k8s.io/v1 StorageClass)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     provisioner: str = ""
     volume_binding_mode: VolumeBindingMode = VolumeBindingMode.IMMEDIATE
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
@@ -158,7 +155,6 @@ class CSINodeSpec:
 class CSINode(Named):
     """storage.k8s.io/v1 CSINode: the storage drivers of a node, and the number of volumes that each can attach."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: CSINodeSpec = attrs.field(factory=CSINodeSpec)
 
 
@@ -177,7 +173,6 @@ class CSIDriver(Named):
     With `storage_capacity` its CSIStorageCapacity objects have the room for new volumes.
     """
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: CSIDriverSpec = attrs.field(factory=CSIDriverSpec)
 
 
@@ -188,7 +183,6 @@ class CSIStorageCapacity(Named):
     None as topology selects no node, an empty one every node.
     """
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
     capacity: Quantity | None = None
@@ -223,6 +217,5 @@ class VolumeAttachmentStatus:
 class VolumeAttachment(Named):
     """storage.k8s.io/v1 VolumeAttachment: a volume is attached to a node, or is about to be (or to be detached)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: VolumeAttachmentSpec = attrs.field(factory=VolumeAttachmentSpec)
     status: VolumeAttachmentStatus = attrs.field(factory=VolumeAttachmentStatus)

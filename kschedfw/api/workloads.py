@@ -7,7 +7,7 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
 from kschedfw.api.selectors import LabelSelector
 
@@ -15,8 +15,6 @@ from kschedfw.api.selectors import LabelSelector
 @attrs.frozen
 class Namespace(Named):
     """core/v1 Namespace; its labels matter to namespace selectors."""
-
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
 
 
 @attrs.frozen
@@ -30,7 +28,6 @@ class ServiceSpec:
 class Service(Named):
     """core/v1 Service; an empty selector selects no pod."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ServiceSpec = attrs.field(factory=ServiceSpec)
 
 
@@ -47,7 +44,6 @@ class ReplicationControllerSpec:
 class ReplicationController(Named):
     """Keeps a number of equal pods running (core/v1 ReplicationController)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ReplicationControllerSpec = attrs.field(factory=ReplicationControllerSpec)
 
 
@@ -64,7 +60,6 @@ class LabelSelected:
 class ReplicaSet(Named):
     """Keeps a number of equal pods running (apps/v1 ReplicaSet)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LabelSelected = attrs.field(factory=LabelSelected)
 
 
@@ -72,7 +67,6 @@ class ReplicaSet(Named):
 class Deployment(Named):
     """apps/v1 Deployment. The scheduler never sees it: it is expanded into a ReplicaSet and pods."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LabelSelected = attrs.field(factory=LabelSelected)
 
 
@@ -94,7 +88,6 @@ class StatefulSetSpec(LabelSelected):
 class StatefulSet(Named):
     """Keeps a number of pods with stable names running (apps/v1 StatefulSet)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: StatefulSetSpec = attrs.field(factory=StatefulSetSpec)
 
 
@@ -102,7 +95,6 @@ class StatefulSet(Named):
 class DaemonSet(Named):
     """apps/v1 DaemonSet: expanded into a pod per eligible node; `replicas` isn't used."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LabelSelected = attrs.field(factory=LabelSelected)
 
 
@@ -137,7 +129,6 @@ class JobStatus:
 class Job(Named):
     """batch/v1 Job: expanded into the pods that it runs at the same time."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: JobSpec = attrs.field(factory=JobSpec)
     status: JobStatus = attrs.field(factory=JobStatus)
 
@@ -183,7 +174,6 @@ class PodDisruptionBudgetStatus:
 class PodDisruptionBudget(Named):
     """A limit on the pods of a set that are disrupted at a time (policy/v1 PodDisruptionBudget)."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodDisruptionBudgetSpec = attrs.field(factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = attrs.field(factory=PodDisruptionBudgetStatus)
 
@@ -192,7 +182,6 @@ class PodDisruptionBudget(Named):
 class PriorityClass(Named):
     """scheduling/v1 PriorityClass: a name for a priority; `global_default` is for pods that name no class."""
 
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     value: int = 0
     global_default: bool = False
     preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY

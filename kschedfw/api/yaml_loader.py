@@ -117,7 +117,7 @@ def plain_scalar(text: str) -> object:
     if _INTEGER.fullmatch(text):
         return _integer(text)
     if _FLOAT.fullmatch(text):
-        return _float(text)
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
 
 
@@ -131,10 +131,6 @@ def _integer(text: str) -> int:
         return int(text, base)
     except ValueError:  # the text has underscores and no digit
         raise DocumentError(f"{_shown(text)} is no integer") from None
-
-
-def _float(text: str) -> float:
-    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
 def _tagged(tag: str, text: str) -> object:

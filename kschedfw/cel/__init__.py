@@ -1,7 +1,7 @@
 """Selectors of DeviceClasses and ResourceClaims: expressions in CEL about one device.
 
 A selector goes through these modules: `lexer`, `parser` with `macros`, `checker` (types), `evaluator` (a
-program of `steps`) and `estimate` (with `sizes` and `call_estimates`); `functions` is the table that
+program of `steps`) and `estimate` (with `call_estimates`); `functions` is the table that
 `standard`, `strings`, `containers`, `kubernetes`, `formats` and `network` fill.
 
 This is an implementation of our own because no library has Kubernetes' semantics. common-expression-language,

@@ -1,15 +1,100 @@
-"""The greatest costs of calls, and the sizes of their results, by function."""
+"""The greatest sizes of values, the greatest costs of calls, and the sizes of their results, by function.
+
+Sizes are those of literals, of the contents of `device`, and of results of functions. A value without bound counts as
+2⁶⁴ − 1; all sums and products stop there.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
+import attrs
+
 from kschedfw.cel.call_costs import LIST_COST, PER_CHARACTER, PER_PATTERN_CHARACTER
-from kschedfw.cel.sizes import MOST, Entries, Size, added, multiplied, scaled
 from kschedfw.cel.syntax import Call, Literal, SyntaxNode
 from kschedfw.cel.types import Overload, Type
+
+MOST: Final = 2**64 - 1
+
+
+def added(a: int, b: int) -> int:
+    return min(a + b, MOST)
+
+
+def multiplied(a: int, b: int) -> int:
+    return min(a * b, MOST)
+
+
+def scaled(size: int, factor: float = PER_CHARACTER) -> int:
+    return min(math.ceil(float(size) * factor), MOST)
+
+
+@attrs.frozen
+class Size:
+    least: int
+    most: int
+
+    def union(self, other: Size) -> Size:
+        return Size(min(self.least, other.least), max(self.most, other.most))
+
+    def plus(self, other: Size) -> Size:
+        return Size(added(self.least, other.least), added(self.most, other.most))
+
+
+UNKNOWN: Final = Size(0, MOST)
+
+
+@attrs.frozen
+class Entries:
+    """The sizes of the keys (of a list: indices) and of the values of a container."""
+
+    keys: Size
+    values: Size
+
+    def union(self, other: Entries | None) -> Entries | None:
+        return other and Entries(self.keys.union(other.keys), self.values.union(other.values))
+
+
+@attrs.frozen
+class Shape:
+    """The shape of a part of `device`: its greatest size, and the shapes in it."""
+
+    most: int
+    fields: Mapping[str, Shape] = attrs.field(factory=dict)
+    keys: Shape | None = None
+    values: Shape | None = None
+    any_field: bool = False
+    """Fields of any name have the shape of `values`."""
+
+
+# The limits of resource.k8s.io/v1: characters of domains, identifiers, driver names and values; entries of the maps.
+_DOMAIN, _IDENTIFIER, _DRIVER, _VALUE, _ENTRIES = 63, 32, 63, 64, 32
+
+
+def _by_domain(values: Shape, *, any_field: bool) -> Shape:
+    inner = Shape(_ENTRIES, keys=Shape(_IDENTIFIER), values=values, any_field=any_field)
+    return Shape(_ENTRIES, keys=Shape(_DOMAIN), values=inner)
+
+
+DEVICE: Final = Shape(
+    0,
+    fields={
+        "driver": Shape(_DRIVER),
+        "allowMultipleAllocations": Shape(1),
+        "attributes": _by_domain(Shape(_VALUE), any_field=True),
+        "capacity": _by_domain(Shape(0), any_field=False),
+    },
+)
+SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
+
+
+@attrs.frozen
+class Variable:
+    shape: Shape | None
+    size: Size | None
+    entries: Entries | None
 
 
 class Sizes(Protocol):
@@ -54,10 +139,6 @@ def _traversal(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
 
 def _read(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return scaled(_first_operand(sizes, node).most), None
-
-
-def _read_twice(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
-    return scaled(_first_operand(sizes, node).most, 2 * PER_CHARACTER), None
 
 
 def _copied(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
@@ -200,10 +281,6 @@ def _appended(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return 1, sizes.size(left).plus(sizes.size(right))
 
 
-def _in_list(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
-    return sizes.size(node.arguments[1]).most, None
-
-
 def _affix(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return scaled(sizes.size(node.arguments[0]).most), None
 
@@ -227,7 +304,7 @@ _BY_NAME: Final[dict[str, _Estimate]] = {
     **dict.fromkeys(
         ("isIP", "isCIDR", "cidr", "quantity", "isQuantity", "semver", "isSemver", "format"), _read
     ),
-    "ip.isCanonical": _read_twice,
+    "ip.isCanonical": lambda sizes, node: (scaled(_first_operand(sizes, node).most, 2 * PER_CHARACTER), None),
     "replace": _replace,
     "split": _split,
     "join": _join,
@@ -258,7 +335,7 @@ _BY_SIGNATURE: Final[dict[str, _Estimate]] = {
     "_+_(string, string) -> string": _concatenated,
     "_+_(bytes, bytes) -> bytes": _concatenated,
     "_+_(list(A), list(A)) -> list(A)": _appended,
-    "@in(A, list(A)) -> bool": _in_list,
+    "@in(A, list(A)) -> bool": lambda sizes, node: (sizes.size(node.arguments[1]).most, None),
     "<string>.startsWith(string) -> bool": _affix,
     "<string>.endsWith(string) -> bool": _affix,
     "<string>.matches(string) -> bool": lambda sizes, node: (_pattern(sizes, node), None),

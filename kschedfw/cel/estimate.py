@@ -6,8 +6,7 @@ It follows every value's greatest size through the expression.
 from __future__ import annotations
 
 from kschedfw.cel.call_costs import LIST_COST, MAP_COST
-from kschedfw.cel.call_estimates import call_estimate
-from kschedfw.cel.sizes import (
+from kschedfw.cel.call_estimates import (
     DEVICE,
     MOST,
     SCALARS,
@@ -17,6 +16,7 @@ from kschedfw.cel.sizes import (
     Size,
     Variable,
     added,
+    call_estimate,
     multiplied,
     scaled,
 )

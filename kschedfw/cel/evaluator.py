@@ -153,7 +153,7 @@ class _Planner:
             case Select() if _names_type(node):
                 return Constant(TypeValue(_dotted(node)))
             case Select(test=True):
-                return self._presence(node)
+                return presence_step(self._attribute(node.operand), node.field)
             case Ident() | Select() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
                 path = self._attribute(node)
                 return path if _is_conditional(node) else charged(path, 1)
@@ -205,9 +205,6 @@ class _Planner:
         if node.name == ACCUMULATOR:
             return accumulator_value(slot)
         return lambda frame: frame.variables[slot]
-
-    def _presence(self, node: Select) -> Step:
-        return presence_step(self._attribute(node.operand), node.field)
 
     # --- Calls
 

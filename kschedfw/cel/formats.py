@@ -81,10 +81,6 @@ _declare_format("qualifiedName", "QualifiedName", 60, _qualified_name)
 _declare_format("labelValue", "LabelValue", 40, _fits(_LABEL_VALUE, 63, "a valid label is required"))
 
 
-def _uri(text: str) -> list[str]:
-    return [] if is_url(text) else [f"{text!r} is no URI"]
-
-
 def _byte(text: str) -> list[str]:
     try:
         base64.b64decode(text, validate=True)
@@ -113,7 +109,7 @@ _TIME: Final = re.compile(
     r"[tT]([0-9]{2}):([0-9]{2}):[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})", re.ASCII
 )
 
-_declare_format("uri", "URI", 1103, _uri)
+_declare_format("uri", "URI", 1103, lambda text: [] if is_url(text) else [f"{text!r} is no URI"])
 _declare_format("uuid", "uuid", 70, _fits(_UUID, None, "does not match the UUID format"))
 _declare_format("byte", "byte", 84, _byte)
 _declare_format("date", "date", 72, _date)

@@ -195,12 +195,8 @@ def _quantity(text: str) -> Amount:
     try:
         return Amount(Quantity.parse(text), _FRACTIONAL.fullmatch(text) is None)
     except QuantityError as error:
-        raise EvaluationError(_reason(error)) from None
-
-
-def _reason(error: QuantityError) -> str:
-    """Return Kubernetes' part of the text, without the value in front of it."""
-    return str(error).rpartition(": ")[2]
+        # Kubernetes' part of the text, without the value in front of it.
+        raise EvaluationError(str(error).rpartition(": ")[2]) from None
 
 
 def _as_integer(amount: Amount) -> int:

@@ -255,10 +255,6 @@ def _format_fixed(value: Value, precision: int) -> str:
     return _format_double(value, f".{precision}f", "fixed-point")
 
 
-def _format_scientific(value: Value, precision: int) -> str:
-    return _format_double(value, f".{precision}e", "scientific")
-
-
 def _format_double(value: Value, form: str, clause: str) -> str:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
@@ -280,7 +276,7 @@ _FORMATS: Final[dict[str, Callable[[Value, int], str]]] = {
     "s": _format_string,
     "d": _integer_clause("d", "decimal clause can only be used on integers"),
     "f": _format_fixed,
-    "e": _format_scientific,
+    "e": lambda value, precision: _format_double(value, f".{precision}e", "scientific"),
     "b": _integer_clause("b", "only integers and bools can be formatted as binary", (bool, int, UInt)),
     "x": _format_hex,
     "X": lambda value, precision: _format_hex(value, precision).upper(),

@@ -17,11 +17,13 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
 
+from kschedfw.api.custom import plural_of
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
@@ -49,33 +51,31 @@ def progress_bar(
 @contextmanager
 def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
     """Yield a callback (label, done, total) for several steps, as `progress_bar`."""
-    console = Console(stderr=True)
-    if not enabled or not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def update(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
-
+    with _bar("", MofNCompleteColumn(), enabled=enabled) as update:
         yield update
 
 
 @contextmanager
 def reading_bar(*, enabled: bool = True) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a callback (bytes read, all bytes) for reading, as `progress_bar`."""
+    with _bar("reading", DownloadColumn(), enabled=enabled) as update:
+        yield None if update is None else partial(update, "reading")
+
+
+@contextmanager
+def _bar(
+    label: str, numbers: ProgressColumn, *, enabled: bool
+) -> Iterator[Callable[[str, int, int], None] | None]:
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), numbers, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
+        task = bar.add_task(label, total=None)
 
-        def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def update(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
 
         yield update
 
@@ -269,7 +269,8 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
             yield f"{kind} {each.name}: {_pod_names(each.pods)}"
         if rest := objects[MOST_NAMED:]:
             yield f"{kind}: {len(rest):,} more"
-    yield f"kubectl get {_resources(missing)} -A -o yaml dumps it; without it, decisions may be others"
+    kinds = ",".join(dict.fromkeys(plural_of(each.kind) for each in missing))
+    yield f"kubectl get {kinds} -A -o yaml dumps it; without it, decisions may be others"
 
 
 def lack_of_work(report: Report) -> str:
@@ -297,13 +298,3 @@ def missing_of(missing: Iterable[MissingObject], pod: str) -> list[MissingObject
 def _pod_names(pods: Sequence[str]) -> str:
     rest = len(pods) - MOST_NAMED
     return ", ".join([*pods[:MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])])
-
-
-def _resources(missing: Iterable[MissingObject]) -> str:
-    """Return the kinds as arguments of kubectl."""
-    return ",".join(dict.fromkeys(_plural(each.kind) for each in missing))
-
-
-def _plural(kind: str) -> str:
-    name = kind.lower()
-    return f"{name}es" if name.endswith("s") else f"{name}s"

@@ -41,7 +41,9 @@ class ClaimController:
                 for key in tuple(self._waiting):
                     if (pod := self._cluster.get(Pod, key)) is not None:
                         self._make_claims(pod)
-            elif isinstance(obj, Pod) and _uses_claims(obj):
+            elif isinstance(obj, Pod) and (
+                obj.spec.resource_claims or obj.status.extended_resource_claim_status
+            ):
                 if event.type is EventType.DELETED or obj.is_terminal:
                     self._release_claims(obj)
                 else:
@@ -83,10 +85,6 @@ class ClaimController:
                 claim = self._cluster.update(_without_reservation(claim, pod))
             if claim.is_owned_by(pod):
                 self._cluster.delete(claim)
-
-
-def _uses_claims(pod: Pod) -> bool:
-    return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
 
 
 def _claim_names(pod: Pod) -> list[str]:

@@ -199,8 +199,9 @@ class SharedState:
                 claimed.add(claim.pod.uid)
                 accepted.append(claim)
         if conflicts and transaction.mode is CommitMode.ALL_OR_NOTHING:
-            for claim in reversed(accepted):
-                self._release(claim)
+            if self._fit is not None and self._checks:
+                for claim in reversed(accepted):
+                    self._fit.release(claim.pod, claim.node_name)
             accepted = []
         return Outcome(tuple(accepted), tuple(conflicts))
 
@@ -219,10 +220,6 @@ class SharedState:
             return ""
         # Also where detection is coarse: later claims, and later transactions, count what is reserved here.
         return self._fit.reserve(claim.pod, claim.node_name)
-
-    def _release(self, claim: Claim) -> None:
-        if self._fit is not None and self._checks:
-            self._fit.release(claim.pod, claim.node_name)
 
     def _note(self, event: WatchEvent) -> None:
         if node_name := moved_node(event):

@@ -1,7 +1,12 @@
 """Configurations: KubeSchedulerConfiguration documents, the default profile, feature gates, and what extends them."""
 
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.configuration import (
+    ConfiguredPlugin,
+    Origin,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+)
 from kschedfw.config.default_profile import DEFAULT_PLUGINS, default_profile
 from kschedfw.config.document import (
     ConfigurationDocument,
@@ -12,7 +17,6 @@ from kschedfw.config.document import (
 )
 from kschedfw.config.effective import effective, plain
 from kschedfw.config.errors import ConfigurationError, ExtenderConfigError
-from kschedfw.config.expansion import Origin
 from kschedfw.config.extenders import (
     ExtenderConfig,
     ExtenderManagedResource,

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 import attrs
 
-from kschedfw.config.expansion import Origin
 from kschedfw.config.schema import Settings
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
+
+
+class Origin(StrEnum):
+    """The origin of a plugin's entry."""
+
+    DEFAULT = "default"
+    MULTI_POINT = "multiPoint"
+    EXPLICIT = "explicit"
+    POLICY = "Policy"
+    PROVIDER = "provider"
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import get_type_hints
 
@@ -47,32 +47,16 @@ def plain(value: object, *, conceal: bool = True) -> object:
 def _fields(value: object, cls: type[attrs.AttrsInstance], *, conceal: bool) -> dict[str, object]:
     """Return the fields of the class, by their names in JSON; without those that are left out."""
     hints = get_type_hints(cls, include_extras=True)
-    return {
-        json_name(field): _of_type(
-            _shown(getattr(value, field.name), field) if conceal else getattr(value, field.name),
-            hints[field.name],
-            conceal=conceal,
-        )
-        for field in attrs.fields(cls)
-        if not _is_left_out(value, field)
-    }
-
-
-def _is_left_out(value: object, field: attrs.Attribute[object]) -> bool:
-    """Tell whether the field is none of kube-scheduler's and has its default."""
-    return bool(field.metadata.get("beyond_kube_scheduler")) and getattr(value, field.name) == field.default
-
-
-def _shown(value: object, field: attrs.Attribute[object]) -> object:
-    """Return the value without secrets: a field's metadata may have a function that removes them."""
-    as_shown: Callable[[object], object] | None = field.metadata.get("shown")
-    return value if as_shown is None else as_shown(value)
-
-
-def _of_type(value: object, type_: object, *, conceal: bool) -> object:
-    if type_ == Duration and isinstance(value, float):
-        return format_duration(value)
-    return plain(value, conceal=conceal)
+    found: dict[str, object] = {}
+    for field in attrs.fields(cls):
+        content = getattr(value, field.name)
+        if field.metadata.get("beyond_kube_scheduler") and content == field.default:
+            continue
+        if conceal and (shown := field.metadata.get("shown")) is not None:
+            content = shown(content)  # without secrets
+        is_duration = hints[field.name] == Duration and isinstance(content, float)
+        found[json_name(field)] = format_duration(content) if is_duration else plain(content, conceal=conceal)
+    return found
 
 
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:

@@ -141,7 +141,7 @@ def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
         path = "profiles[0].plugins.queueSort.Enabled"
         yield FieldError.invalid(path, count, "only one queue sort plugin can be enabled")
     name = first.enabled[0].name if first.enabled else None
-    args = _args_of(profiles[0], name)
+    args = next((config.args for config in profiles[0].plugin_config if config.name == name), None)
     for index, profile in enumerate(profiles[1:], start=1):
         if profile.plugins.queue_sort != first:
             shown = _plugin_set_as_shown(profile.plugins.queue_sort)
@@ -159,7 +159,3 @@ def _plugin_set_as_shown(plugins: PluginSet) -> dict[str, object]:
         key: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
         for key, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
     }
-
-
-def _args_of(profile: KubeSchedulerProfile, name: str | None) -> object:
-    return next((config.args for config in profile.plugin_config if config.name == name), None)

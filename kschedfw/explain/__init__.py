@@ -15,13 +15,13 @@ from kschedfw.explain.explanation import (
 from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
 from kschedfw.explain.groups import GroupPreemptionStep, GroupStage, GroupStep, MemberStep, PlacementStep
 from kschedfw.explain.recording import Explaining, ExplainingScheduler, explain_pod
-from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,
     PreemptionCandidate,
     PreemptionStep,
     PreFilterStep,
+    Refusals,
     ScoreStep,
     Victim,
 )

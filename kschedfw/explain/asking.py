@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
-from kschedfw.explain.refusals import Refusals
-from kschedfw.explain.steps import Beyond
+from kschedfw.explain.steps import Beyond, Refusals
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
 from kschedfw.framework.nodes.node_info import NodeInfo

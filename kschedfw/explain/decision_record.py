@@ -13,13 +13,13 @@ from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.groups import GroupStage, GroupStep
-from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,
     PreemptionCandidate,
     PreemptionStep,
     PreFilterStep,
+    Refusals,
     ScoreStep,
     Victim,
 )

@@ -20,13 +20,13 @@ from kschedfw.api.field_errors import shown
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.sources import open_file
 from kschedfw.explain.explanation import Explanation, Result
-from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,
     PreemptionCandidate,
     PreemptionStep,
     PreFilterStep,
+    Refusals,
     ScoreStep,
     Victim,
 )

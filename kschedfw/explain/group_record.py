@@ -13,8 +13,7 @@ from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.groups import GroupPreemptionStep, GroupStage, GroupStep, MemberStep, PlacementStep
-from kschedfw.explain.refusals import Refusals
-from kschedfw.explain.steps import Beyond
+from kschedfw.explain.steps import Beyond, Refusals
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.nodes.arrays import IntArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
 from kschedfw.explain.group_sections import of_group
-from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section, listed
-from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
+from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, Refusals, ScoreStep
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.results import not_left_over
@@ -93,19 +92,11 @@ def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Itera
     yield Section(lines=tuple(_part(explanation, plugin)))
     groups = [(status, nodes) for status, nodes in _groups(explanation) if status.plugin == plugin]
     if groups:
-        rows = tuple(
-            (str(len(nodes)), ", ".join(status.reasons), _examples(explanation, nodes))
-            for status, nodes in groups
-        )
-        yield Section("Refused by it", ("nodes", "reason", "e.g."), rows)
+        yield _refused(explanation, "Refused by it", groups)
     beyond = explanation.beyond
     if beyond is not None and (refusals := beyond.refusals.get(plugin)) is not None:
-        rows = tuple(
-            (str(len(nodes)), ", ".join(status.reasons), _examples(explanation, nodes))
-            for status, nodes in refusals.by_status().items()
-        )
-        title = "Refused by it if it is asked about every node (asked for this explanation only)"
-        yield Section(title, ("nodes", "reason", "e.g."), rows)
+        title = f"Refused by it if it is asked about every node {_ONLY}"
+        yield _refused(explanation, title, refusals.by_status().items())
     yield from evidence_sections(explanation, top, plugin)
     if explanation.score is not None and plugin in explanation.score.plugins:
         scored = (
@@ -116,6 +107,14 @@ def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Itera
         yield Section(
             "Scores of the best nodes", ("node", "raw", "normalized", "weight", "weighted"), tuple(scored)
         )
+
+
+def _refused(explanation: Explanation, title: str, groups: Iterable[tuple[Status, IntArray]]) -> Section:
+    rows = (
+        (str(len(nodes)), ", ".join(status.reasons), _examples(explanation, nodes))
+        for status, nodes in groups
+    )
+    return Section(title, ("nodes", "reason", "e.g."), tuple(rows))
 
 
 def _part(explanation: Explanation, plugin: str) -> Iterator[str]:
@@ -132,7 +131,7 @@ def _part(explanation: Explanation, plugin: str) -> Iterator[str]:
     if score is not None and plugin in score.skipped:
         yield f"{plugin}: score skipped, as it has nothing to do for this pod"
     if score is not None and plugin in score.plugins:
-        yield f"{plugin}: scored {len(score.totals)} nodes{_beyond_note(score)}"
+        yield f"{plugin}: scored {len(score.totals)} nodes{f' {_ONLY}' if score.beyond else ''}"
 
 
 def _best(explanation: Explanation, top: int) -> Section:
@@ -154,7 +153,7 @@ def _best(explanation: Explanation, top: int) -> Section:
     places = {name: place for place, name in enumerate(feasible)}
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
-            _marked(each),
+            f"{each.node} (chosen)" if each.verdict is Verdict.CHOSEN else each.node,
             str(each.total),
             *(str(int(values[places[each.node]])) for values in differing.values()),
         )
@@ -181,10 +180,6 @@ def _best(explanation: Explanation, top: int) -> Section:
 
 def _times(weight: int, words: str = ", × weight ") -> str:
     return "" if weight == 1 else f"{words}{weight}"
-
-
-def _marked(node: NodeExplanation) -> str:
-    return f"{node.node} (chosen)" if node.verdict is Verdict.CHOSEN else node.node
 
 
 def _columns(score: ScoreStep) -> Mapping[str, IntArray]:
@@ -259,8 +254,9 @@ def _beyond(explanation: Explanation) -> Section | None:
                 rows.append((str(len(others)), plugin, ", ".join(status.reasons), named))
     if not rows:
         return None
-    title = "Would also have been refused (asked for this explanation only)"
-    return Section(title, ("nodes", "plugin", "reason", "e.g."), tuple(rows))
+    return Section(
+        f"Would also have been refused {_ONLY}", ("nodes", "plugin", "reason", "e.g."), tuple(rows)
+    )
 
 
 def _is_from(refusals: Refusals, row: int, plugin: str) -> bool:
@@ -305,10 +301,6 @@ def _skipped(explanation: Explanation) -> Iterator[str]:
         yield f"scores with nothing to do for this pod: {', '.join(score.skipped)}"
 
 
-def _beyond_note(score: ScoreStep) -> str:
-    return f" {_ONLY}" if score.beyond else ""
-
-
 def _said(status: Status) -> str:
     return f"{status.plugin}: {status.message}" if status.plugin else status.message
 
@@ -319,8 +311,10 @@ def _examples(explanation: Explanation, rows: IntArray) -> str:
 
 def evidence_sections(explanation: Explanation, top: int, plugin: str | None = None) -> Iterator[Section]:
     """The closest nodes if none was feasible, and the evidence for each reason; of all plugins, or of one."""
-    if plugin is None and not explanation.feasible and (closest := _closest(explanation, top)):
-        yield Section(f"Closest nodes {_ONLY}", ("node", "what is in the way"), closest)
+    if plugin is None and not explanation.feasible:
+        closest = tuple((node.node, _in_the_way(node)) for node in islice(explanation.closest(), top))
+        if closest:
+            yield Section(f"Closest nodes {_ONLY}", ("node", "what is in the way"), closest)
     rows: list[tuple[str, ...]] = []
     lines: list[str] = []
     for name, by_asked in _by_plugin(explanation).items():
@@ -338,10 +332,6 @@ def evidence_sections(explanation: Explanation, top: int, plugin: str | None = N
 def evidence_lines(node: NodeExplanation, plugin: str) -> Iterator[str]:
     """The evidence for one plugin's rejection of the node."""
     return (f"  {each}" for each in node.evidence.get(plugin, ()))
-
-
-def _closest(explanation: Explanation, top: int) -> tuple[tuple[str, ...], ...]:
-    return tuple((node.node, _in_the_way(node)) for node in islice(explanation.closest(), top))
 
 
 def _in_the_way(node: NodeExplanation) -> str:

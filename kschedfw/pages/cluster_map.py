@@ -79,16 +79,17 @@ def cluster_map(
     rows = {name: row for row, name in enumerate(names)}
     where = {pod.key: pod.node_name for pod in pods} | dict(places or {})
     resources = _resources(allocatable)
+    label_keys = sorted({key for node in nodes for key in node.labels})
     return ClusterMap(
         resources,
         NodeColumns(
             names,
-            {key: Coded.of([node.labels.get(key) for node in nodes]) for key in _label_keys(nodes)},
+            {key: Coded.of([node.labels.get(key) for node in nodes]) for key in label_keys},
             Coded.of([_taints(node) for node in nodes]),
             [row for row, node in enumerate(nodes) if node.spec.unschedulable],
             [row for row, node in enumerate(nodes) if _is_unready(node)],
             Coded.of([", ".join(_pressures(node)) or None for node in nodes]),
-            [row for row, node in enumerate(nodes) if _has_own_taint(node)],
+            [row for row, node in enumerate(nodes) if not _OF_CONDITIONS.issuperset(_taint_keys(node))],
             {name: column(amounts.get(name) for amounts in allocatable) for name in resources},
         ),
         PodColumns(
@@ -103,10 +104,6 @@ def cluster_map(
 def row_of(place: str | None, rows: Mapping[str, int]) -> int:
     """Return the row of the node; NONE for a pending pod or an unknown node, ABSENT for an absent pod."""
     return ABSENT if place is None else rows.get(place, NONE)
-
-
-def _label_keys(nodes: Iterable[Node]) -> list[str]:
-    return sorted({key for node in nodes for key in node.labels})
 
 
 def _resources(allocatable: Iterable[Resource]) -> list[str]:
@@ -139,10 +136,6 @@ def _pressures(node: Node) -> list[str]:
     true = {each.type for each in node.status.conditions if each.status == "True"}
     keys = _taint_keys(node)
     return [text for kind, (taint, text) in _PRESSURES.items() if kind in true or taint in keys]
-
-
-def _has_own_taint(node: Node) -> bool:
-    return not _OF_CONDITIONS.issuperset(_taint_keys(node))
 
 
 def _taint_keys(node: Node) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -39,7 +38,8 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
     as healthy.
     """
     has_not_run = pod.is_unready and pod.status.phase is PodPhase.PENDING
-    covering = _covering(cluster.list(PodDisruptionBudget, pod.namespace), pod)
+    budgets = cluster.list(PodDisruptionBudget, pod.namespace)
+    covering = [budget for budget in budgets if as_selector(budget.spec.selector).matches(pod.labels)]
     if not covering or pod.is_terminal or has_not_run:
         return ""
     if len(covering) > 1:
@@ -60,10 +60,6 @@ def _spares_unhealthy(budget: PodDisruptionBudget) -> bool:
     if budget.spec.unhealthy_pod_eviction_policy is UnhealthyPodEvictionPolicy.ALWAYS_ALLOW:
         return True
     return budget.status.current_healthy >= budget.status.desired_healthy > 0
-
-
-def _covering(budgets: Sequence[PodDisruptionBudget], pod: Pod) -> Sequence[PodDisruptionBudget]:
-    return [budget for budget in budgets if as_selector(budget.spec.selector).matches(pod.labels)]
 
 
 def template_node(template: Node, name: str) -> Node:

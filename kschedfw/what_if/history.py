@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import attrs
 
@@ -41,25 +40,12 @@ class Ended:
 
 
 @attrs.frozen(eq=False)
-class _Taken:
-    """The step of taking a place. `position` is the length of the cluster's log afterwards."""
+class _Step:
+    """A place that was taken or given up. `position` is the length of the cluster's log afterwards."""
 
     position: int
     placement: Placement
-
-    def undo(self) -> None:
-        self.placement.give_up()
-
-
-@attrs.frozen(eq=False)
-class _GivenUp:
-    """The step of giving up a place. `position` is the length of the cluster's log afterwards."""
-
-    position: int
-    placement: Placement
-
-    def undo(self) -> None:
-        hold_again(self.placement)
+    is_taken: bool
 
 
 def hold_again(placement: Placement) -> None:
@@ -73,9 +59,6 @@ def hold_again(placement: Placement) -> None:
             placement.node_name,
             status.message,
         )
-
-
-_Step: TypeAlias = _Taken | _GivenUp
 
 
 class History:
@@ -107,7 +90,7 @@ class History:
     def take(self, placement: Placement) -> None:
         """Record that a place was taken."""
         self.held[placement.pod.uid] = placement
-        self._steps.append(_Taken(self._cluster.position, placement))
+        self._steps.append(_Step(self._cluster.position, placement, is_taken=True))
         if (waiting := self._waiting_pods.get(placement.pod.uid)) is not None:
             waiting.on_settled(partial(self._ended.append, (placement, waiting)))
 
@@ -150,7 +133,7 @@ class History:
 
     def _note_given_up(self, placement: Placement) -> None:
         del self.held[placement.pod.uid]
-        self._steps.append(_GivenUp(self._cluster.position, placement))
+        self._steps.append(_Step(self._cluster.position, placement, is_taken=False))
 
     def merge(self, mark: Mark) -> None:
         """Give the mark up, and keep all later steps."""
@@ -161,10 +144,11 @@ class History:
         while len(self._steps) > mark.steps:
             step = self._steps.pop()
             self._cluster.revert_to(step.position)
-            step.undo()
-            if isinstance(step, _Taken):
+            if step.is_taken:
+                step.placement.give_up()
                 self.held.pop(step.placement.pod.uid, None)
             else:
+                hold_again(step.placement)
                 self.held[step.placement.pod.uid] = step.placement
         self._cluster.revert_to(mark.position)
         self._cache.restore(mark.point)

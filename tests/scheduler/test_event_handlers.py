@@ -292,9 +292,9 @@ def test_storage_objects_that_come_change_and_go_reach_the_queue(
     )
     stage = Stage(no, nodes=[node()])
     stage.run(pod())
-    obj = kind(metadata=ObjectMeta(name="it"))  # type: ignore[call-arg]  # each is an attrs class
+    obj = kind(metadata=ObjectMeta(name="it"))
     stage.add(obj)
-    newer = attrs.evolve(obj, metadata=ObjectMeta(name="it", labels=FrozenDict({"v": "2"})))  # type: ignore[misc]
+    newer = attrs.evolve(obj, metadata=ObjectMeta(name="it", labels=FrozenDict({"v": "2"})))
     stage.cluster.update(newer)
     stage.cluster.delete(obj)
     assert seen == [("add", "none → 1"), ("update", "1 → 2"), ("delete", "2 → none")]
