@@ -20,6 +20,8 @@ Codes = npt.NDArray[np.int32]
 
 FIRST_COLUMNS: Final = 4
 """The number of resources that every table has a column for: cpu, memory, ephemeral-storage and pods."""
+# 100·a is at most 2⁵¹, so half a unit in the last place of 100·a/b is at most 1/(4b). A quotient that isn't
+# whole is at least 1/b below the next integer.
 LARGEST_EXACT: Final = 2**53 // 400
 """The largest amount a for which 100·a/b in float64 is never rounded up to the next integer."""
 
@@ -29,6 +31,7 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
 
     New rows have `fill`. The array is a new one.
     """
+    # `take` raises IndexError on an axis without entries, even if every new row is -1.
     if not columns.shape[-1]:
         return np.full((*columns.shape[:-1], len(moved_from)), fill, dtype=columns.dtype)
     # -1 takes the last row, which is overwritten.

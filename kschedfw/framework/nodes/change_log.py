@@ -31,6 +31,8 @@ class ChangeLog:
         rows = self._rows
         rows.append(row)
         self.version += 1
+        # A reader that has missed more changes than there are nodes does better to look at every row. Half of
+        # the log goes at once, so that an entry costs the same however long the log is.
         if len(rows) > 2 * _FEWEST_KEPT and len(rows) > 2 * size:
             self._keep(max(size, _FEWEST_KEPT))
 
@@ -43,9 +45,11 @@ class ChangeLog:
 
     def move_rows(self, moved_to: IntArray) -> None:
         """Rename the rows in the log: row i is now row `moved_to[i]`, -1 if it is gone. Few entries are kept."""
+        # Versions stay valid: they count changes, and entries of rows that are gone keep their places as -1.
         self._keep(_FEWEST_KEPT)
         if len(moved_to):
             rows = np.array(self._rows, dtype=np.int64)
+            # What `take` finds for a -1 isn't used.
             self._rows = np.where(rows >= 0, moved_to.take(rows, mode="clip"), rows).tolist()
 
     def _keep(self, most: int) -> None:

@@ -58,6 +58,7 @@ class EncodedColumn(Generic[ValueT]):
     def move_rows(self, moved_from: IntArray, node_infos: Sequence[NodeInfo]) -> None:
         """Move rows to their new places: row i was row `moved_from[i]`, -1 for a new one."""
         self._set_codes(moved(self._codes, moved_from, NO_VALUE))
+        # If one of these updates encodes all nodes again, those after it find their values known.
         for row in np.flatnonzero(moved_from < 0).tolist():
             self.update(row, node_infos[row], node_infos)
 
@@ -75,6 +76,7 @@ class EncodedColumn(Generic[ValueT]):
     def _code(self, value: ValueT) -> int:
         if value is None:
             if len(self._values) == self.size:
+                # Plugins read this list, so its own methods refuse changes.
                 list.append(self._values, value)
             return NO_VALUE
         code = self._index.get(value)

@@ -143,6 +143,8 @@ class NodeInfo:
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
         """Replace a pod of this node by its new state, which goes to the end."""
+        # In every list the new state goes to the end, as in kube-scheduler, whose cache removes the old one
+        # and adds the new one.
         self.pods = (*_without(self.pods, old), new)
         # The generation rises all the same: snapshots find changed nodes by it, and the pod object is
         # another.
@@ -192,6 +194,7 @@ class NodeInfo:
 
     def seal(self) -> None:
         """Make every further change raise; a `clone` can be changed."""
+        # A sealed one, of another snapshot's nodes, would refuse this assignment, too.
         if type(self) is NodeInfo:
             self.__class__ = _SealedNodeInfo
 
@@ -208,6 +211,7 @@ class NodeInfo:
             self.non_zero_requested,
             self.allocatable,
             self.image_states,
+            # The copy is the same state. A snapshot that has a copy must not take the original for changed.
             self.generation,
         )
 
@@ -238,6 +242,8 @@ def _count_the_same(old: PodInfo, new: PodInfo) -> bool:
 
 def _without(pods: tuple[PodInfo, ...], info: PodInfo) -> tuple[PodInfo, ...]:
     """Return the pods without this one, whose place the last one takes."""
+    # PodInfos compare by identity. Every list of the node has the same object, so one that was found in
+    # `pods` is found in the others.
     if pods[-1] is info:
         return pods[:-1]
     position = pods.index(info)

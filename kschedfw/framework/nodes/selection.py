@@ -41,6 +41,8 @@ class NodeSelection(Sequence[NodeInfo]):
         """Return a selection of these NodeInfos; None if the table lacks one of them, or has another state of it."""
         if isinstance(node_infos, NodeSelection):
             return node_infos if node_infos.table is table else None
+        # Another state of a node doesn't count: the table's columns would answer for a state that the caller
+        # hasn't got.
         rows = [table.rows.get(info.name, -1) for info in node_infos]
         for row, info in zip(rows, node_infos, strict=True):
             if row < 0 or table.node_infos[row] is not info:
@@ -58,6 +60,7 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @classmethod
     def _of_rows(cls, table: NodeTable, rows: list[int]) -> NodeSelection:
+        # A whole table is recognised, since batch forms then read columns without a copy of their entries.
         if len(rows) == len(table) and rows == list(range(len(rows))):
             return cls.whole(table)
         return cls(table, np.array(rows, dtype=np.int64))
@@ -77,6 +80,8 @@ class NodeSelection(Sequence[NodeInfo]):
         count, first = len(self.table), self.start + begin
         if begin == 0 and end == count:
             return self
+        # Slices of `all_rows` are views, which `NodeTable.take` knows: a part that doesn't go round the end
+        # costs no copy.
         if first >= count:
             first -= count
         last = first + end - begin

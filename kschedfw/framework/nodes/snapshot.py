@@ -32,6 +32,7 @@ class ClaimIndex:
         return self._uses[key] > 0
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # see TableListener
+        # Most pods have no volumes of note, and this runs for each pod that is placed.
         if old.pods_with_volumes or new.pods_with_volumes:
             self._uses.subtract(_claims(old))
             self._uses.update(_claims(new))
@@ -50,6 +51,7 @@ class ClaimIndex:
 
 
 def _claims(info: NodeInfo) -> Iterator[str]:
+    # kube-scheduler's NodeInfo.PVCRefCounts counts the volumes of source persistentVolumeClaim alone, too.
     for each in info.pods_with_volumes:
         for volume in each.pod.storage:
             if volume.persistent_volume_claim is not None:
@@ -107,6 +109,8 @@ class Snapshot:
 
         The cost is a comparison of the names, plus the rows that have moved.
         """
+        # New nodes get their state in `_move`. Of the others `_move` moves the old state, so that each change
+        # of state goes through `update` and into the table's logs.
         old_rows = self._rows
         if self._names != names:
             self._move(names, changed)
@@ -128,6 +132,8 @@ class Snapshot:
         rows = FrozenDict(self._rows)  # a new one, since readers may still hold the old one
         for name in old_names[first:old_end]:
             dict.__delitem__(rows, name)
+        # If their number is the same, the nodes of the common suffix keep their rows, and need no new
+        # entries.
         beyond = len(names) if old_end != end else end
         dict.update(rows, zip(names[first:beyond], range(first, beyond), strict=True))
         infos = [*old[:first], *moved, *old[old_end:]]
@@ -148,7 +154,10 @@ class Snapshot:
         infos, rows, table = self._node_infos, self._rows, self._table
         for info in changed:
             name = info.node.metadata.name
+            # The error is made in `_row`; a call of it for each node that a pod was placed on is spared.
             row = rows[name] if name in rows else self._row(name)
+            # Nodes with required anti-affinity are among these, so one look tells about both lists. Both hold
+            # NodeInfos, so even a node that stays on them must be replaced there.
             if info.pods_with_affinity or infos[row].pods_with_affinity:
                 self._with_affinity = self._with_required_anti_affinity = None
             info.seal()
@@ -243,6 +252,7 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
     """Yield copies of the nodes whose image states are out of date, with the number of nodes that have each image."""
     spread: Counter[str] = Counter()
     for info in node_infos:
+        # A set: a node that lists an image twice is one node.
         spread.update({name for image in info.node.status.images for name in image.names})
     for info in node_infos:
         states = FrozenDict(
@@ -258,6 +268,8 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:
     """Return the length of the longest common prefix of two lists of names."""
+    # Slices are compared in C, where the same string object is equal at once. All slices together have no
+    # more names than the lists.
     same, different = 0, min(len(before), len(after))  # bounds of the result
     while same < different:
         middle = (same + different + 1) // 2

@@ -232,14 +232,17 @@ class NodeTable:
         old = infos[row]
         list.__setitem__(infos, row, info)
         node_changed = info.node is not old.node or info.image_states is not old.image_states
+        # Clones share what hasn't changed, so identity is enough.
         if node_changed:
             self._write_node(row, info)
             self.node_changes.append(row, len(infos))
+        # PodInfos compare by identity, so this is a comparison of pointers.
         if info.pods is not old.pods and info.pods != old.pods:
             self._write_pods(row, info)
             self.pod_changes.append(row, len(infos))
         for column in self._encoded.values() if node_changed else self._encoded_from_pods:
             column.update(row, info, self.node_infos)
+        # Listeners come last: they may read the table, and find the new state in every column.
         for listener in self._listeners if node_changed else self._pod_listeners:
             listener.row_changed(row, old, info)
 
@@ -289,6 +292,8 @@ class NodeTable:
             (size, known), *others = list(self._moves)[layout - self.layout :]
             for _, moved_from in others:
                 known = moved(known, moved_from, -1)
+            # If the last nodes are gone, every row is where it was, and yet the reader's arrays have more
+            # entries than rows.
             if size == len(self) and np.array_equal(known, self.all_rows):
                 known = self.all_rows
             self._moved_since[layout] = known
@@ -305,6 +310,7 @@ class NodeTable:
         self._non_zero = self._non_zero.moved(moved_from)
         self._free = moved(self._free, moved_from)
         self._unschedulable = moved(self._unschedulable, moved_from)
+        # The writes below go through the views of the new arrays.
         self._show()
         added = (moved_from < 0).nonzero()[0].tolist()
         # All columns at once: each call copies the arrays, and there may be as many resources as nodes.
@@ -367,10 +373,12 @@ class NodeTable:
         ints[1][row] = floats[1][row] = memory
         ints[2][row] = floats[2][row] = storage
         ints[_PODS_COLUMN][row] = floats[_PODS_COLUMN][row] = pods
+        # The bounds only rise: how much the node had before isn't looked up.
         largest = self._largest
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
             self._note_sizes(cpu, memory, storage)
         if len(self.resources) > FIRST_COLUMNS:
+            # A resource that the node or its pods no longer have isn't named in `amounts`.
             columns.ints[FIRST_COLUMNS:, row] = columns.floats[FIRST_COLUMNS:, row] = 0
             for name, amount in amounts.scalar_resources.items():
                 column = self.columns[name]
@@ -396,6 +404,7 @@ class NodeTable:
         self._requested = self._requested.with_more(len(new))
         self._free = np.concatenate((self._free, np.zeros((len(new), len(self)), dtype=np.int64)))
         self._largest += [0] * len(new)
+        # Until a row is written no node has anything of a new resource.
         self._least_free += [0] * len(new)
         self._show()
 
