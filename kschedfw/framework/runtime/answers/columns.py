@@ -41,6 +41,8 @@ class Column:
 
     def stale(self, table: NodeTable) -> Sequence[int] | None:
         """Return the rows, each once, whose values may not hold since `mark_current`; None for all."""
+        # A node that came and went again gives a new layout in which no row has moved: `moved_since` tells it
+        # by `all_rows`.
         if self._layout != table.layout and table.moved_since(self._layout) is not table.all_rows:
             return None
         if self._nodes == table.node_changes.version and (
@@ -87,6 +89,7 @@ class Column:
         reads = self._reads
         if reads is Reads.CLUSTER:
             return None
+        # The present version of the log of pods stands for "no changes" where pods don't matter.
         return table.changed_since(
             self._nodes, self._pods if reads is Reads.PODS else table.pod_changes.version
         )
@@ -98,6 +101,7 @@ class Column:
             self.values = np.full(len(table), self.unknown, dtype=self.values.dtype)
         else:
             self.values = moved(self.values, moved_from, self.unknown)
+            # Moved first: the log names rows by their present places.
             self.values[list(changed)] = self.unknown
 
 
@@ -123,12 +127,14 @@ class FirstRefusals(Column):
     def passing(self, table: NodeTable) -> IntArray:
         """Return the rows that pass, ascending. Every row must have a code."""
         if self._passing is None:
+            # `all_rows` itself, not an equal array: by its identity callers know that no node is refused.
             passes = self.values == PASS
             self._passing = table.all_rows if passes.all() else passes.nonzero()[0]
         return self._passing
 
     def put(self, row: int, code: int) -> None:
         """Replace the code of a row."""
+        # Most changed nodes get the code that they had, and the outcome made of the codes is still the same.
         if self.values[row] != code:
             self.values[row] = code
             self._passing = self.outcome = None
@@ -153,6 +159,7 @@ class FirstRefusals(Column):
 
     def forget_moved(self, table: NodeTable) -> None:
         """Forget all values except those of unchanged nodes that moved to another row."""
+        # Forgotten before the move: `again` has the rows of the earlier layout.
         self.values[list(self.again)] = UNKNOWN_CODE
         self.again.clear()
         self.follow(table)

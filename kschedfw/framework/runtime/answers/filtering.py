@@ -70,6 +70,7 @@ class Filters:
         self.pod_followers = frozenset(name for name, _ in (*self._add_pod, *self._remove_pod))
         """The plugins with pre_filter_add_pod or pre_filter_remove_pod."""
         self._handle = handle
+        # Both are bounded by the sets of plugins that a pre_filter skips, of which a workload has few.
         self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
         self._parted: dict[frozenset[str], tuple[tuple[FilterPlugin, ...], tuple[FilterPlugin, ...]]] = {}
 
@@ -101,6 +102,8 @@ class Filters:
 
         That must hold whichever pods are on the node.
         """
+        # A subclass may refuse for other reasons than its base (`plans_own_hooks`), and a plugin with
+        # pre_filter_add_pod could change what the filters read while pods are removed.
         reading, others = self._parts(state)
         return (
             len(reading) == 1
@@ -170,6 +173,7 @@ class Filters:
         nominated = self._handle.nominator.nominated_pods_for_node(node_name)
         if not nominated:
             return ()
+        # As kube-scheduler's addGENominatedPods. Room that was freed for pods of lower priority may be taken.
         priority, uid = pod.priority, pod.uid
         return [info for info in nominated if info.pod.priority >= priority and info.pod.uid != uid]
 
@@ -206,6 +210,8 @@ def first_refusal(
     """Return the first status of these filters that is no success; else success."""
     for each in filters:
         status = each.ask(state, pod, node_info)
+        # `ask` returns this one object for every success, so that no attribute is read for a node that
+        # passes.
         if status is not _SUCCESS:
             return status
     return _SUCCESS

@@ -67,11 +67,15 @@ class _Signing:
         forms = (("filter", "filter_batch"), ("score", "score_batch"))
         if not all(hasattr(plugin, batch) for hook, batch in forms if hasattr(plugin, hook)):
             return cls(plugin, counts, None)
+        # Of k kinds of pods in turn, k nodes have changed when a kind comes again. Beyond FEW_ROWS all of
+        # them are asked about by the batch form, and then keeping costs more than it saves: of 8 kinds in
+        # turn a pod took 353 µs with columns and 189 without, on 5,000 nodes.
         return cls(plugin, counts, BoundedDict(_MOST_OF_NODES if plugin.reads is Reads.NODE else FEW_ROWS))
 
     def sign(self, pod: Pod) -> Hashable | None:
         """Return the pod's signature; None if there is none, or the plugin fails to make one."""
         try:
+            # Called one by one, so that only the plugin that fails loses what is kept of it.
             signature: Hashable | None = self.ask(pod)
             # An unhashable signature can't be a key. It counts as a failure of the plugin, like an exception.
             hash(signature)
@@ -110,6 +114,8 @@ class Memo:
         """Forget everything."""
         self._codes = StatusCodes()
         self._classes: OrderedDict[tuple[Hashable, ...], PodClass] = OrderedDict()
+        # Weak, so that an answer goes with the last class that uses it: classes share them, and only classes
+        # are counted.
         self._answers: WeakValueDictionary[tuple[str, Hashable], Answers] = WeakValueDictionary()
         self._bytes = self._rows = 0
         self._latest: PodClass | None = None
@@ -169,6 +175,7 @@ class Memo:
             self._bytes = sum(each.size(self._rows) for each in self._classes.values())
         else:
             self._bytes += pods.size(self._rows)
+        # The last class is the one that the pod at hand is about to use, so it stays whatever its size.
         most = max(BYTES_PER_NODE * self._rows, LEAST_BYTES)
         while self._bytes > most and len(self._classes) > 1:
             self._bytes -= self._classes.popitem(last=False)[1].size(self._rows)

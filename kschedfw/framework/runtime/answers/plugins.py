@@ -86,6 +86,7 @@ class FilterPlugin:
             answer = self.hook(state, pod, node_info)
         except HOOK_FAILURES as error:
             return refusal(Status.from_error(error), self.name)
+        # The usual answer takes no further call: this runs for every node.
         if answer is None:
             return _SUCCESS
         status = checked(answer, self.name, "filter")
@@ -119,6 +120,7 @@ class ScorePlugin:
             raise ScoreError(self.name, error) from error
         if isinstance(score, np.integer):
             score = int(score)
+        # Not isinstance: a bool would pass for a score of 0 or 1.
         if type(score) is int:
             if _MIN_INT64 <= score <= _MAX_INT64:
                 return score
@@ -208,6 +210,8 @@ def integers(name: str, answer: object, count: int, doing: str = SCORING) -> Int
         array = np.asarray(answer)
     except ValueError:
         raise ScoreError(name, PluginFailure(f"{expected} {answer!r}"), doing) from None
+    # A float isn't cut off and a uint64 not wrapped around: both would hide a plugin's mistake in a score
+    # that looks right.
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64) or array.shape != (count,):
         raise ScoreError(name, PluginFailure(f"{expected} {array.dtype} of shape {array.shape}"), doing)
     return array.astype(np.int64, copy=False)

@@ -26,6 +26,7 @@ _MOST_COLUMNS: Final = 8
 KeptT = TypeVar("KeptT")
 
 
+# The memo refers to these weakly, which slots alone don't allow.
 @attrs.define(eq=False, weakref_slot=True)
 class Answers:
     """One plugin's answers to pods of one signature, by row. Pod classes share it.
@@ -193,6 +194,7 @@ class PodClass:
         kept = [each for each in active if each.name in self.answers]
         local = tuple(each for each in kept if each.normalize is None)
         normalized = tuple(each for each in kept if each.normalize is not None)
+        # No plugin here reads the whole cluster: of such a one nothing is kept (`Memo`).
         following_pods = tuple(each for each in local if each.plugin.reads is Reads.PODS)
         reads = Reads.PODS if following_pods else Reads.NODE
         return ScorePlan(

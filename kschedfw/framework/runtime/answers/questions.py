@@ -80,11 +80,14 @@ class Questions:
         if stale is None:
             kept.forget_moved(table)
             return
+        # Rows of `again` may be among the stale ones. Forgotten here, they are asked about once, with those
+        # that never had a code.
         if kept.again:
             kept.forget(list(kept.again))
             kept.again.clear()
         if not stale:
             return
+        # Many rows are asked about together, by the batch forms, when their codes are needed (`fill`).
         if len(stale) > FEW_ROWS:
             kept.forget(stale)
         else:
@@ -127,6 +130,8 @@ class Questions:
 
         A filter is only called for rows that the filters before it let pass.
         """
+        # In a table of a few nodes the rows may be the whole table, whose batch forms are called as in any
+        # other.
         if len(rows) <= FEW_ROWS < len(self._table):
             return np.array([self._first_refusal(filters, row) for row in rows.tolist()], dtype=np.int32)
         found = np.zeros(len(rows), dtype=np.int32)
@@ -134,10 +139,12 @@ class Questions:
         for each in filters:
             if not len(passing):
                 break
+            # The same array, not a copy: `NodeTable.take` knows all rows, and a slice of them, by identity.
             asked = rows if len(passing) == len(rows) else rows[passing]
             codes = self._kept_of_one(each, self._pods.answers[each.name], asked)
             refused = codes != PASS
             if refused.any():
+                # The codes of rows that pass are PASS, which they have already.
                 found[passing] = codes
                 passing = passing[~refused]
         return found
@@ -179,6 +186,7 @@ class Questions:
                 fresh = answer.all_codes
         if fresh is None:
             fresh = self.one_by_one(each, missing)
+        # A copy: `take` may have lent the column itself.
         codes = codes.astype(np.int32)
         codes[unknown] = fresh
         self._keep(column, missing, fresh)
@@ -199,11 +207,14 @@ class Questions:
             return self._failed(each, error, rows)
         if answer is None:
             return None
+        # Identity: these are made once for each number of rows, and need neither a check nor a translation.
         if answer is Verdicts.passing(len(rows)):
             each.counts.rows_asked += len(rows)
             return RowVerdicts(rows, None, rows)
         if isinstance(answer, Verdicts) and answer.is_reusable:
             meaning, reused = self._reused.get(answer, (None, None))
+            # Codes mean statuses of one `StatusCodes`, and after `Memo.clear` there is another. The rows may
+            # be others: verdicts are about whatever rows were asked for.
             if reused is not None and meaning is self._pods.codes and np.array_equal(reused.rows, rows):
                 each.counts.rows_asked += len(rows)
                 return reused
@@ -222,6 +233,7 @@ class Questions:
         if translation.has_error:
             for position in np.flatnonzero(codes == ERROR).tolist():
                 self.errors[int(rows[position])] = translation.statuses[verdicts.codes[position]]
+        # Not with an error: a reused answer would leave `errors` of the next pod without its status.
         elif verdicts.is_reusable:
             self._reused[verdicts] = self._pods.codes, found
         return found
@@ -246,6 +258,8 @@ class Questions:
         statuses = self._parallelizer.map(
             len(wanted), lambda index: each.ask(self._state, self._pod, infos[wanted[index]])
         )
+        # Only the hook runs on several threads. Codes are given here, on the caller's: `StatusCodes` has no
+        # lock, and their numbers shall not depend on timing.
         return np.array(list(map(self._code_of, wanted, statuses)), dtype=np.int32)
 
     def _code_of(self, row: int, status: Status) -> int:
@@ -256,6 +270,8 @@ class Questions:
 
     def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> RowVerdicts:
         status = refusal(Status.from_error(error), each.name)
+        # A batch form that fails has failed at every node. The search ends with the first of them in its
+        # order.
         self.errors.update(dict.fromkeys(rows.tolist(), status))
         return RowVerdicts.of(rows, np.full(len(rows), ERROR, dtype=np.int32))
 

@@ -63,6 +63,7 @@ class Scoring:
             )
             for name, hook in hooks["score"]
         )
+        # As kube-scheduler when a profile is made: afterwards no sum of weighted scores is checked again.
         if sum(each.weight for each in self.plugins) * MAX_NODE_SCORE > np.iinfo(np.int64).max:
             raise ProfileError(
                 f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"
@@ -77,6 +78,7 @@ class Scoring:
         asking = _Asking(self, state, pod, pods)
         active = [each for each in self.plugins if each.name not in state.skip_score_plugins]
         try:
+            # Copies, since kept scores are the memo's columns, and `normalize_score` may change its argument.
             raw = {each.name: asking.raw(each, nodes).copy() for each in active}
             normalized = {
                 each.name: each.normalized(state, pod, nodes, raw[each.name].copy()) for each in active
@@ -109,6 +111,7 @@ class Scoring:
             else:
                 total = asking.totals_once(plan, nodes)
             for each in plan.rest:
+                # Not `+=`: the array may be a column that is kept.
                 total = total + asking.weighted(each, nodes)
         except ScoreError as error:
             # Where several plugins fail, the first of them in the order of `scores` is named.
@@ -179,6 +182,7 @@ class _Asking:
     def standing_totals(self, plan: ScorePlan, nodes: NodeSelection) -> Totals:
         """Return the totals of the plan's kept plugins for the selection that was scored last."""
         table, standing = nodes.table, plan.standing
+        # A score that follows pods and is normalised may change on every node when one gets a pod.
         changed = None if plan.normalizes_pods else standing.rows_with_new_pods(table)
         if changed is None:
             self._fill_in(plan, nodes)
@@ -251,6 +255,7 @@ class _Asking:
                 fresh = self._scoring.one_by_one(each, self._state, self._pod, missing)
             else:
                 fresh = self._fresh(each, missing)
+            # `take` may have lent the column itself.
             scores = scores.copy()
             scores[unknown] = column.values[missing.rows] = fresh
         return scores
@@ -279,6 +284,8 @@ class _Asking:
         if not each.normalizes_by_scores_alone or not len(nodes):
             return None
         answers = self._pods.answers[each.name]
+        # All nodes of the table, not the selected ones alone: that takes no copy, and what holds for all
+        # holds for any selection.
         raw = answers.scores(nodes.table).values
         lowest = int(raw[raw.argmin()])
         if lowest == UNKNOWN_SCORE or int(raw[raw.argmax()]) != lowest:

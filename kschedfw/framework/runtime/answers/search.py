@@ -80,8 +80,11 @@ class NodeSearch:
         if kept is not None:
             questions.bring_up_to_date(kept, plan)
             if nodes.start is not None and not plan.rest:
+                # With sampling not every node is looked at, so the codes that are missing are asked for part
+                # by part below. Nominated pods' verdicts are kept for all nodes together.
                 if not kept.is_complete and (wanted >= count or has_nominated):
                     questions.fill(kept, plan, table.all_rows)
+                # An error ends the search at its node, so it takes the way that goes by nodes in order.
                 if kept.is_complete and not questions.errors:
                     if not has_nominated:
                         return _known_outcome(kept, nodes, nodes.start, wanted, pods.codes)
@@ -100,6 +103,7 @@ class NodeSearch:
             found = self._ask(plan, questions, state, pod, pods, part, wanted - passed)
             parts.append(found)
             passed += len(found.passing)
+            # Fewer verdicts than nodes: filters were called node by node, and enough have passed.
             if passed > wanted or found.errors or len(found.rows) < len(part):
                 break
             begin, size = begin + size, 2 * size
@@ -152,10 +156,13 @@ class NodeSearch:
             if codes is None:
                 codes = answer.codes
             else:
+                # The codes may be a kept column, or another plugin's reusable ones.
                 if not is_own:
                     codes, is_own = codes.copy(), True
+                # `passing`, which was asked about, are the rows whose code is PASS, in the same order.
                 codes[codes == PASS] = answer.codes
             passing = answer.passing
+        # `errors` may have rows of other parts, or rows that a filter before the failing one refuses.
         has_error = bool(questions.errors) and codes is not None and bool((codes == ERROR).any())
         found = RowVerdicts(rows, codes, passing, questions.errors if has_error else EMPTY)
         if self._handle.nominator.is_empty:
@@ -173,6 +180,8 @@ class NodeSearch:
     ) -> RowVerdicts:
         """Return the verdicts after asking again about nodes with nominated pods, as if these were there."""
         rows, codes, errors = nodes.rows, found.all_codes.copy(), dict(found.errors)
+        # kube-scheduler asks with the nominated pods first (RunFilterPluginsWithNominatedPods), so their
+        # refusal is the one that counts where there are two.
         reading_pods = self._filters.reading_pods(state)
         for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
             row = int(rows[position])
@@ -226,6 +235,8 @@ class NodeSearch:
 
         def is_enough(status: Status) -> bool:
             nonlocal passed
+            # One at a time and in the order of nodes, whatever the threads do (`Parallelizer.map_until`), so
+            # a plain counter will do.
             passed += status.is_success
             return passed > wanted or not (status.is_success or status.is_rejected)
 
@@ -235,6 +246,8 @@ class NodeSearch:
         )
         with working:
             answers = parallelizer.map_until(len(positions), check, is_enough)
+        # Nodes behind the last one asked about are refused already, but the search ended before it came to
+        # them.
         end = len(rows) if len(answers) == len(positions) else positions[len(answers) - 1] + 1
         looked_at = nodes.rows[:end]
         if known is None and passed == len(answers):
@@ -271,6 +284,7 @@ def _outcome(
         feasible = nodes if end == len(nodes) else NodeSelection(table, passing)
         return FilterOutcome(feasible, NodeCodes.none(table))
     if len(passing) > wanted:
+        # The first surplus node isn't part of the outcome; refusals before it are.
         end, passing = int(np.flatnonzero(codes == PASS)[wanted]), passing[:wanted]
     if found.errors:
         failed = np.flatnonzero(codes[:end] == ERROR)
@@ -291,6 +305,8 @@ def _known_outcome(
     table, count = nodes.table, len(nodes)
     passing = kept.passing(table)
     if len(passing) <= wanted:
+        # The same object as for the pod before: by the identity of its selection totals are found again
+        # (`StandingTotals`).
         if start == 0 and kept.outcome is not None:
             return kept.outcome
         codes = None if len(passing) == count else table.take(kept.values, nodes.rows)
@@ -301,6 +317,7 @@ def _known_outcome(
         return outcome
     first = int(passing.searchsorted(start))
     enough = _cyclic(passing, first, wanted)
+    # There are more passing nodes than wanted, so this is another node than those in `enough`.
     surplus = int(passing[(first + wanted) % len(passing)])
     end = (surplus - start) % count
     if end == wanted:
@@ -351,6 +368,7 @@ class NominatedPods:
     ) -> RowVerdicts:
         """Return the verdicts on all nodes, in the selection's order, given those without nominated pods (`alone`)."""
         table = nodes.table
+        # By priority, since only nominated pods of equal or higher priority count.
         crowded = pods.column((plan, pod.priority), lambda: FirstRefusals(table, Reads.PODS))
         errors: dict[int, Status] = {}
 
@@ -389,6 +407,7 @@ class NominatedPods:
         crowded.again.clear()
         if stale is None or names is None:
             crowded.replace(alone.values.copy())
+            # On nodes that nobody is nominated to, the answer is the one without nominated pods.
             stale, names, again = (), self._nominator.nominated_nodes(), set()
         crowded.mark_current(table)
         return {*stale, *again, *alone.again, *(table.rows[name] for name in names if name in table.rows)}

@@ -81,6 +81,7 @@ class Totals:
     @property
     def _best_rows(self) -> Sequence[int] | IntArray:
         if self._best is None:
+            # From here on a row is a position among the k nodes.
             self._rows, self._by_row = None, self.values
             self._best = rows_with_most(self._by_row)
         return self._best
@@ -109,6 +110,7 @@ class BestRows:
             else:
                 del rows[bisect_left(rows, row)]
         if after >= self._floor:
+            # Ascending, since the draw among the best counts them in the order of nodes.
             insort(self._rows.setdefault(after, []), row)
         return bool(self._rows)
 
@@ -174,6 +176,7 @@ class StandingTotals(Column):
 
         Nothing is kept for a selection whose rows don't ascend.
         """
+        # Most selections never come again, so even the check of their order waits until one does.
         if nodes is not self._selection:
             self._selection, self._is_ascending, self.is_filled = nodes, None, False
             return False
@@ -195,6 +198,7 @@ class StandingTotals(Column):
     def add_normalized(self, normalized: tuple[Normalized, ...]) -> None:
         """Include these normalised scores. If others were included before, forget all totals."""
         before = self.counted_in
+        # Normalised scores of one pass are one object, so there is nothing to compare by value.
         if len(normalized) != len(before) or any(map(operator.is_not, normalized, before)):
             self.values.fill(UNKNOWN_SCORE)
             self.is_filled = False
@@ -214,6 +218,7 @@ class StandingTotals(Column):
         self._best = None
         if self._selection.is_whole_table:
             return self.missing(self._selection.rows)
+        # Nodes that aren't selected must have no total: the best are looked for in the whole array.
         values = np.full(len(table), UNKNOWN_SCORE, dtype=np.int64)
         values[self._selection.rows] = self.values.take(self._selection.rows)
         self.values = values
@@ -231,6 +236,7 @@ class StandingTotals(Column):
             self._best = None
 
     def _move(self, table: NodeTable) -> None:
+        # Before the base class's move, which needs `_layout`, too; `mark_current` follows it.
         moved_from = table.moved_since(self._layout)
         self.fixed = np.zeros(len(table), np.int64) if moved_from is None else moved(self.fixed, moved_from)
         super()._move(table)
@@ -239,6 +245,7 @@ class StandingTotals(Column):
         """Return the totals of the selection, all of which must be known."""
         assert self._selection is not None
         if self._best is None:
+            # A row without a total has the least number there is, so it is never among the best.
             self._best = BestRows(self.values)
         return Totals(
             self.values, None if self._selection.is_whole_table else self._selection.rows, self._best.rows
