@@ -29,6 +29,8 @@ _CHUNK: Final = 1024
 
 def compiled(function: FunctionT) -> FunctionT:
     """Return the function in a form that is compiled when it is first called."""
+    # Python's error model would test each divisor for 0, and such a branch keeps a loop from working on four
+    # nodes at a time. The loops touch no Python object, so other threads may run.
     compiling = partial(numba.njit, error_model="numpy", nogil=True)
     try:
         made = compiling(cache=True)(function)
@@ -66,6 +68,8 @@ def balanced_allocation(
     allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
 ) -> float:
     """Score how evenly two resources are used. A node with only one of them is in balance."""
+    # Of two fractions the standard deviation is half their difference, which kube-scheduler computes in this
+    # way.
     both = 0.5 if (allocatable > 0) & (allocatable_2 > 0) else 0.0
     there = allocatable if allocatable > 0 else 1.0
     there_2 = allocatable_2 if allocatable_2 > 0 else 1.0
@@ -136,6 +140,7 @@ def _refuse_without_room(
     totals: FloatArray,
 ) -> None:
     for k in range(len(totals)):
+        # `&` looks at all four, where `and` would branch.
         has_room = (
             (cpu[k] >= wanted[0])
             & (memory[k] >= wanted[1])
@@ -215,6 +220,8 @@ def totals_of(
     while looked_at < count:
         end = min(row + min(_CHUNK, count - looked_at), count)
         chunk = totals[row:end]
+        # Nodes without room are scored, too, and refused afterwards: to pass them over would take a branch
+        # for each.
         chunk[:] = scores[row:end]
         there, there_2 = allocatable[0, row:end], allocatable[1, row:end]
         if weights[0]:
@@ -256,6 +263,7 @@ def totals_of(
         for k in range(len(extended)):
             _refuse_without(free[extended[k, 0], row:end], extended[k, 1], chunk)
         its = passing(chunk)
+        # The surplus node that ends the search isn't counted, and neither are the nodes behind it.
         if feasible + its > most:
             return most, looked_at + _position(chunk, most - feasible)
         feasible += its
@@ -286,6 +294,8 @@ def total_at(
         if free[extended[each, 0], row] < extended[each, 1]:
             return -1.0
     there, there_2 = allocatable[0, row], allocatable[1, row]
+    # In another order than in `totals_of`: the numbers are whole and exact in float64, so the sum is the
+    # same.
     total = scores[row] + float(weights[0]) * least_allocated(
         there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
     )
@@ -389,6 +399,7 @@ def add_normalized(
     low, high = _lowest_and_highest(raw[start:first], totals[start:first])
     low_2, high_2 = _lowest_and_highest(raw[:last], totals[:last])
     low, high = min(low, low_2), max(high, high_2)
+    # 100 × a score must be exact, too. Without a feasible node the bounds are infinite, and refused here.
     if not (low >= -LARGEST_EXACT and high <= LARGEST_EXACT):
         return False
     for begin, end in ((start, first), (0, last)):
@@ -399,6 +410,8 @@ def add_normalized(
         elif high:
             _add_reversed(before, its, high + low, high, weight, after)
         else:
+            # Scores are 0 or more, so all are 0 here, and (1 − 0) × 100 / 1 is the 100 that REVERSED gives
+            # them.
             _add_reversed(before, its, 1.0, 1.0, weight, after)
     return True
 

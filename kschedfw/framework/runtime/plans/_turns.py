@@ -26,6 +26,8 @@ Words = npt.NDArray[np.int64]
 def _generate(words: Words) -> None:
     """Compute the next 624 words (`genrand_uint32` of the reference implementation)."""
     for k in range(624):
+        # In place: from k = 227 on, the word 397 further on is one of the new ones, as in the reference
+        # implementation.
         mixed = (words[k] & 0x80000000) | (words[(k + 1) % 624] & 0x7FFFFFFF)
         word = words[(k + 397) % 624] ^ (mixed >> 1)
         words[k] = word ^ 0x9908B0DF if mixed & 1 else word
@@ -39,6 +41,7 @@ def _word(words: Words) -> int:
     word = words[words[624]]
     words[624] += 1
     word ^= word >> 11
+    # The masks have 32 bits, and so cut off what an int64 has beyond them.
     word ^= (word << 7) & 0x9D2C5680
     word ^= (word << 15) & 0xEFC60000
     return int(word ^ (word >> 18))
@@ -138,6 +141,7 @@ def place_in_turn(
             k = k if k < count else k - count
             total = totals[k]
             if total >= 0:
+                # One more node than wanted passes: the search ends before it, as in `totals_of`.
                 if feasible == most:
                     break
                 feasible += 1
@@ -151,6 +155,7 @@ def place_in_turn(
                 ties += 1
         if moves:
             start = (start + looked_at) % all_nodes
+        # The others are equal and find the same amounts, so they fit nowhere, either.
         if not ties:
             return placed, start
         if len(ranks):

@@ -214,6 +214,7 @@ class KeptTotals:
                 continue
             totals[row] = total
             self.feasible += (total >= 0) - (before >= 0)
+            # Totals are whole numbers, which the lists of the best nodes have as ints.
             if self._best is not None and not self._best.changed(row, int(before), int(total)):
                 self._best = None
 
@@ -246,6 +247,7 @@ class KeptTotalsOfPods:
         """Return the current totals; None where the requests haven't come lately."""
         # By identity, since pods with equal requests share one object.
         comes_again, self._last = requests is self._last, requests
+        # A kept entry holds its requests, so no other object has their id as long as it is kept.
         kept = self._kept.get(id(requests))
         if kept is not None and kept.answers(plan, requests):
             kept.follow(compiled, table)

@@ -84,6 +84,8 @@ class PlannedPlugin:
             return True
         if isinstance(answer, Status) and answer.is_success:
             return False
+        # A PreFilterResult narrows the nodes down, which a plan doesn't know how to do; refusals and errors
+        # are for the hooks to report.
         raise NotPlannedError
 
     def refused(self, state: CycleState, pod: Pod, table: NodeTable) -> SmallCodes | None:
@@ -100,14 +102,17 @@ class PlannedPlugin:
         each.counts.rows_asked += len(table)
         if answer is Verdicts.passing(len(table)):
             return None
+        # Most plugins have the same statuses every time, so that they are checked once.
         if answer.statuses is not self._plain:
             self._check(answer.statuses)
             self._plain = answer.statuses
         codes = answer.codes
+        # The hooks are called again, and say what is wrong with the answer.
         if codes.shape != (len(table),):
             raise NotPlannedError
         if codes.dtype == np.int8 and codes.flags.writeable:  # as the pass is compiled for
             return cast("SmallCodes", codes)
+        # A writable copy. Numba would compile another version for each type, and one for read-only arrays.
         refused: Mask = codes != 0
         return refused.view(np.int8)
 
@@ -232,6 +237,8 @@ class _Making:
             match each.plugin.plan_part(self._pod):
                 case None:
                     return None
+                # A plan is refined for one signature, so there the answers of these plugins are kept, by the
+                # last case.
                 case PlanPart.SIGNATURE if each not in base.signed:
                     signed.append(each)
                 case PlanPart.POD:
@@ -244,6 +251,7 @@ class _Making:
                     computed.append(each)
                 case part:
                     self._keep(each, is_idle=part is PlanPart.IDLE)
+        # Plans in which all nodes are equal share their array.
         scores = self._scores if self._scores.any() else _zeros(len(self._scores))
         scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
         return ShapePlan(
@@ -263,6 +271,7 @@ class _Making:
     def _keep(self, each: PlannedPlugin, *, is_idle: bool) -> None:
         """Add a plugin's answers for all nodes to the plan."""
         state, pod, nodes = self._state, self._pod, self._nodes
+        # The state that the hooks write is the plan's: each pod of the shape takes it over.
         if each.is_skipped(each.pre_filter, state, pod, nodes):
             self._skipped_filters.add(each.name)
         elif each.filtering is not None and not is_idle:

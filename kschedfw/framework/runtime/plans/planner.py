@@ -104,6 +104,8 @@ class Planner:
         self._plugins = planned_plugins([plugins[name] for name in names], own_hooks, filters, scores)
         self._snapshot = snapshot
         largest_total = sum(each.weight for each in scores) * MAX_NODE_SCORE
+        # A profile may enable a plugin at some of its extension points alone. Then `plan_part` promises more
+        # than there is to be called.
         self.is_possible = largest_total <= LARGEST_TOTAL and all(
             plans_own_hooks(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
             for name in names
@@ -137,6 +139,8 @@ class Planner:
 
         Return None as `best_nodes` does. Otherwise write to the state what later hooks read; nothing is scored.
         """
+        # Plugins write to a state of its own first, so that the cycle's is unchanged where hooks must be
+        # called after all.
         own, table = CycleState(), self._snapshot.table
         try:
             plan = self._plan_to_run(pod)
@@ -229,6 +233,7 @@ class Planner:
         if not feasible:
             return None
         skipped_scores = plan.skipped_scores
+        # As in kube-scheduler, a single feasible node is taken without scoring.
         if plan.asked and feasible > 1:
             nodes = everything
             if start or feasible != count:
@@ -243,6 +248,7 @@ class Planner:
                         self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
                     else:
                         added = each.score(own, pod, nodes)
+                        # The kept totals stay as they are for the next pod.
                         if kept is not None:
                             np.copyto(scratch.totals, totals)
                         if nodes is everything:
@@ -303,6 +309,8 @@ class Planner:
             raise NotPlannedError
 
     def _plan(self, pod: Pod, table: NodeTable, *, is_one_of_many: bool = False) -> ShapePlan | None:
+        # Any change of a node object voids all plans: what a plugin reads of it isn't known here. Pods don't
+        # change it.
         shape, version = pod.shape, (table.layout, table.node_changes.version)
         known = self._plans.get(shape)
         if known is None or known[0] != version:
@@ -317,6 +325,7 @@ class Planner:
         known = self._plans.get(signatures)
         if known is not None and known[0] == version:
             return known[1]
+        # A plugin that can't sign the pod promises nothing of others like it.
         if None in signatures:
             return None
         # Signatures that never come again, as where every pod names its own node, aren't worth a plan.
@@ -346,6 +355,7 @@ def _refuse(
             compiled.refuse_domains(scores, each.codes, each.values, REFUSED, found)
         else:
             compiled.refuse(scores, each, REFUSED, found)
+        # Later refusals read and write one array, which does no harm: the loops go node by node.
         scores = found_to_read
     return scores
 
@@ -356,6 +366,7 @@ def _counts_extended(plan: ShapePlan, pod: Pod, table: NodeTable) -> bool:
     wanted = requests.demand.scalar_resources
     if not (wanted or requests.amounts.scalar_resources):
         return True
+    # Plugins that score resources don't sign a pod whose resources devices may provide.
     return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in plan.computed]
 
 

@@ -116,12 +116,15 @@ def in_turn(
     compiled, table, rows = compiled_turns(), nodes.table, nodes.rows
     assert compiled is not None
     scalars = _scalar_resources(runs)
+    # `take` copies: the loop writes to these arrays, and the snapshot's must stay as they are.
     free = table.free.T[:4].take(rows, axis=1)
     if scalars:
         free = np.concatenate((free, *[_free(table, name).take(rows)[np.newaxis] for name in scalars]))
     columns = table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T
     floats = np.concatenate([each.take(rows, axis=1) for each in columns])
     ranks = _NO_RANKS if search.ranks is None else search.ranks
+    # A state of `Random` is 624 words and the position of the next one. It goes back after all kinds, so that
+    # draws that follow are those of a serial search.
     version, state, gauss = search.random.getstate() if search.ranks is None else (0, (), None)
     words = np.array(state, dtype=np.int64)
     turns = []
@@ -129,6 +132,7 @@ def in_turn(
         asked, requests = PassInput.of(pod.plan, pod.requests, table), pod.requests
         amounts = requests.amounts
         both = amounts.milli_cpu, amounts.memory
+        # What must be free and what is taken differ while a pod is resized in place (`PodRequests`).
         wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
         taken = [*both, amounts.ephemeral_storage, 1, *map(amounts.get, scalars)]
         added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
