@@ -85,6 +85,8 @@ class _KeptSearch:
 
     def take_best(self, selector: HostSelector) -> str:
         """Return the name of the best remaining node, and mark it as taken."""
+        # Selectors look nodes up by their rows, so the nodes of the search get a table in which these haven't
+        # moved.
         if self._nodes.table.node_infos is not self._infos:
             infos = [self._infos[row] for row in self._nodes.rows.tolist()]
             self._nodes = NodeSelection.whole(NodeTable.of(infos))
@@ -188,6 +190,7 @@ class Batch:
         if hint is not None:
             attempt = BatchAttempt.HINT_USED if hint.node == node else BatchAttempt.HINT_NOT_USED
             self._metrics.batch_attempt(attempt, self._profile)
+        # A hint that was followed leaves the search in use, without the node that it named.
         if hint is None or hint.node != node:
             self._keep(pod, feasible, scored)
         self._metrics.batch_stored(self._profile, self._clock.monotonic() - started)

@@ -113,6 +113,8 @@ class Cache:
             if self._points:
                 self._keep(node.name, moves=self._tree.would_move(node))
             self._images_version += node.status.images != (known.node.status.images if known else ())
+            # The NodeInfo is kept even if the node went and comes again: it has the pods in kube-scheduler's
+            # order.
             info = known or self._homeless.pop(node.name, None)
             if info is None:
                 info = NodeInfo.of(node)
@@ -154,6 +156,8 @@ class Cache:
         with self._lock:
             if uid in self._pods:
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
+            # A pod whose cycle wasn't announced to `update_snapshot` isn't checked. Only assumptions count:
+            # what the cluster reports while a cycle runs, that cycle doesn't see in kube-scheduler, either.
             begun = self._cycles.pop(uid, self._assumptions)
             if begun != self._assumptions:
                 raise ConcurrentCycleError(
@@ -171,6 +175,7 @@ class Cache:
         if not self._ttl or self._clock is None:
             return
         with self._lock:
+            # The cluster may have confirmed or removed the pod before the binding's own answer arrived.
             if pod.uid in self._assumed:
                 self._assumed[pod.uid] = self._clock.now() + self._ttl
 
@@ -223,6 +228,8 @@ class Cache:
             known = self._pods.get(pod.uid)
             if known is None or pod.uid in self._assumed:
                 raise CacheError(f"pod {pod.key} ({pod.uid}) is not added to the cache, so cannot be updated")
+            # kube-scheduler ends its process here, since its cache is corrupted. A library leaves that to its
+            # caller.
             if known.pod.node_name != pod.node_name:
                 raise CacheError(
                     f"pod {pod.key} ({pod.uid}) updated on a different node than previously added to: "
@@ -239,6 +246,8 @@ class Cache:
             CacheError: the pod isn't in the cache.
         """
         with self._lock:
+            # By uid alone: of a pod whose deletion was missed the caller may have an old state, without its
+            # node.
             if pod.uid not in self._pods:
                 raise CacheError(f"pod {pod.key} ({pod.uid}) is not found in the cache, so cannot be removed")
             self._take(pod.uid)
@@ -359,6 +368,8 @@ class Cache:
                 if info.generation <= followed:
                     break
                 copy = changed[name] = info.clone()
+                # The first one has the highest generation of all: `_touch` follows every change, so the
+                # dictionary is in the order of generations.
                 if len(changed) == 1:
                     seen.generation = info.generation
                 # The cache doesn't keep image states: they depend on all nodes, and only snapshots need them.
@@ -435,6 +446,7 @@ class Cache:
     def _touch(self, info: NodeInfo) -> None:
         """Move a changed node to the end, where `update_snapshot` looks for it. Drop an unknown one without pods."""
         name = info.node.metadata.name
+        # A key that is set again keeps its place in a dictionary; one that was removed first goes to the end.
         if self._infos.pop(name, None) is not None:
             self._infos[name] = info
         elif not info.pods:
@@ -443,6 +455,7 @@ class Cache:
 
 def _is_same(info: NodeInfo, before: NodeInfo) -> bool:
     """Return whether both have the same node and the same pods, in any order."""
+    # The very objects: whatever is undone puts back those that were there before.
     return info.node is before.node and {id(each.pod) for each in info.pods} == {
         id(each.pod) for each in before.pods
     }

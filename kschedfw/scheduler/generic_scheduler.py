@@ -30,6 +30,7 @@ from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, Sna
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, picks_row
 
+# kube-scheduler's minFeasibleNodesToFind and minFeasibleNodesPercentageToFind.
 MIN_FEASIBLE_NODES_TO_FIND = 100
 MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
 
@@ -187,6 +188,7 @@ class GenericScheduler:
         if isinstance(self._selector, FirstByNameSelector):
             ranks = np.empty(len(nodes), dtype=np.int64)
             ranks[sorted(range(len(nodes)), key=nodes.names.__getitem__)] = np.arange(len(nodes))
+        # The compiled search draws as Python's generator does. A subclass of `Random` may draw otherwise.
         elif not isinstance(self._selector, ReservoirSelector) or type(self._random) is not Random:
             return None
         if framework.handle.extenders or not framework.has_score_plugins or not len(nodes):
@@ -204,6 +206,7 @@ class GenericScheduler:
 
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
         """Raise ConcurrentCycleError if another decision is under way; else block others until `_end`."""
+        # Not an RLock: a plugin that schedules another pod in one of its hooks is refused, too.
         if not self._scheduling.acquire(blocking=False):
             raise ConcurrentCycleError(
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
@@ -218,6 +221,7 @@ class GenericScheduler:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Undo the block's draws and moves of the start: later decisions are as they would have been without it."""
+        # The selector is copied, since it may count (`RoundRobinSelector`).
         before = self._random.getstate(), self._next_start_node_index, copy(self._selector)
         try:
             yield
@@ -239,6 +243,7 @@ class GenericScheduler:
     def _choose(
         self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection, evaluated: int
     ) -> ScheduleResult:
+        # As kube-scheduler: one node needs no scores, and takes no number from `random`.
         if len(feasible) == 1:
             host, scored = feasible[0].name, None
         else:
@@ -451,6 +456,7 @@ class GenericScheduler:
             if within is not None and not everywhere:
                 allowed = set(within.rows.tolist())
                 rows = [row for row in rows if row in allowed]
+        # As kube-scheduler: the index counts all nodes of the cluster, and is taken modulo the nodes at hand.
         start = self._next_start_node_index % len(rows) if rows else 0
         return NodeSelection(table, np.array([*rows[start:], *rows[:start]], dtype=np.int64))
 
@@ -488,6 +494,8 @@ class GenericScheduler:
     ) -> NodeSelection:
         found = self._search(framework, state, pod, nodes, diagnosis)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
+        # A nominated node that was refused alone before counts as well: in kube-scheduler, too, its status is
+        # one of these.
         processed = len(found.feasible.rows) + len(diagnosis.node_to_status)
         if not self._exhaustive:
             self._next_start_node_index = (self._next_start_node_index + processed) % len(nodes.table)

@@ -46,8 +46,11 @@ class NodeTree:
         if self._zone_of.get(node.name) == zone:
             return False
         self.remove(node.name)
+        # A zone that is new, or lost its last node, is visited last, as in kube-scheduler.
         names = self._zones.setdefault(zone, {})
         if self._names is not None:
+            # The last node of its zone moves no other node to another round, so the order is kept and not
+            # made anew.
             self._names.insert(self._position(zone, len(names)), node.name)
         names[node.name] = None
         self._zone_of[node.name] = zone
@@ -85,12 +88,14 @@ class NodeTree:
         if self._names is None:
             rounds = zip_longest(*self._zones.values())
             self._names = [name for name in chain.from_iterable(rounds) if name is not None]
+        # A copy: the snapshot keeps the list to compare it with the next one.
         return list(self._names)
 
     def _position(self, zone: Zone, number: int) -> int:
         """Return the position in the visiting order of the node with this number in its zone."""
         position, is_before = 0, True
         for each, names in self._zones.items():
+            # Zones before the node's own have had their turn in this round, those after it haven't.
             is_before &= each != zone
             position += number if each == zone else min(len(names), number + is_before)
         return position

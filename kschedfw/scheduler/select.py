@@ -45,6 +45,7 @@ def select_host(totals: Totals, random: Random) -> Selection:
 
 def pick_of(count: int, random: Random) -> int:
     """Return the index of `select_host`'s pick among this many best nodes."""
+    # `plans._turns.pick` is the compiled form, and must draw the same numbers.
     draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so the divisor isn't 0.
