@@ -301,6 +301,7 @@ class GenericScheduler:
 
     def _may_pass_at_once(self, framework: Framework, pod: Pod) -> bool:
         """Tell whether nobody has to see the steps, and nothing but the profile's plugins decides."""
+        # A pod with a signature may get its node by a hint, and its own search is kept for the next one.
         if (
             self._observer is not None
             or self._exhaustive
@@ -364,6 +365,7 @@ class GenericScheduler:
         if not status.is_success:
             if not status.is_rejected:
                 raise SchedulingError(status)
+            # One status for all nodes, without an entry for each.
             diagnosis.node_to_status.absent = status
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)

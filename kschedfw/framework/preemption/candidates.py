@@ -43,6 +43,7 @@ class Candidates(Sequence[Candidate]):
     def least_harmful(self) -> Candidates:
         """Return the candidates that are best by `LEAST_HARM`, in their order."""
         best = np.arange(len(self))
+        # Float64 is exact here: it takes 2²¹ victims for a sum of priorities to reach 2⁵³.
         for scores in self._harm:
             if len(best) <= 1:
                 break

@@ -28,6 +28,7 @@ from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, UNKNOWN_SCO
 from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
+# Above every priority, so that a node without pods has no possible victim.
 _NOBODY = 1 << 62
 
 _MOST_STATUSES = 1024
@@ -79,6 +80,7 @@ class Outcomes(Column):
         """Store the outcome of a node. Return its code."""
         if isinstance(outcome, Status):
             code = self.statuses.code_of(outcome)
+            # A plugin that failed is asked again next time.
             self.values[row] = UNKNOWN_CODE if code == ERROR else code
             return code
         candidate = Candidate(node_name, outcome)
@@ -183,6 +185,8 @@ def dry_run(
 
     def enough(answer: tuple[NodeInfo, Victims | Status]) -> bool:
         info, outcome = answer
+        # Outcomes are written here, for one node at a time and in their order, and not on the threads that
+        # try nodes.
         code = outcomes.add(table.rows[info.name], info.name, outcome)
         if code == ERROR:
             assert isinstance(outcome, Status)
@@ -248,6 +252,7 @@ class _Search:
         rows, codes, helps = self._rows[:end], self._codes[:end], self._helps[:end]
         harmless = self._is_harmless[:end]
         chosen = np.concatenate(
+            # kube-scheduler's two lists take no more than the wanted number, either.
             (_first(self._wanted, rows, harmless), _first(self._wanted, rows, helps & ~harmless))
         )
         refused = np.where(codes == UNKNOWN_CODE, PASS, codes)

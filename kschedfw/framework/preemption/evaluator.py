@@ -132,6 +132,8 @@ class PreemptionEvaluator:
         if not len(nodes):
             return DryRun()
         budgets = DisruptionBudgets.of(self._handle.cluster.list(PodDisruptionBudget))
+        # One number is drawn for each dry run, even if all outcomes are known: what is kept must not change
+        # later draws.
         offset, wanted = self._rules.offset_and_num_candidates(len(nodes))
         return dry_run(
             self._rules,
@@ -149,6 +151,7 @@ class PreemptionEvaluator:
         if not self._rules.are_default:
             return None
         table, nominator = self._handle.snapshot.table, self._handle.nominator
+        # Beside what the filters read of a pod, its priority alone decides who may be evicted for it.
         key = ("preemption", pod.priority)
         outcomes = self._handle.framework.kept_column(state, pod, key, lambda: Outcomes(table))
         if outcomes is not None:
@@ -225,6 +228,8 @@ def ask_extenders(
             for node_name, victims in answer.items()
             if _has_victims(extender, node_name, victims)
         }
+    # The extender's order decides among equally good candidates. In kube-scheduler a Go map does, whose order
+    # is random.
     return tuple(Candidate(node_name, victims) for node_name, victims in victims_by_node.items())
 
 

@@ -112,6 +112,8 @@ def _evict(handle: Handle, plugin_name: str, victim: Pod, preemptor: Preemptor) 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
     """Send a victim that waits at permit, or is in pre_bind, back to the queue; return False if it is too late."""
+    # A pod that isn't bound yet takes its room by reservation alone, so it is sent back and not deleted, as
+    # in kube-scheduler.
     waiting = handle.waiting_pods.get(victim.uid)
     if waiting is not None and waiting.preempt(plugin_name, "preempted"):
         return True
@@ -132,6 +134,7 @@ def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
         handle.cluster.patch_pod_status(victim, condition=condition)
         handle.cluster.delete(victim)
     except Exception:
+        # Clusters have no common error for a missing object, so it is looked up.
         present = handle.cluster.get(Pod, victim.key)
         if present is None or present.uid != victim.uid:
             return False

@@ -59,12 +59,16 @@ class _Sort(Generic[T]):
                 pivot, exchanges = begin + end - 1 - pivot, 0
             if is_balanced and was_parted and not exchanges and self._repair(begin, end):
                 return
+            # The item before the stretch was a pivot, and is above nothing in the stretch. If it isn't less
+            # than the pivot, the pivot is among the least.
             if begin and not self._is_less(begin - 1, pivot):
                 begin = self._part_equal(begin, end, pivot)
                 continue
             middle, was_parted = self._part(begin, end, pivot)
             left, right = middle - begin, end - middle
             is_balanced = min(left, right) >= length // 8
+            # The shorter part by recursion, the longer one by the loop: the depth grows with the logarithm of
+            # the length.
             if left < right:
                 self.sort(begin, middle, failures)
                 begin = middle + 1
@@ -161,6 +165,7 @@ class _Sort(Generic[T]):
         length = number = end - begin
         middle = begin + length // 4 * 2
         for index in (middle - 1, middle, middle + 1):
+            # Go's xorshift on an unsigned number of 64 bits, which begins with the length.
             number ^= number << 13 & 0xFFFF_FFFF_FFFF_FFFF
             number ^= number >> 7
             number ^= number << 17 & 0xFFFF_FFFF_FFFF_FFFF

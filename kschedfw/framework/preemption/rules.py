@@ -179,6 +179,8 @@ def _victims(
     # Pods whose eviction violates a budget come first: room is given back in this order, so they likely stay.
     evicted_violating = [info for info in violating if not spares(info)]
     evicted = [*evicted_violating, *[info for info in others if not spares(info)]]
+    # kube-scheduler sorts again in this case only, and the sort isn't stable: another one might change who is
+    # first among equals.
     if violating and others:
         evicted = _sorted(evicted, more_important)
     return Victims(tuple([info.pod for info in evicted]), len(evicted_violating))
