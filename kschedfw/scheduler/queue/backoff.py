@@ -40,6 +40,7 @@ class BackoffPolicy:
         failures = info.consecutive_errors_count or info.unschedulable_count
         if not self.maximum or not failures:
             return -math.inf
+        # Computed once: the order in the heap must not change while the pod is there.
         if info.backoff_expiration is None:
             info.backoff_expiration = self._align(info.timestamp + self.duration(failures))
         return info.backoff_expiration
@@ -96,6 +97,7 @@ class BackoffQueue:
 
     def update(self, info: QueuedPodInfo) -> None:
         """Reorder a pod of this queue that was changed."""
+        # By where the pod is: a change of the pod doesn't move it to the other heap.
         heap = self._refused if info.pod.uid in self._refused else self._failed
         heap.push(info.pod.uid, info)
 

@@ -33,6 +33,7 @@ class _Changing:
 
     def __exit__(self, *_: object) -> None:
         try:
+            # Before the lock is released: a Condition notifies only for the thread that holds its lock.
             self._told()
         finally:
             self._lock.release()
@@ -87,6 +88,7 @@ class BlockingQueue(ABC):
     def done(self, uid: str) -> None:
         """End a pod's flight: it was bound, or isn't to be scheduled here. May be called again."""
         with self._lock:
+            # No pod becomes ready by this, so nobody is notified.
             self._in_flight.end(uid)
 
     def close(self) -> None:
@@ -130,6 +132,7 @@ class BlockingQueue(ABC):
         """Tell metrics and waiting threads of a change; the lock is held."""
         if self._reports:
             self._report()
+        # A Condition's `notify_all` is written in Python. A scheduler that calls `try_pop` never waits.
         if self._waiting:
             self._condition.notify_all()
 

@@ -96,6 +96,7 @@ def _claims_made(old: Pod, new: Pod) -> bool:
 
 
 def _taints_changed(old: Node, new: Node) -> bool:
+    # kube-scheduler has no action of its own for a node that is uncordoned: it counts as a change of taints.
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     return uncordoned or old.spec.taints != new.spec.taints
 

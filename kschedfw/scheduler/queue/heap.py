@@ -143,6 +143,7 @@ class KeyedLine(Generic[T]):
 
     def push(self, key: str, item: T) -> None:
         """Add the item, or replace the one with its key."""
+        # The line stays in order: an item joins it only behind all others, and a changed one leaves it first.
         self._line.pop(key, None)
         last = next(reversed(self._line.values()), None)
         if key in self._early or (last is not None and self._before(item, last)):

@@ -81,6 +81,7 @@ class QueueingHints:
                     return Requeue.IMMEDIATELY
                 case Requeue.AFTER_BACKOFF:
                     verdict = Requeue.AFTER_BACKOFF
+                    # Only a pending plugin could make it more urgent.
                     if not info.pending_plugins:
                         return verdict
         return verdict

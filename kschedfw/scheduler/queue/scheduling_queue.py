@@ -307,6 +307,7 @@ class SchedulingQueue(BlockingQueue):
             for info in self._sub_queues.unschedulable.overdue(now):
                 (asked_for if info.retry_at is not None and info.retry_at <= now else flushed).append(info)
             for info in asked_for:
+                # The time is used up. A gate that goes on holding the pod back may name another one.
                 info.retry_at = None
             self._move(asked_for, Occurrence(RETRY_TIME, None, None))
             if not flushed:
@@ -315,6 +316,8 @@ class SchedulingQueue(BlockingQueue):
                 info.flush_timestamp = now
                 info.was_flushed_from_unschedulable = True
             self._move(flushed, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
+            # As in kube-scheduler, where the flush is an event like others: pods in flight that are refused
+            # are tried again, too.
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
 
     # Contents
@@ -372,12 +375,14 @@ class SchedulingQueue(BlockingQueue):
     def _add(self, pod: Pod) -> None:
         info = QueuedPodInfo(PodInfo.of(pod))
         self._enter(info)
+        # Before the gates are asked: a gated pod's nomination counts, too.
         self.nominator.add(info.pod_info)
         self._sub_queues.wakes += 1
         self._sub_queues.to_active(info, UNSCHEDULED_POD_ADD.label)
 
     def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
         info.update(new)
+        # At once, as the heaps require, and before a hint may call back.
         self._sub_queues.rearrange(info)
         self.nominator.update(old, info.pod_info)
         for event in pod_update_events(old, new):

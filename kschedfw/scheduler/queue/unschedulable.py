@@ -75,12 +75,15 @@ class UnschedulablePool:
         for rejector, infos in self._by_rejector.items():
             if concerned(rejector):
                 found.update(infos)
+        # Sorted, so that the order of attempts doesn't follow from that of plugins. In kube-scheduler it is a
+        # Go map's.
         return sorted(found.values(), key=_sequence)
 
     def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
         """Return the pods that have waited for an event for longer than the timeout."""
         if now <= self._none_due_until:
             return ()
+        # Later than the timeout, not at it, as in kube-scheduler.
         overdue = [info for info in self.ordered() if now > self._last_due(info)]
         self._none_due_until = self._first_due(
             info for info in self._infos.values() if now <= self._last_due(info)
