@@ -14,6 +14,7 @@ from kschedfw.plugins.volume_binding.claims import VolumeClaims
 from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
 from kschedfw.plugins.volume_binding.reach import BoundReach
 
+# kube-scheduler's interval.
 _POLL_INTERVAL = 1.0
 """The seconds between two looks at the claims."""
 
@@ -111,6 +112,7 @@ class VolumeBinder:
                 # kube-scheduler would write all the same, and bind the volume to a claim that is gone.
                 raise VolumeBindingError(f'could not find v1.PersistentVolumeClaim "{claim.key}"')
             there = self._cluster.get(PersistentVolume, volume.key)
+            # Another pod with the same claim may have written it already.
             if there is None or there.spec.claim_ref is None or there.spec.claim_ref.uid != claim.uid:
                 written[f"volume {volume.key}"] = self._cluster.update(volume)
         for claim in reservation.claims:
@@ -127,6 +129,7 @@ class VolumeBinder:
         node_name: str,
         in_pre_bind: PodInPreBind | None,
     ) -> None:
+        # Nobody notifies it: a clock waits on a condition, real or virtual.
         condition = threading.Condition()
         deadline = self._clock.now() + self._timeout
         while not self._is_done(reservation, written, pod, node_name):
@@ -169,6 +172,7 @@ class VolumeBinder:
             return False
         self._check_reach(there, node)
         if there.spec.claim_ref is None or not there.spec.claim_ref.uid:
+            # The volume controller, or a user, has undone the binding.
             raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')
         return is_fully_bound(its_claim)
 

@@ -52,6 +52,8 @@ class VolumeClaims:
         names = [name for name, _ in _claims_of(pod)]
         if not names:
             return None
+        # All claims are checked before any is looked at more closely, so that what is said of several is what
+        # kube-scheduler says.
         for name, volume in _claims_of(pod):
             self._check(pod, name, volume)
         bound: list[BoundReach | None] = []
@@ -65,6 +67,7 @@ class VolumeClaims:
                 bound.append(None if its_volume is None else BoundReach.of(its_volume))
                 continue
             storage_class = self._delaying_class(claim)
+            # A claim that names its volume waits for the volume controller, whatever its class says.
             if storage_class is None or claim.spec.volume_name:
                 raise VolumeClaimProblem("pod has unbound immediate PersistentVolumeClaims")
             delayed.append((claim, storage_class))
@@ -163,6 +166,8 @@ class VolumeClaims:
             if node_name is not None:
                 selected.append((node_name, provisioning))
                 continue
+            # kube-scheduler's cache lists volumes by class, so even a volume that names the claim must be of
+            # its class.
             of_class = (
                 volume for volume in self.volumes.list() if class_of_volume(volume) == storage_class.name
             )

@@ -67,6 +67,7 @@ def score(shape: Shape, volumes: NodeVolumes, node: Node) -> int:
     if not usage:
         return 0
     total = sum(_value(shape, requested, capacity) for requested, capacity in usage.values())
+    # math.Round of kube-scheduler, in integers.
     return (2 * total + len(usage)) // (2 * len(usage))
 
 
@@ -223,6 +224,8 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         if VOLUMES in state:
             volumes = state.read(VOLUMES)
             if not volumes.all_bound:
+                # Decided again, for this node alone. kube-scheduler keeps what the filter found for each
+                # node.
                 decided = volumes.on(self.handle.snapshot.get(node_name).node, self.handle.cluster)
                 with self._counting_failures(VolumeStage.ASSUME):
                     state.write(RESERVATION, self._binder.reserve(decided, node_name))

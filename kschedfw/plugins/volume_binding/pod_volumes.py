@@ -115,6 +115,7 @@ class PodVolumes:
     def on(self, node: Node, cluster: ClusterClient) -> NodeVolumes:
         """Return the node's volumes for the claims."""
         problems = self._bound_problem(node, cluster)
+        # As kube-scheduler's fast path: no volume is looked for, so nothing else is said of the node.
         if any(name != node.name for name, _ in self.selected):
             return NodeVolumes(problems | NO_VOLUME)
         bindings: list[Binding] = []
@@ -151,6 +152,7 @@ class PodVolumes:
             reached = reach.mask(nodes, rows[left], cluster)
             problems[left[~reached]] |= OUT_OF_REACH
             left = left[reached]
+        # All nodes again: a node may have a problem with bound volumes and another one with unbound claims.
         left = np.arange(len(rows))
         for name, _ in self.selected:
             here = rows[left] == nodes.rows.get(name, -1)

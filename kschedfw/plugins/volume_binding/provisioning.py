@@ -65,6 +65,7 @@ class Provisioning:
         if storage_class.provisioner in ("", NO_PROVISIONER):
             return cls(claim, _NOWHERE, None)
         rooms = None
+        # As in kube-scheduler: a claim that requests no storage fits everywhere.
         if "storage" in claim.spec.resources.requests:
             driver = cluster.get(CSIDriver, storage_class.provisioner)
             if driver is not None and driver.spec.storage_capacity:
@@ -86,6 +87,7 @@ class Provisioning:
         """Return `problem` for many nodes, shape (k,) for `rows` of shape (k,)."""
         found = np.full(len(rows), NO_SPACE, dtype=np.int64)
         found[self._has_room(nodes, rows)] = FINE
+        # Last, since `problem` looks at the topologies first.
         found[~self.topologies.mask(nodes, rows)] = NO_VOLUME
         return found
 
@@ -122,4 +124,5 @@ def _rooms(
 
 def largest_volume(capacity: CSIStorageCapacity) -> Quantity | None:
     """Return the size of the largest volume that can be created there; None if unknown."""
+    # The largest volume is more precise than the capacity, where the driver tells it (KEP-1472).
     return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size

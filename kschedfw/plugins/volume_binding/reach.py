@@ -173,6 +173,7 @@ def _translated(volume: PersistentVolume, topology_key: str) -> PersistentVolume
         for expression in term.match_expressions
     ):
         renamed[zone] = topology_key
+    # The label of a volume in several zones has their names, joined by "__".
     elif zones := {name.strip() for name in volume.labels.get(zone, "").split("__")} - {""}:
         added = Requirement(topology_key, Operator.IN, tuple(sorted(zones)))
         terms = tuple(
