@@ -14,6 +14,7 @@ import attrs
 from kschedfw.cluster import LostRaceError
 from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
 
+# The 10 s in which a claim's binding may be sent (`CLAIM_SECONDS`), and 20 s in which a sent binding takes effect.
 EXPIRY: Final = 30.0
 """Seconds without a change after which a claim counts as that of a dead scheduler."""
 
@@ -96,11 +97,14 @@ class ClaimBook:
 
     def pod_seen(self, uid: str, key: str, node_name: str, version: int) -> None:
         """Store a pod's present state. The claims of a bound pod no longer count."""
+        # Read before the pod is stored: `place` depends on it.
         before, known = self.place(uid), self._pods.get(uid)
         self._pods[uid] = _Seen(key, node_name, version)
         self.followed = max(self.followed, version)
         if node_name:
             self._in_flight.pop(uid, None)
+            # A pod that is bound when it is first seen says nothing about who bound it. One that was in flight to this
+            # node was claimed by this scheduler.
             if known is not None and before != node_name and node_name not in self._claims.get(uid, ()):
                 self._unclaimed.add(uid)  # The claim may be seen later than the binding.
         self._show(uid, before)
@@ -120,6 +124,7 @@ class ClaimBook:
         An empty `version` means that the record is gone. `now` is monotonic, in seconds.
         """
         known = self._records.get(node_name, _Versioned())
+        # The answer to a write, a read and the watch deliver the same record on different threads, in any order.
         if known.version and version and int(version) <= int(known.version):
             return set()
         self._records[node_name] = _Versioned(record, version)
@@ -157,6 +162,8 @@ class ClaimBook:
         self._shown.pop(uid, None)
         is_free = pod is not None and not pod.node_name and uid not in self._in_flight
         if is_free and (nodes := self._claims.get(uid)):
+            # A pod has claims on two nodes if the answer to a claim was lost and the pod was decided again. It stays
+            # where it is shown: for watchers, a move is a deletion and another pod.
             self._shown[uid] = before if before in nodes else min(nodes)
         if (place := self.place(uid)) and place != before:
             self._last[place] = uid
@@ -172,6 +179,8 @@ class ClaimBook:
         if not self._checks:
             return None
         record = self._records.get(node_name, _Versioned()).record
+        # Pods and records are followed by separate watches. Without this check, a claim that somebody has removed may
+        # be gone here before its binding is seen.
         if self.followed < record.watermark:
             return Reason.BEHIND
         all_count = all(self._is_over(each) or self.place(each.uid) == node_name for each in record.claims)
@@ -191,6 +200,7 @@ class ClaimBook:
         if self._checks and (why := refusal()):
             is_foreign = self._last.get(node_name) in self._unclaimed
             raise ClaimConflictError(pod.key, node_name, Reason.FOREIGN if is_foreign else Reason.ROOM, why)
+        # After the check: `refusal` asks about a pod that doesn't count on the node yet.
         self._in_flight[uid] = node_name
 
     def commit(self, node_name: str, uids: Iterable[str]) -> tuple[NodeRecord, str]:
@@ -205,6 +215,7 @@ class ClaimBook:
         for each in known.record.claims:
             if self._is_over(each):
                 watermark = max(watermark, self._binding_version(each.uid))
+            # An earlier claim of the same pod is replaced by the new one.
             elif each.uid not in mine:
                 kept.append(each)
         claims = (PodClaim(uid, pod.key, pod.version, self.holder) for uid, pod in mine.items())
@@ -213,6 +224,8 @@ class ClaimBook:
     def _is_over(self, claim: PodClaim) -> bool:
         """Return whether a claim has no effect any more: its pod is bound or gone."""
         pod = self._pods.get(claim.uid)
+        # An unknown pod is gone only if this scheduler has followed pods beyond the state that the claimant saw.
+        # Otherwise the pod may just not have arrived yet.
         return self.followed >= claim.version if pod is None else bool(pod.node_name)
 
     def _binding_version(self, uid: str) -> int:
@@ -234,6 +247,7 @@ class ClaimBook:
         """Yield the claims that have expired without a binding, with their nodes."""
         for (node_name, claim), since in self._since.items():
             pod = self._pods.get(claim.uid)
+            # The thread that binds the pod still runs. It ends with the pod bound, or with `refused`.
             is_mine = self._in_flight.get(claim.uid) == node_name
             if pod is not None and not pod.node_name and not is_mine and now - since >= EXPIRY:
                 yield node_name, claim

@@ -100,14 +100,18 @@ class ClaimCommits:
         """
         wish = _Wish(pod)
         with self._changed:
+            # Before the wait for the node's lock, so that the thread that gets the lock next also commits this pod.
             self._wishes[node_name].append(wish)
         with self.alone(node_name):
+            # Otherwise another thread has committed the pod with its own.
             if wish.deadline is None and wish.failure is None:
                 with self._changed:
                     wishes = self._wishes.pop(node_name)
                 try:
                     self._commit(node_name, wishes)
                 except BaseException as error:
+                    # The threads of the other pods wait for the lock and then read their results, so the error must
+                    # reach each of them.
                     _refuse(wishes, error)
         if wish.deadline is None:
             assert wish.failure is not None
@@ -120,6 +124,7 @@ class ClaimCommits:
     def alone(self, node_name: str) -> threading.Lock:
         """Return the lock to hold while writing the node's record."""
         with self._changed:
+            # Under the lock: two threads that both miss the key would get a lock each.
             return self._locks[node_name]
 
     def give_up(self, pods: Iterable[Pod]) -> None:
@@ -141,14 +146,17 @@ class ClaimCommits:
         for _ in range(_MOST_WRITES):
             with self._changed:
                 self._wait_for_view(node_name, wishes, late)
+                # Checked again with each attempt: the record that won the race may have taken the room.
                 wishes = self._fitting(node_name, wishes)
                 if not wishes:
                     return
                 record, version = self._book.commit(node_name, [wish.pod.uid for wish in wishes])
+            # Before sending, since other schedulers may see the claim before the answer arrives here.
             sent = self._clock.monotonic()
             try:
                 written = self._records.write(node_name, record, version)
             except BaseException as error:
+                # Uncount the pods before the next attempt, which refuses pods that are in flight.
                 self.give_up(wish.pod for wish in wishes)
                 if not _is_race(error, version):
                     with suppress(KubernetesError):
@@ -213,6 +221,7 @@ class ClaimCommits:
 
 def _is_race(error: BaseException, version: str) -> bool:
     """Return whether a write lost a race: the record has another version, or exists already."""
+    # An update of an older version is a conflict. A new record can only meet one of the same name.
     return isinstance(error, ConflictError if version else AlreadyExistsError)
 
 

@@ -30,6 +30,7 @@ from kschedfw_kubernetes.cluster.stopping import StopSignal
 
 T = TypeVar("T", bound=Named)
 
+# A sweep reads memory unless a claim has expired. A dead scheduler's claims last this much longer than `EXPIRY`.
 _SWEEP_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _POD: Final = resources_of(Pod)[0]
@@ -137,6 +138,7 @@ class ClaimingCluster:
                     self._commits.let_go(obj.uid)
                 self._tell(obj.uid)
             self._changed.notify_all()
+        # Without the lock: a handler may acquire locks whose holders wait for this one.
         self._deliver()
 
     def _record_seen(self, seen: Seen) -> None:
@@ -191,6 +193,7 @@ class ClaimingCluster:
         with self._changed:
             if self._subscription is not None:
                 raise KubernetesError("a ClaimingCluster has one watcher: the scheduler whose pods it binds")
+            # Set before the cluster is watched, which passes on all known objects before it returns.
             subscription = self._subscription = Subscription(handler, ())
         unsubscribe = self._cluster.watch(self._pod_event)
 
@@ -220,6 +223,8 @@ class ClaimingCluster:
         with self._changed:
             expired = list(self._book.expired(self._clock.monotonic()))
         for node_name, claim in expired:
+            # A failure, such as another scheduler's faster write, leaves the claim to the next sweep. The node's lock
+            # is held during requests; the book's lock isn't.
             with suppress(ClusterError), self._commits.alone(node_name):
                 if self._is_bound(claim.key, claim.uid):
                     continue

@@ -131,6 +131,7 @@ class Client:
             limits=self.limits,
             metrics=self._metrics,
         )
+        # A process that has lost its lease writes no events either: the new leader records its own.
         other.fence = self.fence
         return other
 
@@ -163,6 +164,8 @@ class Client:
         while True:
             asked = {**(query or {}), "limit": str(PAGE), **({"continue": token} if token else {})}
             request = Request("GET", _target(path, asked))
+            # Each page is retried by itself. A page can't be retried after a 410: its token has expired, so the caller
+            # begins again.
             page = self._decoded(request, self._repeated(request, self.limits.list).body, _decode_page)
             yield page
             token = page.token
@@ -234,6 +237,7 @@ class Client:
         backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         uncertain = False
         for attempt in range(1, attempts + 1):
+            # Ask before each retry, but not before the first attempt, which costs one request.
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
@@ -285,6 +289,7 @@ class Client:
     ) -> Reply:
         try:
             reply = self._transport.request(request, timeout, before_send)
+        # A FencedError passes uncounted, since nothing was sent.
         except UnavailableError:
             self._tell_attempt(request, NO_ANSWER, is_retry=is_retry)
             raise
@@ -368,6 +373,8 @@ def _target(path: str, query: Mapping[str, str] | None) -> str:
 def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float | None:
     """Return the seconds to wait before the request is repeated; None if repeating it can't help."""
     if isinstance(error, ApiError):
+        # client-go repeats 429 and 5xx only if the answer has Retry-After. Here these are repeated without it, too:
+        # `settle` keeps writes from being applied twice.
         if error.status != 429 and error.status < 500:
             return None
         if error.retry_after is not None:
@@ -376,6 +383,8 @@ def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float |
 
 
 def _may_have_taken_effect(error: ApiError | UnavailableError) -> bool:
+    # The API server also answers with 5xx if etcd's answer came too late: then the write may be stored. After 429
+    # nothing is.
     return error.status >= 500 if isinstance(error, ApiError) else error.uncertain
 
 
@@ -383,7 +392,9 @@ def _refusal(request: Request, reply: Reply) -> ApiError:
     try:
         status = _decode_status(reply.body)
     except UNREADABLE:
+        # A proxy or load balancer in front of the API server answers with HTML.
         status = _Status(message=reply.body[:200].decode(errors="replace"))
     after = next((value for name, value in reply.headers.items() if name.lower() == "retry-after"), "")
+    # HTTP also allows a date here. The API server sends seconds; after anything else the pause is the client's own.
     retry_after = float(after) if after.isdecimal() and len(after) < 9 else None
     return api_error(str(request), reply.status, status.reason, status.message, retry_after)

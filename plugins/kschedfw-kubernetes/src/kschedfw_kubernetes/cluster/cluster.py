@@ -50,6 +50,7 @@ class KubernetesCluster:
         self._first_list_seconds = first_list_seconds
         self._clock = clock or client.clock
         self._random = random or client.chance
+        # Re-entrant: `_wait` holds the lock and calls `synced`, which acquires it.
         self._changed = threading.Condition(threading.RLock())
         """Guards the stores and subscriptions; notified when a kind is synced."""
         self._subscriptions: list[Subscription] = []
@@ -82,6 +83,7 @@ class KubernetesCluster:
             self._changed.notify_all()
         for subscription in subscriptions:
             subscription.close()
+        # Stop all before joining any, so that they end at the same time.
         for reflector in reflectors:
             reflector.stop()
         for reflector in reflectors:
@@ -105,6 +107,7 @@ class KubernetesCluster:
         if not self._wait(lambda: self.synced, deadline):
             return False
         with self._changed:
+            # Wait only for changes up to now: on a busy cluster there is always another one.
             told = [(subscription, subscription.received) for subscription in self._subscriptions]
         return self._wait(
             lambda: all(each.is_closed or each.handled >= received for each, received in told), deadline
@@ -246,6 +249,7 @@ class KubernetesCluster:
 
     def _store(self, kind: type[Named] | CustomKind) -> Store:
         """Return the kind's objects, once they are listed."""
+        # Without the lock, since every read goes through here. Reflectors are never removed, and a kind stays synced.
         reflector = self._reflectors.get(kind)
         if reflector is None or not reflector.synced:
             reflector = self._synced(kind)
@@ -271,6 +275,7 @@ class KubernetesCluster:
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or self._closed:
                     return False
+                # Look again regularly: a sync notifies, but a watcher that has handled its changes doesn't.
                 self._clock.wait_until(self._changed, self._clock.now() + min(left, _POLL_SECONDS))
             return True
 

@@ -36,6 +36,8 @@ class Connection:
         self._idle_since = 0.0
 
     def makefile(self, _mode: str) -> io.BufferedReader:
+        # HTTPResponse closes this file at the end of the answer. The socket stays open for the next request. No byte of
+        # another answer is lost in the buffer, since the next request is sent only after this answer.
         return io.BufferedReader(_DeadlineReader(self), BUFFER)
 
     def wait_at_most(self, seconds: float) -> None:
@@ -68,8 +70,10 @@ class Connection:
             return True
         try:
             readable, _, _ = select.select([self.sock], [], [], 0)
+        # ValueError: the socket is closed already, or its number is too large for `select`.
         except (OSError, ValueError):
             return False
+        # An idle connection is readable at its end, or if the peer has sent something that nobody asked for.
         return not readable
 
     def close(self) -> None:
@@ -145,6 +149,8 @@ class _TlsConnection(HTTPSConnection):
 def _notice_dead_peers(sock: socket.socket) -> None:
     """Turn on TCP keepalive, so that a watch ends if the peer's machine is gone."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A dead peer is noticed after half a minute: 15 s of silence and three probes. A proxy answers these probes itself,
+    # so reflectors also limit the length of watches. macOS lacks some of the options.
     for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -162,6 +168,7 @@ def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
         is_address = bool(proxy.hostname) and proxy.port != 0
     except ValueError:  # The port is beyond 65535, or an IPv6 address lacks a bracket.
         is_address = False
+    # No message shows the proxy's address, since it may have a password.
     if not is_address:
         raise ConnectionConfigError(
             f"{config.source}: a proxy has to be an address such as http://10.0.0.1:3128"

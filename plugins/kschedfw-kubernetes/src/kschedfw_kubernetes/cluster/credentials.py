@@ -93,6 +93,8 @@ class Credentials:
             CredentialsError: the token file is missing, or the plugin failed.
             ConnectionConfigError: a certificate or key can't be read.
         """
+        # Held while a plugin runs, for up to a minute: no request can be sent without its answer, and one call serves
+        # all.
         with self._lock:
             identity = self._identity
             if identity is None or (self._expires is not None and self._clock.now() >= self._expires):
@@ -103,6 +105,7 @@ class Credentials:
         """Discard an identity that the server refuses. Return whether a new one may be available."""
         user = self._config.user
         with self._lock:
+            # Another thread may have got a new identity since this one was refused.
             if self._identity is identity:
                 self._identity = None
         return bool(user.token_file or user.exec)
@@ -111,7 +114,9 @@ class Credentials:
         user = self._config.user
         if user.exec is not None:
             return self._of_plugin(user.exec)
+        # Keep the context: `Transport` drops idle connections that were made with another one.
         tls = last.tls if last is not None else self._tls()
+        # As in client-go, the file takes precedence over `token`.
         if user.token_file:
             self._expires = self._clock.now() + _TOKEN_LIFETIME
             return Identity(f"Bearer {_token(user.token_file)}", tls)
@@ -148,6 +153,7 @@ class Credentials:
 
     def _of_plugin(self, plugin: ExecPlugin) -> Identity:
         status = self._credential(plugin)
+        # As in client-go, credentials without an expiry are used until the server refuses them.
         self._expires = None if status.expirationTimestamp is None else status.expirationTimestamp.timestamp()
         certificate = status.certificate.encode()
         tls = self._tls(certificate, status.key.encode())
@@ -203,6 +209,7 @@ class Credentials:
         return status
 
     def _exec_info(self, plugin: ExecPlugin) -> str:
+        # A scheduler has no terminal: the plugin's standard input is empty.
         spec: dict[str, object] = {"interactive": False}
         if plugin.provide_cluster_info:
             cluster = self._config.cluster
@@ -264,6 +271,7 @@ def _run(
             for file in files:
                 printed[file] = bytearray()
                 selector.register(file, selectors.EVENT_READ)
+            # Not `communicate`, which keeps any amount of output.
             while selector.get_map():
                 ready = selector.select(max(0.0, deadline - clock.monotonic()))
                 if not ready and clock.monotonic() >= deadline:
@@ -276,10 +284,12 @@ def _run(
                     if not piece:
                         selector.unregister(key.fd)
             try:
+                # A process may close its output and go on.
                 code = process.wait(max(0.0, deadline - clock.monotonic()))
             except subprocess.TimeoutExpired:
                 raise TimeoutError from None
         except BaseException:
+            # End the process before `Popen` waits for it at the end of the block.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise

@@ -41,6 +41,8 @@ def read(content: Content, resource: Resource) -> Named:
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
     kind = KINDS.get(resource.kind)
+    # Kinds of the same name exist in several groups, such as PodGroup. Items of a list have neither kind nor
+    # apiVersion.
     if kind is None or kind.api_version.rpartition("/")[0] != resource.api_version.rpartition("/")[0]:
         content["kind"], content["apiVersion"] = resource.kind, resource.api_version
         return read_custom_object(content)

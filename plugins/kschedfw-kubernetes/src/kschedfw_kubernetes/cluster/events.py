@@ -42,6 +42,7 @@ _ACTIONS: Final = {
     "Preempted": "Preempting",
 }
 """kube-scheduler's action by the reason of its event. For other reasons, the reason is the action."""
+# The API server's limits for events.k8s.io/v1; a longer note, reason or action is refused.
 _LONGEST_NOTE: Final = 1024
 _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
@@ -66,6 +67,7 @@ _LONGEST_PAUSE: Final = 10.0
 
 The last attempt is a minute after the first.
 """
+# client-go's `finishTime` and `refreshTime`.
 _SERIES_ENDS: Final = 360.0
 """Seconds without the event after which its series has ended."""
 _SERIES_TOLD: Final = 1800.0
@@ -153,6 +155,7 @@ class EventRecorder:
         try:
             yield
         finally:
+            # Before sending: an event that has to be sent again belongs to the backlog by then, not to this block.
             told, self._own.told = self._own.told, None
             for each in told:
                 self._deliver(each)
@@ -205,6 +208,7 @@ class EventRecorder:
             else:
                 told.count += 1
                 told.last = now
+            # The sweep drops from the front, so the events that are silent for longest go first.
             self._told.move_to_end(key)
             if self._is_due(told):
                 self._send_later(told)
@@ -214,6 +218,7 @@ class EventRecorder:
     def _sweep(self, now: float) -> None:
         """Queue the counts of series that have ended, or whose count is half an hour old. Forget the ended series."""
         self._swept = now
+        # Drop a quarter at once. Otherwise each further event would cause a sweep.
         surplus = len(self._told) - _REMEMBERED * 3 // 4 if len(self._told) > _REMEMBERED else 0
         ended = []
         for position, (key, told) in enumerate(self._told.items()):
@@ -256,6 +261,7 @@ class EventRecorder:
 
     def _put(self, told: _Told, time: float) -> None:
         told.is_queued = True
+        # The number keeps the order of events with the same time, and keeps the heap from comparing events.
         heapq.heappush(self._backlog, (time, next(self._numbers), told))
         self._changed.notify()
 
@@ -276,6 +282,7 @@ class EventRecorder:
             count = told.count
             content = self._with_series(told, count)
             is_new = not told.told_count
+        # Without the lock. Occurrences that are recorded meanwhile only raise the count: `is_queued` is still true.
         pause = self._send(told, content, is_new=is_new)
         with self._changed:
             now = self._clock.monotonic()
@@ -297,6 +304,7 @@ class EventRecorder:
                 if now >= self._swept + _SWEEP_SECONDS:
                     self._sweep(now)
                 due = self._backlog[0][0] if self._backlog else math.inf
+                # A recording thread may put its event back, so a sender must still be there.
                 nothing_left = due > self._deadline and not self._sent_by_recording_threads
                 if now >= self._deadline or nothing_left:
                     return None
@@ -314,6 +322,7 @@ class EventRecorder:
         Return the seconds until the next attempt; None if another attempt isn't needed or can't help.
         """
         try:
+            # One attempt: the backlog repeats it, so that a throttled event doesn't occupy a sender.
             self._write(told.path, content, is_new=is_new)
         except FencedError:
             pass  # The new leader records its own events.
@@ -370,6 +379,7 @@ class EventRecorder:
     def _name(self, regarding: Named, now: float) -> str:
         """Return the event's name: the object's name and the time, or a random one if that is too long."""
         name = f"{regarding.name}.{int(now * 1e9):x}"
+        # client-go also names events by the object and the time, and falls back to a UUID.
         if subdomain_problems(name):
             return str(uuid.UUID(int=self._client.chance.getrandbits(128), version=4))
         return name

@@ -16,6 +16,7 @@ class Fence:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        # A single float, which is replaced at once: readers need no lock.
         self._until = math.inf
 
     def open_until(self, monotonic: float) -> None:

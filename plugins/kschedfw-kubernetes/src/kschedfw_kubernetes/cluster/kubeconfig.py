@@ -139,6 +139,7 @@ class ConnectionConfig:
         cluster = self.cluster
         if cluster.insecure_skip_tls_verify:
             context = ssl.create_default_context()
+            # In this order: Python refuses CERT_NONE while host names are checked.
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             return context
         try:
@@ -188,6 +189,7 @@ def load_connection(
         )
     if master:
         config = attrs.evolve(config, cluster=msgspec.structs.replace(config.cluster, server=master))
+    # Checked after `master` has replaced the address; neither message shows a user or password of the URL.
     if not _is_address(config.server):
         raise ConnectionConfigError(
             f"{config.source}: server: must be an address such as https://10.0.0.1:6443, not {config.address!r}"
@@ -251,6 +253,7 @@ def _paths(kubeconfig: Path | str | None, environment: Mapping[str, str]) -> lis
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     if named:
         # As in kubectl, missing files of the list are skipped.
+        # If all are missing, reading the first one gives the error.
         return [path for path in named if path.exists()] or named[:1]
     default = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
     return [default] if default.is_file() else []
@@ -273,6 +276,7 @@ def _selected(paths: list[Path], context: str | None) -> ConnectionConfig:
     files = [(path, _read(path)) for path in paths]
     name = context or _current(file for _, file in files)
     source = f"{paths[0]}" if len(paths) == 1 else os.pathsep.join(map(str, paths))
+    # From the last file to the first, so that the first value of a name stays.
     contexts = {each.name: each.context for _, file in reversed(files) for each in file.contexts or ()}
     if not name:
         raise ConnectionConfigError(

@@ -125,6 +125,7 @@ class LeaderElector:
         self._release = False
         self._ended = threading.Event()
         self._ended.set()
+        # From the start, and not only when `run` begins: until the first election no write may be sent.
         client.fence.close()
 
     @property
@@ -161,9 +162,11 @@ class LeaderElector:
             try:
                 self._renew()
             finally:
+                # Before the callback, which may take a while.
                 self._client.fence.close()
                 self._stopped()
         finally:
+            # After `on_stopped_leading`: another process may lead as soon as the lease is released.
             self._give_up()
             self._ended.set()
 
@@ -201,6 +204,8 @@ class LeaderElector:
                 return
             sent = self._clock.monotonic()
             if self._try(left):
+                # Count from sending: other candidates count the lease duration from when they see the renewal, which is
+                # later.
                 deadline = sent + self._renew_deadline
             elif not self.is_leader:
                 _LOG.error("lost lease %s/%s to %s", self._namespace, self._name, self.leader)
@@ -215,6 +220,8 @@ class LeaderElector:
             _LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
             return False
         if mine:
+            # Before the fence opens: `on_held` sets the alarm that ends a process that was suspended between check and
+            # write.
             self._held(sent + self._lease_duration)
             self._client.fence.open_until(sent + self._renew_deadline)
         return mine
@@ -223,6 +230,7 @@ class LeaderElector:
         """Renew the held lease without reading it first."""
         assert self._lease is not None
         try:
+            # client-go's fast path: write on top of the last state seen, and read only if the server refuses that.
             self._write(self._lease, deadline)
         except KubernetesError as error:
             # Another process has written the lease, or an answer was lost. Read it to find out.
@@ -257,6 +265,8 @@ class LeaderElector:
 
     def _observe(self, lease: Content) -> None:
         record = _record(lease)
+        # Only a change of the spec, which has `renewTime`, shows that the holder lives. The new metadata is needed for
+        # the next update.
         if self._lease is not None and lease.get("spec") == self._lease.get("spec"):
             self._lease = lease
             return
@@ -272,6 +282,7 @@ class LeaderElector:
         is_ours = record.holder == self._identity
         spec = {
             "holderIdentity": self._identity,
+            # The API has whole seconds. Rounded up, others never wait for less than the fence counts on.
             "leaseDurationSeconds": math.ceil(self._lease_duration),
             "acquireTime": record.acquire_time if is_ours and record.acquire_time else now,
             "renewTime": now,
@@ -284,6 +295,7 @@ class LeaderElector:
             metadata = {"name": self._name, "namespace": self._namespace}
             method, path = "POST", self._collection
         else:
+            # With its resourceVersion: if two candidates have read the same state, one gets 409.
             metadata = lease["metadata"]
             method, path = "PUT", self._path
         content = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
@@ -297,6 +309,7 @@ class LeaderElector:
         now = micro_time(self._clock.now())
         spec = {
             "holderIdentity": "",
+            # As in client-go: the API refuses a duration of 0.
             "leaseDurationSeconds": 1,
             "acquireTime": now,
             "renewTime": now,

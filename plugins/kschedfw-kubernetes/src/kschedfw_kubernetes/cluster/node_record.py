@@ -90,6 +90,7 @@ def read_record(lease: Content) -> NodeRecord:
     text = (metadata.get("annotations") or {}).get(CLAIMS, "{}")
     try:
         found = _decode(text)
+        # Other clients may have written anything: int() may raise a ValueError.
         sequence = int(spec.get("leaseTransitions") or 0)
     except (*UNREADABLE, ValueError) as error:
         raise RecordError(

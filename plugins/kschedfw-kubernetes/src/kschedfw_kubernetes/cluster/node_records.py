@@ -68,6 +68,7 @@ class NodeRecords:
             except NotFoundError:
                 return None
             spec = present.get("spec") or {}
+            # Another scheduler's record may have the same claims after a removal, but it names that scheduler.
             is_ours = spec.get("holderIdentity") == self._holder
             return present if is_ours and read_record(present) == read_record(content) else None
 

@@ -35,6 +35,7 @@ def contains(present: object, patch: object) -> bool:
         if not isinstance(present, Mapping):
             return not patch and present is None
         return all(
+            # Null deletes a field. The server writes an empty field either not at all or as empty.
             (present.get(key) in (None, "", [], {}) if value is None else contains(present.get(key), value))
             for key, value in patch.items()
         )

@@ -22,5 +22,7 @@ class TokenBucket:
             return 0.0
         with self._lock:
             now = self._clock.monotonic()
+            # The time of the last reserved token, which may be in the future: then each further caller waits longer.
+            # Unused tokens pile up to `burst`.
             self._last_turn = max(self._last_turn, now - self._burst / self._qps) + 1 / self._qps
             return max(0.0, self._last_turn - now)

@@ -118,6 +118,7 @@ def kinds_of_plugins() -> tuple[CustomKind, ...]:
     classes = [CustomResource]
     while classes:
         cls = classes.pop()
+        # A class exists only if its module was imported, so kinds of plugins that no profile enables aren't requested.
         classes += cls.__subclasses__()
         if isinstance(kind := getattr(cls, "kind", None), CustomKind):
             found[kind] = None
@@ -136,6 +137,7 @@ class _Reading:
 
     def read(self, custom_kinds: Iterable[CustomKind]) -> LiveCluster:
         kinds: list[FollowedKind] = [*READ_KINDS, *custom_kinds]
+        # Objects of a cluster are made and kept; cyclic collections would go through all of them again and again.
         with without_collections(), ThreadPoolExecutor(_AT_THE_SAME_TIME, "reading") as executor:
             lists = list(executor.map(self._kind, kinds))
         rights = tuple(self._rights[resource] for resource in sorted(self._rights))
@@ -179,6 +181,7 @@ class _Reading:
 
     def _list(self, kind: FollowedKind, resource: Resource, namespace: str) -> list[Named]:
         for attempt in range(1, _READING_ATTEMPTS + 1):
+            # An attempt that was cut short may have met the same objects.
             self._problems.pop(str(resource), None)
             try:
                 return sorted(self._objects(kind, resource, namespace), key=_age)

@@ -146,6 +146,8 @@ class Reflector:
             try:
                 if not version:
                     version = self._list()
+                # A failed watch keeps the version, so that the next one continues there. Only ExpiredError leads to a
+                # new list.
                 version, well = self._watch(version)
                 pause = 0.0 if well else backoff.next()
             except MissingObjectError as error:
@@ -177,6 +179,7 @@ class Reflector:
         self._last_error = "the API server doesn't have this kind"
         if not self.synced:
             _LOG.info("%s: %s", self.resource, error)
+        # An unknown kind counts as synced without objects. Otherwise the scheduler would wait for it for ever.
         self._fill((), {})
         return _NOT_SERVED_SECONDS
 
@@ -194,6 +197,7 @@ class Reflector:
                 if obj is not None:
                     objects.append(obj)
             if self._stopping.is_set:
+                # A list of many pages must not delay the end of the process. `_report` tells nobody while stopping.
                 raise UnavailableError("stopped")
         if not version:
             raise UnavailableError(f"{self.resource}: the list has no resourceVersion")
@@ -205,6 +209,7 @@ class Reflector:
             self._unreadable = unreadable
             self._lists += lists
             yield from store.replace(objects, unreadable)
+            # After the events: whoever waits for the sync finds them queued.
             self.synced = True
 
         self._apply(changes)
@@ -241,6 +246,7 @@ class Reflector:
             "timeoutSeconds": str(int(seconds)),
         }
         stream = self._client.watch(self.resource.collection(self._namespace), query)
+        # Set before the check: if `stop` comes too early to see the stream, the check below sees the signal.
         self._stream = stream
         told, begun = False, self._clock.monotonic()
         try:
@@ -249,6 +255,8 @@ class Reflector:
             self._last_error = ""
             for lines in _lines(stream, self._client.limits.event):
                 told = True
+                # If a line is an error, the version stays that of the batch before. The next watch repeats changes,
+                # which `Store` recognises.
                 version = self._take(lines) or version
         except UnavailableError as error:
             # The changes before the error are applied; the next watch continues after them.
@@ -278,6 +286,7 @@ class Reflector:
                 version = version_of(decoded.object) or version
         finally:
             if changes and not self._stopping.is_set:
+                # All changes that have arrived together are applied under one lock, and delivered once.
                 self._apply(lambda store: (event for change in changes for event in change(store)))
         return version
 

@@ -72,6 +72,7 @@ class Resource:
     def collection(self, namespace: str = "") -> str:
         """Return the path of all objects, or of those in the namespace."""
         prefix = "/apis/" if "/" in self.api_version else "/api/"
+        # Quote slashes, too: a name from a manifest must not become another path.
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
         return f"{prefix}{self.api_version}{scope}/{self.plural}"
 

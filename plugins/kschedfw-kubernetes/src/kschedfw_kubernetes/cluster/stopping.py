@@ -16,6 +16,7 @@ class StopSignal:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        # Not an Event: clocks wait on conditions, so that a virtual clock can end the wait.
         self._condition = threading.Condition()
         self._stopped = False
 
@@ -48,6 +49,7 @@ class Backoff:
         self,
         chance: random.Random,
         clock: Clock,
+        # The defaults are those of client-go's reflectors.
         initial: float = 0.8,
         longest: float = 30.0,
         forget_after: float = 120.0,

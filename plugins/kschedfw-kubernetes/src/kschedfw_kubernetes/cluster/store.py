@@ -39,6 +39,7 @@ class Store:
         key = obj.key
         old = self._objects.get(key)
         if old is not None and old.uid != obj.uid:
+            # The deletion was missed, and another object has the name.
             yield from self.remove(key)
             old = None
         if old is not None and not _is_newer(obj, old):
@@ -53,6 +54,7 @@ class Store:
     def remove(self, key: str, last: Named | None = None) -> Iterator[WatchEvent]:
         """Remove an object; `last` is its last state, if known."""
         old = self._objects.get(key)
+        # A late deletion may be that of an earlier object of the same name.
         if old is None or (last is not None and last.uid != old.uid):
             return
         del self._objects[key]
@@ -84,4 +86,5 @@ def _is_newer(obj: Named, old: Named) -> bool:
     version, known = obj.metadata.resource_version, old.metadata.resource_version
     if version.isdecimal() and known.isdecimal():
         return int(version) > int(known)
+    # Versions of other stores than etcd can't be compared, so any other version counts as newer.
     return version != known

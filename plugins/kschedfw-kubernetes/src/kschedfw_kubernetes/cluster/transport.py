@@ -168,17 +168,20 @@ class Transport:
             CredentialsError: there are no credentials for the request.
         """
         request = Request("GET", target)
+        # A connection of its own, since a watch occupies it for its whole duration.
         connection = self._connect(self._limits.connect)
         try:
             with self._lock:
                 if self._closed:
                     raise UnavailableError(f"{request}: the client is closed")
+                # A stream's owner closes it without notice to the transport; drop the closed ones here.
                 self._streams = {each for each in self._streams if each.sock.fileno() >= 0}
                 self._streams.add(connection)
             connection.wait_at_most(self._limits.request)
             response = self._send(connection, request, None)
             if response.status == 200:
                 return Stream(request, connection, response, self._limits.quiet)
+            # Not repeated here: the reflector watches again, with new credentials.
             if response.status == 401:
                 self._credentials.refuse(connection.identity)
             reply = self._read(request, response)
@@ -207,6 +210,7 @@ class Transport:
             connection.wait_at_most(timeout)
             response = self._send(connection, request, before_send)
             reply = self._read(request, response)
+        # After a failure, part of an answer may still arrive. The next request must not read it.
         except BaseException:
             connection.close()
             raise
@@ -224,10 +228,12 @@ class Transport:
             head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
         elif request.method != "GET":
             head += "Content-Length: 0\r\n"
+        # In one piece, since the connection sends small writes at once.
         message = head.encode("ascii") + b"\r\n" + request.body
         response = HTTPResponse(cast("socket.socket", connection), method=request.method)
         connection.set_timeout()
         if before_send is not None:
+            # Last, so that nothing that may wait comes between this check and sending.
             before_send()
         try:
             connection.sock.sendall(message)
@@ -266,6 +272,7 @@ class Transport:
             return self._connect(min(timeout, self._limits.connect))
         finally:
             with self._lock:
+                # `_next_idle` counted this dial.
                 self._dialing -= 1
                 self._lock.notify()
 
@@ -278,6 +285,7 @@ class Transport:
         with self._lock:
             while not self._closed:
                 if self._idle:
+                    # The one that was used last: the peer has probably kept it, and a short rest needs no check.
                     return self._idle.pop()
                 left = until - self._clock.monotonic()
                 if self._dialing < _DIALS or left <= 0:

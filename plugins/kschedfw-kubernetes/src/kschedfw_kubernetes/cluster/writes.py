@@ -53,6 +53,7 @@ class Writes:
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
+            # With the uid, the server refuses to bind another pod of the same name.
             "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
             "target": {"kind": "Node", "name": node_name},
         }
@@ -78,8 +79,10 @@ class Writes:
         """Do what `Cluster.patch_pod_status` does. The patch may be applied twice, so `settle` isn't needed."""
         status: Content = {}
         if condition is not None:
+            # A strategic merge patch merges conditions by type, so those of other components stay.
             status["conditions"] = [self._condition(pod, condition)]
         if nominated_node_name is not None:
+            # Null deletes the field.
             status["nominatedNodeName"] = nominated_node_name or None
         # The server refuses to change a uid. So with the uid, the patch can't change another pod of the same name.
         patch = {"metadata": {"uid": pod.uid}, "status": status} if pod.uid else {"status": status}
@@ -109,6 +112,7 @@ class Writes:
         return written
 
     def _now(self) -> str:
+        # meta/v1 Time has whole seconds.
         return write_time(datetime.fromtimestamp(int(self._clock.now()), UTC))
 
     # --- all kinds ---
@@ -143,6 +147,7 @@ class Writes:
                 present = self._client.get(path)
             except MissingObjectError:
                 return None
+            # The server may not have stored the status, see below.
             wanted = {key: value for key, value in manifest.items() if key != "status"}
             if contains(present, wanted):
                 return present
@@ -179,6 +184,7 @@ class Writes:
         version = stored.metadata.resource_version
         for part, subresource in parts:
             if part and not (subresource and contains(present, part)):
+                # The second patch is guarded by the resource version that the first one has made.
                 present = self._patch(stored, resource, part, present, subresource, guarded=bool(version))
         return self._as(obj, present, resource)
 
