@@ -55,6 +55,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     bounds = []
     for _ in range(count):
         bounds.append(start)
+        # Multiplied step by step as in client_golang, so that the bounds are rounded equally.
         start *= factor
     return tuple(bounds)
 
@@ -480,6 +481,7 @@ def children(metric: MetricT) -> Callable[..., MetricT]:
     known: dict[tuple[str, ...], MetricT] = {}
 
     def child(*labels: str) -> MetricT:
+        # Without a lock: two threads that miss at once get the same child from `labels`.
         found = known.get(labels)
         if found is None:
             found = known[labels] = metric.labels(*labels)

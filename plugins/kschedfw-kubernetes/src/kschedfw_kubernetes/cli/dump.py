@@ -125,6 +125,7 @@ def _opened(file: Path) -> Iterator[IO[str]]:
     if str(file) == "-":
         yield sys.stdout
         return
+    # Follow a symbolic link: its target is replaced, not the link.
     target = Path(os.path.realpath(file))
     # `mkstemp` creates files with mode 600.
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -288,6 +288,7 @@ def run(
         str, typer.Option(metavar="text|json", help="What a line of the log looks like.")
     ] = "text",
 ) -> None:
+    # Before anything is changed: `/flagz` shows the values as they were given.
     shown_flags = _flags(context)
     configuration = selected_configuration(config, None, feature_gates, kube_version)
     connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
@@ -370,6 +371,7 @@ def run(
     skip_lookup = _boolean("--authentication-skip-lookup", authentication_skip_lookup or "false")
     tls = TlsSettings.parse(tls_min_version, tls_cipher_suites)
     has_profiles = _boolean("--profiling", profiling)
+    # After all other flags have been checked, so that bad usage is one line and not a log.
     set_up_logging(v, LoggingFormat(logging_format), modules=modules)
     try:
         share = Share.parse(shared_state_share or "0/1")

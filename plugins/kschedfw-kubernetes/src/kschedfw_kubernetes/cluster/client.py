@@ -84,9 +84,9 @@ class Client:
     """A client of one API server with one identity. Thread-safe; a context manager that closes its connections.
 
     Repeatable requests are sent again after 429 and 5xx answers, resets and timeouts: up to five times in total, after
-    growing pauses or the pauses that the server requests. Writes are limited to `qps` in a second and `burst` at once.
-    No write is sent when `fence` says that this process may not be the leader any more. Every request is reported to
-    `metrics`.
+    growing pauses or the pauses that the server requests. Requests, reads included, are limited to `qps` in a second
+    and `burst` at once. No write is sent when `fence` says that this process may not be the leader any more. Every
+    request is reported to `metrics`.
     """
 
     def __init__(

@@ -168,9 +168,8 @@ class Credentials:
             raise ConnectionConfigError(
                 f"{what}: apiVersion must be {' or '.join(_VERSIONS)}, not {plugin.api_version!r}"
             )
-        if not hasattr(
-            os, "killpg"
-        ):  # On Windows, a plugin that hangs and its child processes couldn't be ended.
+        # On Windows, a plugin that hangs and its child processes couldn't be ended.
+        if not hasattr(os, "killpg"):
             raise ConnectionConfigError(
                 f"{what}: commands that give credentials need Linux or macOS; here give a token or a client certificate"
             )

@@ -176,10 +176,11 @@ class Writes:
             # Patch the status first: the finalizer must not be removed before what it guards has been released.
             parts.reverse()
         if resource.kind not in _WITH_STATUS:
+            # A custom kind may or may not have the status subresource, so try both ways.
             parts = [
                 ({**patch, **status}, ""),
                 (status, "status"),
-            ]  # A custom kind may or may not have the status subresource, so try both ways.
+            ]
         present: Content = {**old, "metadata": {**old["metadata"]}}
         version = stored.metadata.resource_version
         for part, subresource in parts:

@@ -188,6 +188,7 @@ class ExtenderApp:
         limits = self._limits
         too_large = _message(413, f"the body is larger than {limits.body_bytes} bytes", _CLOSE)
         announced = next((value for name, value in headers if name == b"content-length"), b"0")
+        # 20 digits exceed every limit; Python refuses to convert some thousands.
         if announced.isdigit() and int(announced[:20]) > limits.body_bytes:
             raise _RefusedError(too_large)
         pieces: list[bytes] = []
@@ -198,6 +199,7 @@ class ExtenderApp:
                     if message["type"] == "http.disconnect":
                         raise _RefusedError(None)
                     pieces.append(message.get("body", b""))
+                    # Count before the checks: `release` returns what was counted, also for a refused request.
                     has_room = held.add(len(pieces[-1]))
                     if held.bytes > limits.body_bytes:
                         raise _RefusedError(too_large)
@@ -223,6 +225,7 @@ class ExtenderApp:
             raise _RefusedError(_message(413, "the body has too many values"))
         abandoned = threading.Event()
         work = _Work(self._executor.submit(_worked_on, path, verb, body, abandoned), abandoned)
+        # Before the callback is added, which runs at once if the work is done already.
         self._works.add(work)
 
         def done(_: Future[Response]) -> None:
@@ -242,11 +245,14 @@ class ExtenderApp:
                 return await answer
         except TimeoutError:
             return _busy(f"there was no answer within {self._limits.answer_seconds:g} s")
+        # The answer is cancelled by `watch`, or by `close`, which cancels the executor's waiting work. Anything else
+        # cancels this task.
         except asyncio.CancelledError:
             if watch.has_gone or self._closed:
                 return None
             raise
         finally:
+            # Also after an answer, when nobody reads it any more.
             work.abandoned.set()
             begin.cancel()
             watch.end()

@@ -222,6 +222,7 @@ class Evaluator:
         table = snapshot.table
         names = dict.fromkeys(args.node_names)
         unknown: list[str] = []
+        # Usually all are known: one comparison of sets is faster than a look-up per name.
         if not names.keys() <= table.rows.keys():
             unknown = [name for name in names if name not in table.rows]
             for name in unknown:
@@ -290,6 +291,7 @@ class Evaluator:
         left_over, status, _ = framework.run_pre_filter_plugins(state, pod)
         if status.code is Code.ERROR:
             _fail(status)
+        # No eviction helps such a pod.
         if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return set()
         snapshot = framework.handle.snapshot
@@ -307,6 +309,7 @@ class Evaluator:
 
     def _without(self, state: CycleState, pod: Pod, node_info: NodeInfo, victims: set[str]) -> Status:
         """Return the filters' status for the node without these pods. Some of them may be gone already."""
+        # The snapshot's nodes and the state are shared by all candidates.
         state, info = state.clone(), node_info.clone()
         for victim in node_info.pods:
             if victim.pod.uid in victims:
@@ -323,6 +326,7 @@ def _fail(status: Status) -> NoReturn:
 
 def _read_pod(json: Json) -> Pod:
     text = bytes(json)
+    # Large pods aren't cached: 128 of them could take as much memory as requests may.
     return _decoded_pod(text) if len(text) <= _KEPT_POD_BYTES else _decoded_pod.__wrapped__(text)
 
 

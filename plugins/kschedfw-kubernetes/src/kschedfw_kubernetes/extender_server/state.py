@@ -51,6 +51,7 @@ class ClusterState:
             self._refresh()
             infos = dict(self._infos)
             self._is_shown = not sent_infos
+        # Without the lock, so that the cluster's events don't wait for it. `show` isn't called concurrently.
         self._writer.write(infos | sent_infos)
 
     def close(self) -> None:
@@ -76,6 +77,7 @@ class ClusterState:
         if not pods:
             return sent
         info = self._sent_with_pods.get(sent.name)
+        # `SentNodes` returns the same node as long as its JSON is equal, so its identity is enough.
         if info is None or info.node is not sent.node:
             info = self._sent_with_pods[sent.name] = sent.clone()
             for pod in pods:
@@ -144,6 +146,7 @@ class _SnapshotWriter:
 
     def _write(self, infos: Mapping[str, NodeInfo]) -> None:
         before = self._written
+        # A changed node has another NodeInfo: those in `infos` are never changed in place.
         changed = {name: info for name, info in infos.items() if before.get(name) is not info}
         recounted = self._recount(changed, before.keys() - infos.keys())
         if recounted:

@@ -132,6 +132,7 @@ class HTTPExtender:
         answer = self._ask(verb, self._args(pod, nodes).write(), HostPriorityList.read)
         totals: dict[str, int] = {}
         for host, priority in answer.priorities:
+            # Go's int64 wraps around.
             totals[host] = wrapped(totals.get(host, 0) + priority)
         return totals
 
@@ -279,5 +280,6 @@ class NodesAsSent:
     def _write(self, node: Node) -> Json:
         known = self._written.get(id(node))
         if known is None:
+            # Two threads may encode the same node; either result is right.
             known = self._written[id(node)] = node, Json(encode(_as_sent(node)))
         return known[1]

@@ -102,6 +102,8 @@ class _Backend(httpcore2.NetworkBackend):
         except (OSError, UnicodeError) as error:
             # UnicodeError: a label of the host name is empty or too long.
             raise httpcore2.ConnectError(str(error)) from error
+        # One address at a time, each with what is left of the deadline: `socket.create_connection` would give the whole
+        # timeout to each address.
         for number, (*_, address) in enumerate(found, 1):
             try:
                 return _Stream(
@@ -149,6 +151,7 @@ class PooledTransport(httpx2.BaseTransport):
         proxy = _proxy(url.scheme, url.host)
         pool = self._pools.get(proxy)
         if pool is None:
+            # Of two threads that make a pool, one wins. The other pool has no connections yet.
             pool = self._pools.setdefault(proxy, self._new_pool(proxy))
         answer = pool.handle_request(asked)
         return httpx2.Response(
@@ -165,6 +168,7 @@ class PooledTransport(httpx2.BaseTransport):
     def _new_pool(self, proxy: str | None) -> httpcore2.ConnectionPool:
         return httpcore2.ConnectionPool(
             ssl_context=self._ssl_context,
+            # The limits are httpx's defaults.
             max_connections=100,
             max_keepalive_connections=20,
             keepalive_expiry=self._keep_alive,

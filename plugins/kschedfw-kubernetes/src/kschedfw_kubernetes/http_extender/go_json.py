@@ -103,6 +103,7 @@ def elements(text: Json | None, path: str) -> Sequence[Json]:
 
 def is_null(text: Json | None) -> bool:
     """Return whether a member is missing, or null."""
+    # A `Json` begins with its value, without spaces.
     return text is None or bytes(memoryview(text)[:4]) == b"null"
 
 
@@ -113,6 +114,7 @@ def _taken_apart(
         try:
             return decoder.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            # The text is valid JSON of another type: mending wouldn't change that.
             if isinstance(error, msgspec.ValidationError):
                 raise
             return decoder.decode(_mended(text))

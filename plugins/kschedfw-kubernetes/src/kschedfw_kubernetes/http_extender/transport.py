@@ -83,6 +83,7 @@ class Transport:
                 "User-Agent": "kschedfw",
                 "Accept-Encoding": "gzip",  # Go requests only gzip.
             },
+            # No cookies: Go's client keeps none unless it is given a jar.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
@@ -192,6 +193,7 @@ def ssl_context(config: ExtenderConfig) -> ssl.SSLContext:
     """
     tls = config.tls_config or ExtenderTLSConfig()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # kube-scheduler sets Insecure if enableHTTPS is true and no CA is given.
     if tls.insecure or (config.enable_https and not tls.has_ca):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -117,10 +117,12 @@ def _remembering(
     key: Callable[..., Hashable], timer: Callable[[], float], ask: Callable[P, AnswerT]
 ) -> Callable[P, AnswerT]:
     cache: TTLCache[Hashable, AnswerT] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS, timer)
+    # Errors aren't cached, so the next request asks again. The lock isn't held during a review.
     return cached(cache, key=key, lock=threading.Lock())(ask)
 
 
 def _hashed(token: str) -> bytes:
+    # Headers are decoded as Latin-1, so that any bytes can be encoded again.
     return hashlib.sha256(token.encode("latin-1")).digest()
 
 

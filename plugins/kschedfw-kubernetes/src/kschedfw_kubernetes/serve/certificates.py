@@ -144,9 +144,8 @@ class ServerCertificate:
         """
         if not all(file.exists() for file in self._files) or (state := self._state()) == self._loaded:
             return False
-        self._load(
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        )  # a trial in another context: a half-written pair must not break the one in use
+        # Try the pair in another context first: a half-written pair must not break the one in use.
+        self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         self._load(self.context)
         self._loaded = state
         return True

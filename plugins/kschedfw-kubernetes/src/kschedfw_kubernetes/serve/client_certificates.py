@@ -104,6 +104,7 @@ class ClientCertificates:
                 )
             return
         self._last_problem = ""
+        # Replaced at once, since other threads read it during requests.
         self.authorities = Authorities(
             self._given.clients or found.clients, self._given.proxies or found.proxies
         )
@@ -112,6 +113,8 @@ class ClientCertificates:
         """Return the user that a certificate (DER) or the headers of its request name; None if they name none."""
         shown, authorities = x509.load_der_x509_certificate(certificate), self.authorities
         name = _first(shown, NameOID.COMMON_NAME)
+        # In the order of kube-scheduler's authenticators: proxies' headers, certificates, and then tokens (see
+        # `Endpoints`).
         proxies = authorities.proxies
         if proxies is not None and _is_issued_by(shown, proxies.authority):
             may_speak = not proxies.allowed_names or name in proxies.allowed_names

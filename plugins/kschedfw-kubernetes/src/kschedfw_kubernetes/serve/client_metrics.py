@@ -108,5 +108,6 @@ class RestClientMetrics(RequestMetrics, Collector):
 
     def _seconds_left(self) -> float:
         """Return the seconds until the first of the certificates expires."""
+        # A copy, since a thread may replace a certificate during a scrape.
         ends = [each.not_valid_after_utc.timestamp() for each in list(self._certificates.values())]
         return min(ends, default=math.inf) - self._clock.now()

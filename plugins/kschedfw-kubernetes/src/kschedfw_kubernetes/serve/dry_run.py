@@ -15,6 +15,7 @@ from kschedfw.scheduler import Structured
 
 _log = logging.getLogger(__name__)
 
+# A profile must have a bind plugin. This one writes through the cluster, which only logs.
 _BINDER = ConfiguredPlugin("DefaultBinder", Origin.EXPLICIT)
 
 

@@ -92,6 +92,7 @@ class Endpoints:
 
     async def _respond(self, scope: Scope) -> Response:
         path, method = path_of(scope), str(scope["method"])
+        # Before the path is looked up: who lacks the permission doesn't learn which paths exist.
         if not self._needs_no_permission(path):
             async with self._working:
                 return await asyncio.to_thread(self._permitted, scope, path, method)

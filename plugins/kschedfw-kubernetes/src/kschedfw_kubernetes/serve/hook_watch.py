@@ -65,6 +65,7 @@ class HookWatch:
         now, running, thread = self._now, self._running, threading.get_ident
 
         def guarded(*arguments: object) -> object:
+            # No lock: each thread changes only its own list, and `check` reads copies.
             calls = running.setdefault(thread(), [])
             call = _Call(plugin, hook, now())
             calls.append(call)
@@ -73,6 +74,7 @@ class HookWatch:
             finally:
                 calls.pop()
                 if not calls:
+                    # Threads end, and their numbers are used again.
                     del running[thread()]
                 seconds = now() - call.started
                 if seconds > self._timeout:
@@ -112,6 +114,7 @@ class HookWatch:
     def _report_blocked(self, call: _Call, seconds: float, thread: int) -> None:
         frame = sys._current_frames().get(thread)
         stack = [] if frame is None else list(traceback.extract_stack(frame))
+        # The frames after the last one of this module are the hook's.
         outside = max((at for at, each in enumerate(stack) if each.filename == __file__), default=-1)
         inside = stack[outside + 1 :][-_DEEPEST_STACK:]
         _log.warning(

@@ -108,6 +108,7 @@ def set_up_logging(
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if format is LoggingFormat.JSON else KlogFormatter())
     root = logging.getLogger()
+    # In place of earlier handlers: a second call must not log every line twice.
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     for package in _PACKAGES:

@@ -214,6 +214,7 @@ class SchedulerProcess:
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
         if self._elector is not None:
+            # The default action: the kernel ends the process, without running any Python code of it.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             if os.getpid() == 1:
                 _log.warning(
@@ -230,6 +231,7 @@ class SchedulerProcess:
         ending = self._wait_for_ending()
         self._stopping = True
         self._report.stopping = True
+        # The lease is lost: neither bindings nor events may be written any more.
         if ending.at_once:
             return ending.code
         self._end()
@@ -371,9 +373,11 @@ class SchedulerProcess:
             _log.info(Structured("Claims", **in_words(self._claiming)))
         self._cluster.close(EVENT_SECONDS)
         if self._elector is not None:
+            # After the last write. Then another process may lead, and the alarm is no longer needed.
             self._elector.stop(release=True, timeout=RELEASE_SECONDS)
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._server is not None:
+            # After the shutdown's other steps, so that `/readyz` answers during them.
             self._server.close()
         self._client.close()
         self._bindings.shutdown(wait=False, cancel_futures=True)

@@ -65,6 +65,7 @@ class EndpointServer:
         settings.callback_notify = self._look_at_certificates
         settings.timeout_notify = _LOOK_AT_CERTIFICATE
         settings.ssl_context_factory = lambda _settings, _default: self._certificate.context
+        # `load` chooses the protocol's class, which is extended after that.
         settings.load()
         settings.http_protocol_class = _telling_peer(settings.http_protocol_class)
         self._server = Server(settings, self._ready.set)

@@ -38,6 +38,7 @@ class Share:
 
     def has(self, pod: Pod) -> bool:
         """Return whether the pod belongs to the share. The hash is computed from its uid, equally in all processes."""
+        # Python's own `hash` differs between processes.
         return self.parts == 1 or crc32(pod.uid.encode()) % self.parts == self.part
 
 

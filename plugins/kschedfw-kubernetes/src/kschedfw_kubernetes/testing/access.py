@@ -23,6 +23,8 @@ Manifest = Mapping[str, Any]
 MASTERS: Final = "system:masters"
 """The group whose members may do everything."""
 
+# The order matters: the first three are health, with no paths below. Anonymous users may read the first four, as by the
+# role system:public-info-viewer.
 _EVERYBODY: Final = (
     "/healthz",
     "/livez",
@@ -171,6 +173,7 @@ def _allowed_by(rule: Manifest, wanted: Attributes) -> bool:
     if not {"*", wanted.resource, *([f"*/{part}"] if part else [])} & set(resources):
         return False
     names = rule.get("resourceNames") or ()
+    # A request without a name, such as a list, isn't covered by a rule with names.
     return not names or (bool(wanted.name) and wanted.name in names)
 
 

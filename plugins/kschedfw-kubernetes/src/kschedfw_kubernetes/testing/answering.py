@@ -173,6 +173,8 @@ class Answering:
                 return success({}, 201)
             try:
                 if budget is not None:
+                    # The budget first, as in Kubernetes: if the eviction fails after that, the budget is too small for
+                    # a while, never too large.
                     self._registry.replace(*budget)
                 self._registry.evict(pod, marked_as_evicted(self._store, pod), options)
             except OutdatedError:

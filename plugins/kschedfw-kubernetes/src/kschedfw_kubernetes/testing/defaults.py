@@ -67,9 +67,8 @@ def as_new(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
             endpoints = {"kubeletEndpoint": {"Port": 0}}
             filled["status"] = {"daemonEndpoints": endpoints, "nodeInfo": _NODE_INFO, **given}
         case "PodDisruptionBudget":
-            processed = (
-                {"observedGeneration": 1} if given else {}
-            )  # A client that writes a status has observed the current spec.
+            # A client that writes a status has observed the current spec.
+            processed = {"observedGeneration": 1} if given else {}
             filled["status"] = {**dict.fromkeys(_COUNTS, 0), **processed, **given}
         case "VolumeAttachment":
             filled["status"] = {"attached": False, **given}

@@ -110,6 +110,7 @@ class FaultyApp:
             await asyncio.sleep(faults.delay())
         body = await _whole(receive)
         if faults.draw(faults.duplicated):
+            # As a proxy would that sends a request again: both reach the server, and the client sees one answer.
             await self._app(scope, _again(body), _nowhere)
         answer: list[Message] = []
         await self._app(scope, _again(body), _collecting(answer))
@@ -211,6 +212,7 @@ def _counting(send: Send, limit: int | None, cut: asyncio.Event) -> Send:
     async def counting(message: Message) -> None:
         nonlocal events
         await send(message)
+        # Each event is a line.
         events += message.get("body", b"").count(b"\n")
         if limit is not None and events >= limit:
             cut.set()

@@ -72,11 +72,14 @@ def page_of(store: Store, request: Request) -> Page:
             raise status.expired(_TOO_OLD) from None
     else:
         version, found = _wanted(store, request, resource)
+    # Objects are in the order of their keys. So a page begins correctly although the last object of the page before is
+    # gone.
     items = found[bisect_right(found, start, key=_key_of) :]
     if not selection.is_everything:
         items = [each for each in items if selection.matches(each.manifest)]
     if not limit or len(items) <= limit:
         return Page(version, items)
+    # As in Kubernetes, the number is unknown if a selector is used.
     selects = "labelSelector" in request.query or "fieldSelector" in request.query
     page = items[:limit]
     return Page(version, page, _token(version, page[-1]), None if selects else len(items) - limit)

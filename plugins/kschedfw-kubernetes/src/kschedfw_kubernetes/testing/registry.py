@@ -20,6 +20,7 @@ from kschedfw_kubernetes.testing.store import OutdatedError, Store, Stored
 
 Manifest = Mapping[str, Any]
 
+# Kubernetes' letters for names: without vowels, no words come about.
 _RANDOM_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _OWNED_BY_SERVER: Final = (
     "uid",
@@ -73,6 +74,7 @@ class Registry:
         for _ in range(_ATTEMPTS if generated else 1):
             if generated:
                 letters = "".join(self._random.choices(_RANDOM_LETTERS, k=5))
+                # As in Kubernetes, a generated name has at most 63 characters.
                 metadata["name"] = f"{metadata['generateName'][:58]}{letters}"
             _check_name(resource, metadata)
             if self._store.get(resource.kept_as or resource, namespace, metadata["name"]) is None:
@@ -84,6 +86,7 @@ class Registry:
         if resource.kept_as is not None:
             resource, manifest = resource.kept_as, as_kept(manifest)
             check_new_event(manifest)
+        # The API server keeps the status of a new node, since the kubelet registers itself with it.
         if "status" in resource.subresources and resource.kind != "Node":
             manifest.pop("status", None)
         manifest = as_new(resource, manifest)
@@ -171,6 +174,7 @@ class Registry:
             raise status.other_uid(request.resource, old.key, uid, present["uid"])
         if version and version != present["resourceVersion"]:
             raise status.outdated(request.resource, request.name)
+        # Whatever a client sends in these fields, the stored values stay.
         for field in ("name", "namespace", "resourceVersion", "generateName", *_OWNED_BY_SERVER):
             metadata.pop(field, None)
             if field in present:
@@ -243,6 +247,7 @@ class Registry:
         before = old.manifest["metadata"]
         seconds = _grace_of(old.manifest, grace) if old.resource.kind == "Pod" else 0
         is_ending = "deletionTimestamp" in before
+        # A second deletion can only shorten the grace period.
         if is_ending and seconds >= before.get("deletionGracePeriodSeconds", 0) > 0:
             return old
         metadata = {**before, "deletionGracePeriodSeconds": seconds}

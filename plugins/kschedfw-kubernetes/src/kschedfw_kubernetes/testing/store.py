@@ -132,6 +132,7 @@ class Store:
             changes = self.changes(resource, version)
             if not changes:
                 return self.all(resource)[1]
+            # Copied with the lock, and undone without it.
             objects = dict(self._objects.get(resource, {}))
         for change in reversed(changes):
             if change.old is None:
@@ -329,6 +330,7 @@ class Store:
         self._listed.pop(resource, None)
         changes = self._changes.setdefault(resource, [])
         changes.append(change)
+        # Trim rarely, since each trimming moves the whole list.
         if len(changes) > 2 * self._history:
             self._forgotten[resource] = changes[-self._history - 1].version
             del changes[: -self._history]

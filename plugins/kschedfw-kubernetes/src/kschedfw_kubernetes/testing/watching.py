@@ -72,6 +72,7 @@ class Watch:
 
     def events(self) -> list[bytes]:
         """Return the frames of new changes. Raises StatusError if some are no longer kept."""
+        # Before reading: a change that comes in between wakes the watch once more, and none is missed.
         self._changed.clear()
         frames = list(self._beginning())
         resource = self.request.resource.kept_as or self.request.resource

@@ -28,6 +28,7 @@ class HostRule:
         host = value.decode("latin-1").lower()
         if host.startswith("["):
             host = host[1:].partition("]")[0]
+        # With several colons it is an IPv6 address without brackets, which has no port.
         elif host.count(":") == 1:
             host = host.partition(":")[0]
         return host.rstrip(".") in self._names or _is_address(host)

@@ -220,9 +220,8 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
             """Close the connection after the request in progress, if there is one."""
             if self.transport is None:
                 self.abort()
-            elif (
-                not self.transport.is_closing()
-            ):  # A TLS transport that was closed twice can't even be aborted any more.
+            # A TLS transport that was closed twice can't even be aborted any more.
+            elif not self.transport.is_closing():
                 super().shutdown()
 
         def abort(self) -> None:
@@ -231,9 +230,8 @@ def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
 
         async def _shake_hands(self, context: ssl.SSLContext) -> None:
             if not self.raw.is_closing():
-                with contextlib.suppress(
-                    OSError
-                ):  # The client speaks no TLS, has no certificate, or is too slow.
+                # The client speaks no TLS, has no certificate, or is too slow.
+                with contextlib.suppress(OSError):
                     secure = await self.loop.start_tls(
                         self.raw, self, context, server_side=True, ssl_handshake_timeout=HEADER_SECONDS
                     )
