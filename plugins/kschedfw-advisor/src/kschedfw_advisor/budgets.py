@@ -63,6 +63,7 @@ class Budgets:
 
     def update(self, trial: Transaction, missing: Iterable[Pod]) -> None:
         """Write the status of each budget while these pods are without a place."""
+        # An unready pod isn't counted as healthy, so its absence takes nothing away.
         gone = [pod for pod in missing if pod.key not in self._unready]
         for each in self._budgets:
             now = self._cluster.get(PodDisruptionBudget, each.budget.key)
@@ -81,6 +82,7 @@ class Budgets:
 
 def _health(budget: PodDisruptionBudget, cluster: Cluster) -> _Health:
     status = budget.status
+    # A controller that has seen the budget and its pods writes these.
     if status.expected_pods or status.disruptions_allowed:
         return _Health(status.current_healthy, status.desired_healthy, status.disruptions_allowed)
     selector = as_selector(budget.spec.selector)
@@ -97,13 +99,17 @@ def _health(budget: PodDisruptionBudget, cluster: Cluster) -> _Health:
     elif isinstance(least, str):
         expected = _expected(pods, cluster)
         wanted = _scaled(least, expected)
+    # As in the disruption controller, a number in minAvailable needs no controllers: every pod that is there is
+    # expected.
     else:
         expected, wanted = len(pods), least or 0
+    # As in the disruption controller, a budget without expected pods allows nothing.
     return _Health(healthy, wanted, max(0, healthy - wanted) if expected else 0)
 
 
 def _scaled(value: int | str, of: int) -> int:
     """A count, or a percentage of a count, rounded up."""
+    # The disruption controller also rounds up the percentage of maxUnavailable.
     return value if isinstance(value, int) else -(-int(value.removesuffix("%")) * of // 100)
 
 
@@ -119,4 +125,5 @@ def _expected(pods: Sequence[Pod], cluster: Cluster) -> int:
 def _wanted(owner: OwnerReference, pods: Sequence[Pod], cluster: Cluster) -> int:
     kind = _SCALED.get(owner.kind)
     found = None if kind is None else cluster.get(kind, f"{pods[0].namespace}/{owner.name}")
+    # An export may lack the controller, and dumps have workloads with 0 replicas.
     return max(len(pods), 0 if found is None else found.spec.replicas)

@@ -71,6 +71,7 @@ def candidates(
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
     found = chain(
+        # One correction may be enough, and a pod may need all of them.
         ((each,) for each in misspelt),
         (misspelt,) if misspelt else (),
         *(_for_node(pod, cluster, explained, pods_on) for explained in _promising(explanation)),
@@ -120,6 +121,7 @@ def _ways(
 ) -> Iterator[Sequence[Changes]]:
     """The ways around each obstacle that a plugin sees on a node; an obstacle without a way is an empty sequence."""
     match plugin:
+        # These plugins' changes are made from evidence. Without it the obstacle has no way around.
         case "NodePorts" | "PodTopologySpread" | "InterPodAffinity" if not evidence:
             yield []
         case "NodeUnschedulable":
@@ -188,7 +190,9 @@ def _missing_labels(required: NodeSelector, node: Node) -> dict[str, str | None]
         labels: dict[str, str | None] = {}
         for requirement in term.match_expressions:
             if not requirement.matches(node.labels):
+                # A guess, which is checked below.
                 labels[requirement.key] = _fitting(requirement)
+        # A value that meets one requirement may break another one of the same key.
         if labels and all(each.matches(_labelled(node, labels)) for each in term.match_expressions):
             ways.append(labels)
     return min(ways, key=len, default=None)
@@ -229,9 +233,11 @@ def _around_shortages(
             by = rounded(resource, missing, up=True)
             enlarged.append(EnlargeNode(node.name, resource, by, each.gap or 0.0))
         left = rounded(resource, requested - missing, up=False)
+        # If the pod has resources of its own, these count, and a smaller request of a container changes nothing.
         if left > 0 and pod.spec.resources is None:
             reduced.append(RequestLess(resource, left, requested))
     for changes in (reduced, enlarged):
+        # Only if there is a change for each shortage: a part of them doesn't help.
         if len(changes) == len(short):
             yield tuple(changes)
     if (victim := _smallest_victim(pod, pods_on(node.name), short)) is not None:
@@ -292,6 +298,7 @@ def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Cha
         workload = _own_workload(pod, evidence, cluster)
         if term == "podAffinity":
             ways.append((PreferPodRule(key, anti=False),))
+        # Rules of other workloads' pods aren't changed for this pod's sake.
         elif term == "podAntiAffinity" or workload is not None:
             ways.append((PreferPodRule(key, anti=True, workload=workload),))
     if evidence.values.get("pods") == 1:
@@ -315,6 +322,7 @@ def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:
         keys += [term.topology_key for term in rules.required]
     if "PodTopologySpread" in refusing:
         keys += [each.topology_key for each in pod.spec.topology_spread_constraints]
+    # Every new node has a host name of its own anyway.
     return [key for key in dict.fromkeys(keys) if key != HOSTNAME]
 
 

@@ -170,6 +170,7 @@ class Uncordon(NodeChange):
 
     @override
     def altered(self, node: Node) -> Node:
+        # Both, since NodeUnschedulable reads the field and TaintToleration the taint.
         taints = tuple(taint for taint in node.spec.taints if taint.key != CORDONED)
         return attrs.evolve(node, spec=attrs.evolve(node.spec, unschedulable=False, taints=taints))
 
@@ -271,6 +272,8 @@ class DropRequirements(Change):
         if rules is None or rules.required is None:
             return pod
         terms = tuple(map(self._without, rules.required.node_selector_terms))
+        # In the API an empty term matches no node. So a term without requirements takes the whole rule away, since
+        # terms are alternatives.
         unlimited = any(not (term.match_expressions or term.match_fields) for term in terms)
         required = None if unlimited else attrs.evolve(rules.required, node_selector_terms=terms)
         affinity = attrs.evolve(affinity, node_affinity=attrs.evolve(rules, required=required))
@@ -311,6 +314,7 @@ class Spread(Change):
         constraints = tuple(
             each
             if each.topology_key != self.topology_key
+            # The API allows minDomains only with DoNotSchedule.
             else attrs.evolve(each, when_unsatisfiable=UnsatisfiableAction.SCHEDULE_ANYWAY, min_domains=None)
             if self.max_skew is None
             else attrs.evolve(each, max_skew=max(self.max_skew, each.max_skew))
@@ -493,6 +497,7 @@ class EnlargeNode(NodeChange):
         offered = node.status.allocatable
         there = offered.get(self.resource)
         now = 0 if there is None else there.milli_value() if self.resource == CPU else there.value()
+        # kube-scheduler reads allocatable alone, so capacity stays.
         more = FrozenDict({**offered, self.resource: quantity_of(self.resource, now + self.by)})
         return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=more))
 

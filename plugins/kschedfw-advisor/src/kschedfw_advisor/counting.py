@@ -26,6 +26,7 @@ def smallest_count(
     elif high < most:
         best, high = place(most), most
     while high - low > 1:
+        # Begin with small counts: to try few costs less than to try many.
         probe = min(low + step, (low + high) // 2)
         if place(probe) >= best:
             high = probe

@@ -127,9 +127,11 @@ def plan_drain(
     """
     budgets = Budgets(what_if.cluster) if budgets is None else budgets
     steps: list[Step] = []
+    # Budgets without a status get the computed one: evictions are checked against it.
     budgets.update(trial, ())
     trial.cordon(*nodes)
     leaving, held, staying = _sorted_out(trial, nodes, held_back)
+    # An evicted pod has lost its node. With preemption, pods of other nodes may be evicted, too.
     home = {pod.key: pod.node_name for pod in (what_if.pods if preempt else leaving)}
     for number in range(1, MOST_ROUNDS + 1):
         evictions = trial.evict(*leaving)

@@ -74,7 +74,7 @@ def edited(manifest: Mapping[str, object], edits: Iterable[Edit]) -> dict[str, o
         *way, last = [_unescaped(part) for part in edit.path.split("/")[1:]]
         place: object = copy
         for part in way:
-            # The differences of an object without a field that has several parts below it.
+            # A field that the object lacks may be written in several parts.
             place = place.setdefault(part, {}) if isinstance(place, dict) else _item(place, part, edit)
         if isinstance(place, list):
             _item(place, last, edit)

@@ -98,6 +98,7 @@ class Programme:
     def __init__(self, kinds: Sequence[Kind], supplies: Sequence[Supply]) -> None:
         self._supplies = supplies
         self._scale = max((each.cost for each in supplies), default=0.0) or 1.0
+        # The counts of nodes come first: `cheapest` reads them from the beginning of the values.
         self._bounds: list[tuple[float, float]] = [(each.least, each.most) for each in supplies]
         self._rows: list[_Row] = []
         self._bins: list[_Bin] = []
@@ -115,6 +116,7 @@ class Programme:
             self._rows.append(_Row({g: kinds[k].most[supplies[g].name], variable: -1.0}, 0.0))
         for g, supply in enumerate(supplies):
             for resource, room in supply.room.items():
+                # Fractions, since `_rounded` asks whether a product is a whole number. Floats couldn't tell.
                 sizes = {
                     variable: Fraction(kinds[k].requests.get(resource, 0), room)
                     for (k, each), variable in placed.items()
@@ -129,6 +131,7 @@ class Programme:
     def fewest_left_over(self) -> int:
         """Return how many pods are left over by any mixture, at least."""
         found = _minimum(dict.fromkeys(self._left, 1.0), self._bounds, self._rows_with_bins())
+        # A bound of 2.0000001 means 2.
         return math.ceil(max(0.0, found.bound) - _MARGIN)
 
     def cheapest(

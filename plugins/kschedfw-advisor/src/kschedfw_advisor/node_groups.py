@@ -137,6 +137,7 @@ def _group_of(document: Document) -> NodeGroup:
         errors.append(FieldError.invalid("max", form.max, f"must be between 1 and {MOST_NODES * 100}"))
     elif form.max < form.min:
         errors.append(FieldError.invalid("max", form.max, f"must be {form.min} or more, as min is"))
+    # By the text, so that 0.1 is 0.1: sums of prices are compared exactly.
     price = None if form.price is None else _price("price", str(form.price), errors)
     if errors or form.template is None:
         raise FieldErrors(errors)

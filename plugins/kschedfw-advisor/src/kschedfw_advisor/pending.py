@@ -114,6 +114,7 @@ def explain_pending(
     with what_if.transaction() as trial:
         scheduling = None if progress is None else partial(progress, "scheduling")
         settled = settle(what_if, trial, wanted, preempt=True, progress=scheduling)
+        # Changes are tried beside the pods that need none, which keep their places.
         trial.commit()
     cluster = what_if.cluster
     preempting = awaiting_victims(what_if, [each.pod for each in settled.refused])
@@ -140,6 +141,7 @@ def explain_pending(
     ]
     siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}
+    # The kinds with the most pods first, since only the first `most` are looked at.
     for number, (reasons, kind) in enumerate(sorted(kinds, key=lambda each: -len(each[1].pods))):
         if most is None or number < most:
             if progress is not None:
@@ -150,6 +152,7 @@ def explain_pending(
         found.setdefault(reasons, []).append(kind)
     whys = [Why(reasons, tuple(each)) for reasons, each in found.items()]
     evicted = {pod.key for pod in settled.evicted}
+    # A pod that was evicted in favour of another one had a place in the cluster, so nothing disagrees.
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)

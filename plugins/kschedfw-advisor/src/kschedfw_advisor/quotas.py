@@ -80,6 +80,7 @@ def allowances(
         for number, pods in enumerate(wanted):
             if pods[0].namespace in limited and not refusals[number]:
                 refusals[number] = next(filter(None, (_refusal(admission, pod) for pod in pods)), "")
+                # A copy of which one pod is refused doesn't count, and its template drops out.
                 times[number] += not refusals[number]
     return tuple(
         Allowance(count, refusal) if pods[0].namespace in limited else None

@@ -132,7 +132,9 @@ def _search(
     )
     best: dict[tuple[type, ...], Remedy] = {}
     tried = 0
+    # A member of a group is asked about with its group, not by itself.
     useless = frozenset() if group_key(pods[0]) else _on_useless_nodes(what_if, pods[0], found)
+    # The smallest come first, so that larger ones of the same sort needn't be tried once one helps all pods.
     for changes in found[:MOST_TRIES]:
         sort = tuple(dict.fromkeys(type(each) for each in changes))
         known = best.get(sort)
@@ -166,6 +168,7 @@ def _on_useless_nodes(what_if: WhatIf, pod: Pod, found: Iterable[Changes]) -> fr
     useless: set[Changes] = set()
     with what_if.transaction() as trial:
         additions = dict.fromkeys(addition for wanted in ways.values() for _, addition in wanted)
+        # One of each is enough: the nodes of an addition are equal.
         nodes = {addition: addition.add_to(trial)[0].name for addition in additions}
         for changed, wanted in ways.items():
             trial.update(changed)
@@ -259,6 +262,7 @@ def attempt(
         for change in changes:
             change.make(trial, what_if.cluster)
         groups = {group_key(pod) for pod in pods} - {""}
+        # Members of a group are scheduled together: the first that is refused says nothing of the others.
         one_by_one = interchangeable and not groups
         if not one_by_one and not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None
@@ -278,6 +282,7 @@ def attempt(
         if not (placed or fit):
             return None
         deleted = [change.pod for change in changes if isinstance(change, DeletePod)]
+        # A deleted pod comes back. It is scheduled last, to see whether it is displaced.
         back = [pending_again(what_if, trial, pod) for pod in deleted] if placed else []
         refused = trial.schedule(back).refused if back else ()
         return Remedy(
@@ -335,6 +340,7 @@ def _with_smaller(try_changes: Callable[[Changes], Remedy | None], remedy: Remed
         tried[steps] = found
         return False
 
+    # Bisect for the first number of steps that fails: once one fails, larger ones are taken to fail, too.
     bisect(range(1, change.steps + 1), False, key=fails)
     return tried[max(tried)]
 

@@ -166,6 +166,7 @@ class _Planner:
             return None
         _, group, names = best
         with self._what_if.transaction() as trial:
+            # Done again with the known set, since the trials were undone to compare them.
             removal = self._attempt(trial, group, names)
             trial.commit()
         if group is not None:
@@ -179,6 +180,7 @@ class _Planner:
 
         None if no node can go, or if those that can cost no more than the new one.
         """
+        # Without a new node any node may go. With one, the dearest are tried, since it has to pay.
         if group is None:
             return self._remove(trial, names or self._largest_set(trial, self._left()))
         (node,) = add_nodes(trial, group.template, 1, self._daemons)
@@ -218,6 +220,7 @@ class _Planner:
             self._tell("emptying nodes", number, len(removable))
             if self._can_go(trial, [name]):
                 alone.append(name)
+        # A node that can't go by itself can't go with others.
         emptiest = sorted(alone, key=share.__getitem__)
         dearest = sorted(emptiest, key=lambda name: -(self._prices[name] or 0))
         orders = [emptiest] if emptiest == dearest else [emptiest, dearest]
@@ -245,12 +248,14 @@ class _Planner:
         self, trial: Transaction, base: Sequence[str], order: Sequence[str]
     ) -> Sequence[str]:
         def fails(count: int) -> bool:
+            # One more than there are counts as a failure, so that the answer may be all of them.
             return count > len(order) or not self._can_go(trial, [*base, *order[:count]])
 
         return [*base, *order[: smallest_count(fails, len(order) + 1) - 1]]
 
     def _within_bounds(self, order: Sequence[str]) -> Iterator[str]:
         """Those of the nodes that can go, one after the other, before a group is at its least size."""
+        # Groups are counted as the cluster is now: earlier removals and new nodes are done.
         nodes = self._what_if.nodes
         spare = {group.name: group.size(nodes) - group.min for group in self._groups}
         for name in order:
@@ -269,6 +274,7 @@ class _Planner:
         return [group for group in groups if group.price is not None and self._size(group, nodes) < group.max]
 
     def _size(self, group: NodeGroup, nodes: Sequence[Node]) -> int:
+        # The selector doesn't find new nodes whose template lacks its labels.
         unseen = 0 if group.has(group.template) else self._new_nodes[group.name]
         return group.size(nodes) + unseen
 

@@ -126,6 +126,7 @@ class _Planner:
                 self._tell(f"group {name}", number, len(self._groups))
                 alone[name] = self._fewest(trial, least, name, waiting)
             self._tell("mixtures", len(self._groups), len(self._groups))
+            # What each group does alone is also the first step of the mixture, so it isn't tried again.
             plans = [*alone.values(), self._topped_up(trial, least, waiting, alone)]
             if plans[-1].refused and len(self._groups) > 1:
                 plans.append(self._jointly(trial, plans[-1], waiting))
@@ -217,6 +218,7 @@ class _Planner:
         for name in sorted(counts, key=self._dearness):
             tried: dict[int, Purchase] = {}
 
+            # The defaults bind this round's values.
             def place(count: int, name: str = name, tried: dict[int, Purchase] = tried) -> int:
                 tried[count] = self._try(trial, {**counts, name: count}, waiting)
                 return len(tried[count].placed)
@@ -224,6 +226,7 @@ class _Planner:
             least = self._least[name]
             if counts[name] <= least:
                 continue
+            # `smallest_count` answers from 1 on, so the least number, which may be 0, is asked about first.
             enough = least if place(least) >= len(found.placed) else smallest_count(place, counts[name])
             counts[name], found = enough, tried[enough]
         return found
@@ -272,6 +275,8 @@ class _Planner:
                 failed.append(found.counts)
             best = min(best, tried, key=self._order)
         else:
+            # Only if all tries are used up: when the loop is left early, the best is proven, or there is no cheaper
+            # mixture.
             best = self._with_room_to_spare(trial, waiting, best, programme)
         best = self._trimmed(trial, best, waiting)
         cost = float(self._cost(best))
@@ -324,6 +329,7 @@ class _Planner:
     ) -> Programme:
         """The programme for the pods that a node of a group is needed for."""
         new = {node for nodes in best.new_nodes.values() for node in nodes}
+        # Pods that have got a place on the cluster's own nodes need no room on new ones.
         settled = {each.pod.key for each in best.placed if each.node_name not in new}
         alike: dict[Hashable, list[Pod]] = {}
         for pod in waiting:

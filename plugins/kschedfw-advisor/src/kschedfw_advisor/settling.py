@@ -52,6 +52,7 @@ def settle(
             break
         # Nobody is evicted in the last round, so that nobody is left over.
         outcome = trial.schedule(pending, preempt=preempt and rounds_left > 0, progress=progress)
+        # A transaction with waiting pods can't be committed; and others may use their places.
         trial.evict(*(each.pod for each in outcome.waiting))
         in_vain = [each.in_vain() for each in outcome.waiting]
         for refusal in (*outcome.refused, *in_vain):

@@ -225,6 +225,7 @@ class _Copies:
         """Place so many more, or until one is refused."""
         for _ in range(count):
             copy = self._free_copy()
+            # A copy is placed as a whole or not at all.
             with self._trial.transaction() as one:
                 one.add(copy.group)
                 found = one.schedule(copy.pods)

@@ -90,6 +90,7 @@ def _meant(key: str, value: str, there: Mapping[str, Collection[str]]) -> _Pair 
 
 
 def _wanted_of_nodes(pod: Pod) -> Iterator[_Pair]:
+    # Host names resemble each other: node-1 is no misspelt node-2.
     yield from (pair for pair in pod.spec.node_selector.items() if pair[0] != HOSTNAME)
     affinity = pod.spec.affinity.node_affinity
     required = None if affinity is None else affinity.required

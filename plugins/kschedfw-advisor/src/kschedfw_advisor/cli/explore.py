@@ -127,6 +127,7 @@ def explore(
         app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
     except MissingExtraError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    # Standard input can be read only once.
     if live.is_wanted and every and STDIN not in (*files[0], *files[1]):
 
         def read_again() -> InMemoryCluster:

@@ -60,6 +60,7 @@ class Access:
             return _refused(421, "the Host is none that this page goes by; see --allowed-host")
         if scope["method"] == "GET" and scope["path"] == "/" and self._is_in_address(scope):
             cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+            # The browser goes on to an address without the token, which it would keep in its history.
             return Response(303, b"", PLAIN_TEXT, ((b"location", b"/"), (b"set-cookie", cookie.encode())))
         given = bearer_token(headers) or self._in_cookie(headers)
         if not self._is_right(given):
@@ -117,6 +118,7 @@ def _refused(status: int, text: str) -> Response:
 def _is_own(headers: list[Header]) -> bool:
     """Whether a request that changes something comes from the page, or from no browser."""
     kind = _value(headers, b"content-type").partition(";")[0].strip().lower()
+    # Programs send no such header. Browsers that lack it send Origin with a POST.
     site = _value(headers, b"sec-fetch-site") or "same-origin"
     origin = _value(headers, b"origin")
     is_same = not origin or urlsplit(origin).netloc == _value(headers, b"host")

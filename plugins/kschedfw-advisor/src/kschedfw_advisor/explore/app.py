@@ -159,6 +159,7 @@ class ExploreApp:
             .get_template("explore.html")
             .render(what=what, styles=PAGE_STYLES, modules=MODULES)
         )
+        # One thread, since the workbench isn't thread-safe.
         self._executor = ThreadPoolExecutor(1, "kschedfw-explore")
         self._waiting = 0
         self._closed = False
@@ -191,6 +192,7 @@ class ExploreApp:
         self._follower = Follower(read, self._take, self._tell, first, seconds)
 
     def _take(self, cluster: InMemoryCluster) -> None:
+        # On the application's thread, between two requests. The follower's thread waits.
         self._executor.submit(self._bench.replace, cluster).result()
 
     def _tell(self, problem: str) -> None:
@@ -311,6 +313,7 @@ class ExploreApp:
     async def _worked(self, work: Callable[[], Response]) -> Response:
         if self._waiting >= MOST_WAITING:
             return _text(503, "there are too many requests")
+        # No lock: this runs on the event loop only.
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, work)

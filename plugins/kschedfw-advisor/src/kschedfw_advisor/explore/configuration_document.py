@@ -64,6 +64,7 @@ class ConfigurationDocument:
         for point in ExtensionPoint:
             if not enabled:
                 self._remove(profile, point, plugin)
+            # A plugin that was switched off comes back where it was, which may be fewer points than it has.
             elif self._was_at(profile, point, plugin) or (
                 point in points and not self._was_anywhere(profile, plugin)
             ):

@@ -57,6 +57,7 @@ class Simulations:
         runs = []
         for label in dict.fromkeys(asked.runs):
             cluster, timeline, report = self._simulated(label, asked, is_over)
+            # Runs may have different nodes: kept changes may add or delete some.
             nodes = tuple({node.name: node for node in (*nodes, *cluster.list(Node))}.values())
             runs.append((label, timeline, report))
         return replay(nodes, runs)

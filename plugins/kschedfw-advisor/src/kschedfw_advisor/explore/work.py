@@ -28,6 +28,7 @@ class Work:
     """The request that is worked on. One thread works; others ask how far it is, or cancel it."""
 
     def __init__(self) -> None:
+        # Replaced as a whole, so that other threads need no lock to read it.
         self._now: Job | None = None
         self._cancelled = threading.Event()
 

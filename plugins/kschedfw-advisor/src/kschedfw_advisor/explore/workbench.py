@@ -71,6 +71,7 @@ class Workbench:
         Raises:
             KschedfwError: a kept change can't be made any more; then the cluster stays the one before.
         """
+        # The former schedulers are kept until the new outcome exists, to go back to if a change can't be made.
         before = self._cluster, self._prepared, self._outcomes
         self._cluster, self._prepared, self._outcomes = cluster, OrderedDict(), BoundedDict(_REMEMBERED)
         outdated = before[1]
@@ -93,6 +94,7 @@ class Workbench:
         Raises:
             KschedfwError: they can't be made; then nothing is kept.
         """
+        # First, since it raises an error if the changes can't be made. The outcome is remembered.
         self.outcome((*self.kept, *changes))
         self._done.append(self.kept)
         self._undone.clear()
@@ -139,6 +141,7 @@ class Workbench:
             KschedfwError: a change can't be made, or a plugin failed.
         """
         changes = self.kept if changes is None else changes
+        # Changes may contain dicts, so they have no hash.
         name = msgspec.json.encode(changes)
         known = self._outcomes.get(name)
         if known is None:
@@ -253,6 +256,7 @@ class Workbench:
     def _prepare(self, changes: Changes) -> tuple[SchedulerConfiguration, WhatIf]:
         """The configuration, and a scheduler that runs it."""
         document = self._edited(changes)
+        # By content: different changes may lead to the same configuration.
         name = msgspec.json.encode(document.content)
         if name not in self._prepared:
             configuration = document.configuration()
