@@ -114,9 +114,8 @@ def in_cluster_endpoint() -> Endpoint:
             "or let watcherAddress or another metricProvider.type say where the metrics come from"
         )
     try:
-        token = (
-            (_SERVICE_ACCOUNT / "token").read_text(encoding="ascii").strip()
-        )  # Read the token each time, since the kubelet replaces it before it expires.
+        # Read the token each time, since the kubelet replaces it before it expires.
+        token = (_SERVICE_ACCOUNT / "token").read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         raise MetricsError(f"{_SERVICE_ACCOUNT / 'token'}: {error}") from error
     host = f"[{host}]" if ":" in host else host

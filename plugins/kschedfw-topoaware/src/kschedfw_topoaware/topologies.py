@@ -36,9 +36,8 @@ class Topologies:
         Raises ManifestError: an object of the kind isn't a valid topology.
         """
         reported = self._handle.cluster.list(NodeResourceTopology)
-        if (
-            reported is self._reported
-        ):  # The usual case: a cluster returns the same list object until something of the kind changes.
+        # The usual case: a cluster returns the same list object until something of the kind changes.
+        if reported is self._reported:
             return self._view
         with self._lock:
             versions = {each.name: f"{each.uid} {each.metadata.resource_version}" for each in reported}

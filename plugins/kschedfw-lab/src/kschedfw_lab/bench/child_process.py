@@ -52,6 +52,7 @@ def run_in_child(task: Callable[[Progress], ResultT], progress: Progress | None 
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, task), daemon=True)
     process.start()
+    # Only the child keeps this end, so that its death ends `recv`.
     sender.close()
     try:
         while True:

@@ -52,6 +52,7 @@ def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
                 raise FormError(f"{plugin.name} has no form batch: neither filter_batch nor score_batch")
             without = {"reads": None}
         case Evaluation.SCALAR:
+            # None as the hook: the framework then finds no batch form.
             without = {"reads": None, **dict.fromkeys(batch)}
     return type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **without})
 

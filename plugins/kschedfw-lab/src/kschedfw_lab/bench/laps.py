@@ -53,6 +53,7 @@ class Laps:
 
     def stop(self) -> tuple[float, float]:
         """Return the elapsed and the processor's seconds since `start`."""
+        # The elapsed time is read within the processor's, so that it doesn't contain that reading.
         seconds = self.timer() - self._started
         return seconds, self._cpu_timer() - self._cpu_started
 

@@ -199,6 +199,7 @@ def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) 
         framework.run_pre_bind_plugins,
     ):
         status = run(state, pod, node_name)
+        # No plugin has anything to do before binding.
         if status.is_skip:
             return
         if not status.is_success:

@@ -213,9 +213,8 @@ def _made_node(index: int) -> Manifest:
 
 def _made_pod(index: int) -> Manifest:
     requests = _of_share(_PODS, index).amounts
-    limits = {
-        name: amount for name, amount in requests.items() if name == GPU
-    }  # Extended resources can't be overcommitted, so limits equal requests.
+    # Extended resources can't be overcommitted, so limits equal requests.
+    limits = {name: amount for name, amount in requests.items() if name == GPU}
     return shapes.pod("pod", NAMESPACE, requests=requests, limits=limits, port=False)
 
 

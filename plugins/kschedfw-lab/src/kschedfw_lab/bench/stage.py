@@ -97,6 +97,7 @@ class Case:
         nodes = workload.nodes if nodes is None else nodes
 
         def in_proportion(given: int | None, own: int) -> int:
+            # Rounded up, so that small clusters get pods, too.
             return -(-own * nodes // workload.nodes) if given is None else given
 
         return cls(
@@ -175,7 +176,8 @@ class Objects:
         placed = max(0, case.initial_pods - to_place)
         initial = [workload.initial_pod(i) for i in range(case.initial_pods)]
         measured = [workload.measured_pod(i) for i in range(case.pods)]
-        # Warm up with a group like the measured ones, since the first one pays for one-time work.
+        # Warm up with a group like the measured ones, since the first one pays for one-time work. Its numbers follow
+        # theirs, so that names differ.
         warm_up = [workload.measured_pod(case.pods + i) for i in range(case.members)]
         bound = [shapes.bound(pod, nodes[i % len(nodes)].name) for i, pod in enumerate(initial[:placed])]
         companions = [
@@ -231,9 +233,8 @@ class AlgorithmStage:
             cluster=cluster,
             snapshot=snapshot,
             random=random,
-            parallelizer=Parallelizer(
-                1
-            ),  # One thread, as in `Scheduler` by default: threads only help plugins that block.
+            # One thread, as in `Scheduler` by default: threads only help plugins that block.
+            parallelizer=Parallelizer(1),
             evaluation=case.evaluation,
         )
         scheduler = GenericScheduler(

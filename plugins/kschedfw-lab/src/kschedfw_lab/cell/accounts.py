@@ -49,6 +49,7 @@ class Accounts:
 
         It is 0 if every transaction succeeds at once, and 3 if it takes four transactions on average.
         """
+        # Without any success, the number of conflicts.
         return self.conflicting / max(self.successful, 1)
 
     @property

@@ -82,7 +82,13 @@ class OptimisticScheduler:
             state, now=self._clock.monotonic, delay=delay, detection=detection, is_mine=is_mine
         )
         self.scheduler = Scheduler(
-            self.copy, profiles, registry=registry, clock=self._clock, random=random, initial_backoff=0.0
+            # Without a backoff: after a conflict, a pod is decided on again at once, as in Omega.
+            self.copy,
+            profiles,
+            registry=registry,
+            clock=self._clock,
+            random=random,
+            initial_backoff=0.0,
         )
         self._arrived: dict[str, float] = {}
         """When each pod without a decision first arrived in the copy, by uid."""
@@ -114,6 +120,7 @@ class OptimisticScheduler:
         self.copy.sync()
         started, pods = self._clock.monotonic(), tuple(pods)
         for pod in pods:
+            # Only the first decision ends a job's wait.
             if (arrived := self._arrived.pop(pod.uid, None)) is not None:
                 self.accounts.waits.append(started - arrived)
         placed: list[Placement] = []
@@ -137,6 +144,7 @@ class OptimisticScheduler:
 
         def bind(prepared: Sequence[Pod]) -> frozenset[str]:
             nonlocal outcome
+            # A permit plugin may have refused one of the pods.
             if len(prepared) < len(claims) and self.mode is CommitMode.ALL_OR_NOTHING:
                 return frozenset()
             outcome = self.copy.commit([claims[pod.uid] for pod in prepared], self.mode)

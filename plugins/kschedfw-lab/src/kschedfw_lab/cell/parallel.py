@@ -131,6 +131,7 @@ class RemoteState:
 
     def follow(self, note: Handler) -> Following:
         """Follow the changes, as `SharedState.follow`. Only one caller may follow at a time."""
+        # Before the call, since events may arrive before its answer.
         self._note = note
         objects, sequences = self._call("follow")
         return Following(self._forget, objects, sequences)
@@ -154,6 +155,7 @@ class RemoteState:
                 self._connection.send((number, method, arguments, options))
         except OSError as error:
             raise ClusterError(f"the process of the shared state is gone: {error}") from error
+        # The receiver may have ended before this answer was registered. Then nobody else would put one.
         if self.is_closed:
             answer.put((None, _gone()))
         value, refusal = answer.get()

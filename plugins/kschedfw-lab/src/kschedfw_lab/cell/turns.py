@@ -63,6 +63,7 @@ class Turns(Generic[NodeT]):
             time, _, event = heapq.heappop(self._planned)
             self.clock.advance_to(time)
             event()
+            # All events of this time come first, so that a decision that begins now sees them.
             while self._planned and self._planned[0][0] == time:
                 heapq.heappop(self._planned)[2]()
             self._begin_where_possible()

@@ -95,6 +95,7 @@ class Sum(Generic[ComparisonT]):
 
     def value(self, comparison: ComparisonT, index: int, unit: Unit) -> Fraction:
         """Return the sum's value in an expression with this unit."""
+        # Fractions, so that a threshold such as 5 % of the pods is compared exactly.
         total = Fraction(0)
         for sign, part in self.parts:
             if isinstance(part, Metric):

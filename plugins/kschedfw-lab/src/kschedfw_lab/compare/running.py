@@ -95,6 +95,7 @@ def compare(
             )
     went = _where_they_went(moves)
     if went and not runs[-1].report.interrupted:
+        # The same seed and cluster: the second run decides as the first one did.
         again, said = run(first, went, what=f"{first.label}, once more to see why")
         if not again.report.interrupted:
             moves = [_with_baseline_view(each, said) for each in moves]

@@ -51,6 +51,7 @@ class NodeActions:
 
     def row(self, action: Action, decision: OpenDecision) -> int:  # noqa: ARG002  # see ActionKind
         try:
+            # Agents also return NumPy's integers.
             row = operator.index(action)
         except TypeError:
             raise ActionError(f"the action must be the number of a row, not {action!r}") from None

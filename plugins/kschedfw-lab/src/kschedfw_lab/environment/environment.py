@@ -120,6 +120,7 @@ class Environment(Env[Observation, Action]):
         self._reward = reward
         self._illegal_reward = illegal_reward
         self._horizon = horizon
+        # Only for the table of nodes and the names of plugins; it never schedules.
         sample = Scheduler(
             InMemoryCluster(self._workload(0)), [self._profile], registry=self._registry, idle=True
         )
@@ -210,6 +211,7 @@ class Environment(Env[Observation, Action]):
             legal = bool(self._mask[row])
             return row if legal else decision.best_row, legal
         except SchedulingError as error:
+            # A plugin failed: the attempt fails, and the agent isn't punished for it.
             return error, True
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

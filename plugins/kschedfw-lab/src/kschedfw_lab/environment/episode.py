@@ -53,6 +53,7 @@ class OpenDecision:
         """The rows of the feasible nodes, in the order in which the scheduler visits them, shape (k,), k > 0."""
         return self.feasible.rows
 
+    # Cached, since a choice among equals draws: asking twice must not draw twice.
     @cached_property
     def best_row(self) -> int:
         """The row that the scheduler would choose. A choice among equals draws from its random generator.

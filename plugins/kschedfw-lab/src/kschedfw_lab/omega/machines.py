@@ -15,6 +15,7 @@ Amounts: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = npt.NDArray[np.intp]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
+# The number of tasks that fit if a task asks for nothing.
 _MANY = 1 << 40
 
 

@@ -62,6 +62,7 @@ def run(workload: Workload, setting: Setting, seed: int) -> list[Figures]:
 
 class _Run:
     def __init__(self, workload: Workload, setting: Setting, seed: int) -> None:
+        # Separate generators: how often schedulers draw doesn't change which jobs arrive.
         jobs, decisions = np.random.SeedSequence([_SEED, seed]).spawn(2)
         chance = np.random.default_rng(jobs)
         self._workload, self._setting = workload, setting
@@ -94,6 +95,7 @@ class _Run:
         self._start(Job(kind, shape, 0.0, 0), claims)
 
     def _plan_arrival(self, job: Job) -> None:
+        # The last scheduler takes service jobs, and all jobs if it is the only one.
         scheduler = self._schedulers[-1]
         if job.kind == BATCH and len(self._schedulers) > 1:
             scheduler = self._schedulers[self._batch_jobs % self._setting.batch_schedulers]

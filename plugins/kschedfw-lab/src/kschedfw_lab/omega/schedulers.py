@@ -94,6 +94,7 @@ class JobScheduler:
     def _masked(self, nodes: frozenset[int]) -> Counts | None:
         if len(nodes) == len(self.machines.free):
             return None
+        # By identity: a partition is the same object every time.
         if self._mask is None or self._mask[0] is not nodes:
             mask = np.zeros(len(self.machines.free), np.int64)
             mask[list(nodes)] = 1

@@ -96,6 +96,7 @@ def published(rate: float = 1.0) -> Workload:
 
         return JobKind(name, interarrival, draw)
 
+    # Rounding up an exponential number adds half a task on average.
     cpus = sum((tasks + 0.5) * duration / interarrival for interarrival, tasks, duration in means.values())
     machines = round(cpus / 4 / LOAD)
     return Workload(
@@ -123,9 +124,8 @@ def openb(folder: Path) -> Workload:
     capacity = np.array(machines, np.int64)
     amounts = np.array([amount for _, amount, _ in pods], np.int64)
     durations = np.array([duration for _, _, duration in pods])
-    demand = (amounts * durations[:, None]).mean(axis=0) / capacity.sum(
-        axis=0
-    )  # By resource: how long the average pod would occupy the whole cell, in seconds.
+    # By resource: how long the average pod would occupy the whole cell, in seconds.
+    demand = (amounts * durations[:, None]).mean(axis=0) / capacity.sum(axis=0)
     interarrival = float(demand.max()) / LOAD
 
     def kind(name: str) -> JobKind:

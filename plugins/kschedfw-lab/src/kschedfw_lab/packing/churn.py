@@ -69,6 +69,7 @@ def _arrivals(
 ) -> Iterator[tuple[float, float, Pod]]:
     """Yield each pod with its time of arrival and its stay, both in mean lifetimes."""
     for _ in range(running):
+        # The exponential distribution has no memory: what is left of a stay is distributed as a whole one.
         yield 0.0, chance.expovariate(1.0), chance.choice(trace.pods)
     time = chance.expovariate(running)
     while time < lifetimes:

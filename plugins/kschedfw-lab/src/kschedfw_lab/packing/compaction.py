@@ -39,6 +39,7 @@ def compacted(trace: Trace, policy: Policy, seed: int, pods: int = PODS) -> int:
     while high <= len(nodes) and not _fits(nodes[:high], workload, policy, seed):
         low, step = high, 2 * step
         high = low + step
+    # One more than there are stands for "all are too few".
     high = min(high, len(nodes) + 1)
     while high - low > 1:
         middle = (low + high) // 2

@@ -49,6 +49,7 @@ class LossSystem:
         placed = self._cluster.get(Pod, stored.key)
         if placed is not None and placed.node_name:
             return placed
+        # Its deletion also takes the pod out of the scheduler's queue.
         self._cluster.delete(stored)
         return None
 

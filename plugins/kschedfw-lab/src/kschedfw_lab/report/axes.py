@@ -57,6 +57,7 @@ class Axis:
         """Return at most `most` round values with equal distances."""
         rough = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(rough))
+        # With a tolerance: `rough` may be a rounding error above a round number.
         step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= rough * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)

@@ -192,6 +192,7 @@ def _difference(pairs: Sequence[float]) -> Difference:
 
 def _corrected(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with their verdicts. All rows belong to one family of comparisons."""
+    # Corrected together, since the chance of a false alarm grows with the number of comparisons.
     found = [row.difference for row in rows if row.difference is not None]
     corrected = iter(holm([each.p for each in found]))
     return [

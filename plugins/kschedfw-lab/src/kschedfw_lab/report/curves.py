@@ -65,6 +65,7 @@ def _by_run(series: Columns) -> dict[tuple[str, str], _Curve]:
 
 
 def _sorted(times: Sequence[float], values: Sequence[float]) -> _Curve:
+    # Stable: of several values at the same time, the last one counts.
     order = np.argsort(times, kind="stable")
     return np.array(times)[order], np.array(values)[order]
 

@@ -101,6 +101,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     moved = np.array([each for each in differences if each], dtype=float)
     if not moved.size:
         return 1.0
+    # The same numbers, added in another order, may differ in the last digits.
     tolerance = 1e-9 * float(np.abs(moved).sum())
     threshold = abs(float(moved.sum())) - tolerance
     if moved.size <= _MOST_EXACT:
@@ -110,6 +111,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
             sums = np.concatenate((sums + each, sums - each))
         return float(np.mean(np.abs(sums) >= threshold))
     drawn = np.abs(_signs(moved.size) @ moved)
+    # The observed signs count as one of the patterns, so that p is never 0.
     return float((np.sum(drawn >= threshold) + 1) / (_DRAWN + 1))
 
 

@@ -58,6 +58,7 @@ def complete_blocks(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Block]:
         end += len(line)
         if row is not None:
             rows.append(row)
+        # An empty line ends a block. An incomplete last line has no line end.
         elif line.endswith(b"\n"):
             if rows:
                 yield Block(rows, start, end)
@@ -118,6 +119,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        # Without a buffer, so that a failed write leaves nothing that a later one would flush.
         self._file: BinaryIO = path.open("a+b", buffering=0)
         self._file.truncate(_end_of_blocks(self._file))
 
@@ -131,6 +133,7 @@ class Journal:
         start = self._file.seek(0, 2)
         try:
             while block:
+                # A raw write may write only a part.
                 block = block[self._file.write(block) :]
             os.fsync(self._file.fileno())
         except BaseException:

@@ -22,6 +22,7 @@ _TEXTS = (RUN, METRIC, ERROR)
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Yield a path to write to. At the end, the written file replaces `path`; after an exception, it is removed."""
+    # In the same directory, since only within a file system a file is replaced at once.
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield fresh

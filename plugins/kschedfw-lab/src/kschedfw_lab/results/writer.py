@@ -141,6 +141,7 @@ class ResultsWriter:
         self.close()
 
     def _add(self, result: RunResult, series: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+        # All values are checked before anything is written.
         points: list[Row] = [
             {
                 RUN: result.run,

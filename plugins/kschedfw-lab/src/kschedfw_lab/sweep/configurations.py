@@ -211,6 +211,7 @@ def _inline(given: Mapping[str, object]) -> Configuration:
 
 
 def _canonical(content: Mapping[str, object]) -> str:
+    # Sorted, since runs are known by the hash of their content.
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 

@@ -105,6 +105,7 @@ class Drawn:
 
     def _shares(self, factor: Factor) -> Sequence[float]:
         """Return the position of each drawn value in the factor's range, from 0 to below 1."""
+        # A text as the seed: Random hashes it equally in every process.
         random = Random(f"{self.seed} {factor.name}")
         if self.method == "random":
             return [random.random() for _ in range(self.samples)]

@@ -62,6 +62,7 @@ class Dispatcher(Generic[RunT]):
         waiting = deque(runs)
         try:
             while waiting or self._suspects or self._in_flight:
+                # Wait until nothing else runs: only then the death of a worker tells who caused it.
                 while self._suspects and not self._in_flight:
                     self._run_alone(self._suspects.popleft())
                 while waiting and not self._suspects and len(self._in_flight) < self._most:

@@ -136,6 +136,7 @@ def read_factor(name: object, given: object, folder: Path) -> Factor:
         plugin = name.removeprefix(PLUGINS)
         values = _checked(read_values(given), _weight)
         if isinstance(values, Choices):
+            # Both disable the plugin. With one spelling, equal runs have equal keys.
             values = Choices(tuple(0 if value is False else value for value in values.listed))
         return Factor(name, values, plugin=plugin)
     if isinstance(given, Mapping) and "path" in given:

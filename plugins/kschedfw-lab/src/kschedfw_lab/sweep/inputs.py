@@ -233,6 +233,7 @@ class _Read:
 
 @lru_cache(maxsize=_KEPT)
 def _read(source: ClusterSource) -> _Read:
+    # A run's key has the digest, so its results must be those of these files.
     if source.digested().digest != source.digest:
         raise SweepError(f"{source.label}: isn't what it was when the sweep was planned; plan it again")
     try:
@@ -260,6 +261,7 @@ def _made(source: ClusterSource, size: Size) -> tuple[Named, ...]:
         raise SweepError(one_line(error)) from None
     case = attrs.evolve(
         Case.of(workload, nodes=size.nodes, pods=size.pods, initial_pods=size.initial_pods),
+        # Every configuration begins with the same pods on the same nodes.
         own_placement=Placement.BOUND,
         trace=trace,
     )

@@ -46,6 +46,7 @@ class OwnClaims:
             (type(each), each.key): each for each in objects if isinstance(each, _CLAIMS)
         }
         volumes = {each.name: each for each in objects if isinstance(each, PersistentVolume)}
+        # A pod that names a claim twice is one user.
         users = Counter(key for each in objects if isinstance(each, Pod) for key in set(_named_by(each)))
         self._owned: dict[_Key, tuple[_Claim, PersistentVolume | None]] = {}
         for pod in pending if claims else ():

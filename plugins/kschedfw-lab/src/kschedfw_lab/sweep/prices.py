@@ -78,4 +78,5 @@ def _nano_price(place: str, given: object) -> int:
         price = Decimal("NaN")
     if not price.is_finite() or not 0 <= price <= _HIGHEST:
         raise SweepError.at(place, f"expected a decimal number from 0 to {_HIGHEST}, found {shown(given)}")
+    # Whole numbers: sums don't depend on the order, and are equal on every machine.
     return int(price * NANO)

@@ -71,9 +71,8 @@ class WorkerProcesses(Executor):
 
 
 def _begin(lifeline: Connection) -> None:
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # The terminal sends Ctrl-C to all processes, and the first process ends the workers.
+    # The terminal sends Ctrl-C to all processes, and the first process ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 

@@ -97,6 +97,7 @@ def run_sweep(
         known = {run.key for run in plan.runs}
         stale = [key for key in done if key not in known]
         todo = runs_to_do(plan, done, retry_failed=retry_failed)
+        # Before the runs, so that it is there if they are interrupted.
         _write_specification(directory, sweep, plan)
         recorder = Recorder(writer, len(todo), progress)
         interrupted = False
@@ -158,6 +159,7 @@ def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
 
 def _commit(folder: Path) -> str | None:
     """Return the git commit of the folder's files, with `-dirty` if some have changed since; None outside of git."""
+    # Without tags: always the whole hash.
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)

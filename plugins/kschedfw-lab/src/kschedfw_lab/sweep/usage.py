@@ -106,6 +106,7 @@ class State:
         for name, amount in step.amounts.items():
             self.held[name] += step.sign * amount
             on_node[name] += step.sign * amount
+        # A node without pods is dropped: `on_node` then counts the nodes in use.
         if not on_node[PODS]:
             del self.on_node[step.node]
 

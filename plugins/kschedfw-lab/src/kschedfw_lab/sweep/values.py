@@ -115,6 +115,7 @@ class Range:
             )
         if self.points is not None:
             last = self.points - 1
+            # Rounding may make two points equal.
             return tuple(dict.fromkeys(self._between(index / last) for index in range(self.points)))
         self._check_count()
         step = _decimal(self.step or 1)
@@ -130,6 +131,8 @@ class Range:
             return Choices(self.listed).at(share)
         if self._is_whole:
             low, high = int(self.low), int(self.high)
+            # Up to high + 1, which is cut off: so the last number is as likely as the others. A float may round up to
+            # it.
             drawn = low * ((high + 1) / low) ** share if self.is_log else low + share * (high + 1 - low)
             return min(int(drawn), high)
         return self._between(share)

@@ -109,6 +109,7 @@ def _drawn(factor: Factor, trial: optuna.Trial) -> object:
     name, values = factor.name, factor.values
     if not isinstance(values, Range) or values.points is not None:
         listed = values.listed
+        # By index: Optuna's categories are scalars, and a value may be an object.
         return listed[trial.suggest_categorical(name, range(len(listed)))]
     numbers = values.low, values.high, 1 if values.step is None else values.step
     if all(isinstance(number, int) for number in numbers):

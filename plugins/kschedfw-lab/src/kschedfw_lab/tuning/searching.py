@@ -197,6 +197,7 @@ class _Search:
             except SweepError as error:
                 self._end(draw, TrialEnd.FAILED, str(error))
                 continue
+            # After the last run there is nothing to save by pruning.
             if training_run is self._training[-1] or self._drawing.is_worth_it(draw):
                 going.append(draw)
             else:

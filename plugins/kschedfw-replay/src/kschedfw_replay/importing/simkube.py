@@ -124,12 +124,8 @@ def _expanded(obj: Mapping[str, Any]) -> tuple[dict[str, Named], str]:
     """
     try:
         manifests = parse_manifests(json.dumps(obj))
-    except (
-        ManifestError,
-        InvalidManifestsError,
-        TypeError,
-        ValueError,
-    ):  # also what JSON doesn't have, such as bytes
+    # TypeError, ValueError: a value that JSON doesn't have, such as bytes.
+    except (ManifestError, InvalidManifestsError, TypeError, ValueError):
         return {}, f"{_subject(obj)}: can't be written as JSON"
     if manifests.problems:
         first, _, _ = str(manifests.problems[0].errors[0]).partition(_HOW_TO_RAISE)

@@ -470,9 +470,8 @@ class Replay:
             self._free(key)
             return
         undecided = self._undecided(stay.pod)
-        stay.pod = undecided.with_metadata(
-            attrs.evolve(undecided.metadata, uid="")
-        )  # another pod of this name
+        # Another pod of this name.
+        stay.pod = undecided.with_metadata(attrs.evolve(undecided.metadata, uid=""))
         stay.bound_at, stay.was_bound, stay.is_given = None, True, False
         self._displaced.append(stay)
 
