@@ -47,7 +47,7 @@ COMMANDS: Final = Extensions(
         **dict.fromkeys(("drain", "explore", "fit", "pending", "scale-down", "scale-up"), "kschedfw-advisor"),
         **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
         **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
-        "record": "kschedfw-replay",
+        **dict.fromkeys(("record", "replay", "shadow"), "kschedfw-replay"),
     },
 )
 

@@ -157,17 +157,23 @@ def _live(sources: Mapping[str, Source], given: Given) -> Live:
         (name, source) for name, source in sources.items() if any(o.name in given for o in source.options)
     ]
     if not asked:
-        return NO_LIVE_CLUSTER
+        return attrs.evolve(
+            NO_LIVE_CLUSTER, ways=[way for source in sources.values() for way in _naming(source)]
+        )
     if len(asked) > 1:
         raise UsageError(
             f"{_stated(given)}: a cluster is read from one source, not from {' and '.join(n for n, _ in asked)}"
         )
     ((_, source),) = asked
-    naming = [option.name for option in source.options if option.names_cluster]
-    if not any(name in given for name in naming):
-        which = " or ".join(f"--{name}" for name in reversed(naming))
+    if not any(option.names_cluster and option.name in given for option in source.options):
+        which = " or ".join(_naming(source))
         raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")
     return Live(source, given)
+
+
+def _naming(source: Source) -> Sequence[str]:
+    """Return the options that name a cluster, as they stand on the command line; the most particular one first."""
+    return [f"--{option.name}" for option in reversed(source.options) if option.names_cluster]
 
 
 def _stated(given: Given) -> str:

@@ -116,7 +116,8 @@ def read_input(
             parts.append(_read_files(files, options, existing=found.manifests.objects(skip_invalid=True)))
         return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
     if not cluster and not pods:
-        raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
+        named = f", or a live one with {' or '.join(live.ways)}" if live.ways else ""
+        raise UsageError(f"there is no cluster: give files{named}")
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
     return read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)

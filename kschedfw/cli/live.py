@@ -85,10 +85,14 @@ ABSENT: Final = {
 
 @attrs.frozen
 class Live:
-    """The live cluster that the command line names, if any."""
+    """The live cluster that the command line names, if any.
+
+    `ways` are the options of the installed sources that name a cluster, for the error about a missing one.
+    """
 
     source: Source | None = None
     given: Given = attrs.field(factory=dict)
+    ways: Sequence[str] = attrs.field(default=(), eq=False)
 
     @property
     def is_wanted(self) -> bool:

@@ -90,7 +90,7 @@ def new_plugin(
         raise UsageError(
             f"{target}: {error.strerror or error}; give another directory with --dest"
         ) from error
-    print(_next_steps(target, names))
+    print(_next_steps(target, names, command))
 
 
 def _check_free(target: Path) -> None:
@@ -133,7 +133,8 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
             project.rename(target)
 
 
-def _next_steps(target: Path, names: ProjectNames) -> str:
+def _next_steps(target: Path, names: ProjectNames, command: str | None) -> str:
+    called = f"\n  kschedfw {command} example/cluster.yaml" if command else ""
     return f"""\
 {target} has the plugin {names.class_name}. Next:
 
@@ -141,18 +142,18 @@ def _next_steps(target: Path, names: ProjectNames) -> str:
   pip install --editable '.[dev]'
   pytest
   kschedfw plugins show {names.class_name}
-  kschedfw simulate example/cluster.yaml --config example/profile.yaml
+  kschedfw simulate example/cluster.yaml --config example/profile.yaml{called}
 
-Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.package}/args.py.{_from_a_checkout()}"""
+Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.package}/args.py.{_not_from_an_index()}"""
 
 
-def _from_a_checkout() -> str:
-    """Return how to install kschedfw in another environment, if this one was installed from a checkout."""
+def _not_from_an_index() -> str:
+    """Return how to install kschedfw in another environment, if this one was installed from a checkout or a file."""
     if (found := checkout()) is None:
         return ""
     path, is_editable = found
     command = f"pip install {'--editable ' if is_editable else ''}{shlex.quote(str(path))}"
-    return f"\n\nThis kschedfw is from a checkout. In another environment install it first: {command}"
+    return f"\n\nThis kschedfw is from no package index. In another environment install it first: {command}"
 
 
 # With names of this length every line of the template is short enough.

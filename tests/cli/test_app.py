@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from tests.simulator.test_openb import NODES as OPENB_NODES
 from tests.simulator.test_openb import PODS as OPENB_PODS
 
+REPOSITORY = Path(__file__).parents[2]
 BROKEN = """\
 apiVersion: v1
 kind: Pod
@@ -75,6 +77,15 @@ class TestSubcommands:
         assert [line.split(maxsplit=1) for line in listed.splitlines()] == [
             [name, COMMANDS.load(name).summary] for name in COMMANDS.names()
         ]
+
+    def test_each_of_another_distribution_has_its_home_named_where_it_is_missing(self) -> None:
+        offered = {
+            command: project["name"]
+            for path in REPOSITORY.glob("plugins/*/pyproject.toml")
+            for project in [tomllib.loads(path.read_text(encoding="utf-8"))["project"]]
+            for command in project.get("entry-points", {}).get("kschedfw.commands", {})
+        }
+        assert COMMANDS.homes == offered
 
     def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw: Kschedfw) -> None:
         result = kschedfw("simulat")

@@ -121,6 +121,19 @@ def test_without_a_source_s_option_no_cluster_is_wanted(installed: None) -> None
     assert (asked[0].is_wanted, asked[0].title) == (False, "")
 
 
+@pytest.mark.parametrize(
+    ("installed", "ways"),
+    [([], ""), (["BACKUPS", "ARCHIVE"], ", or a live one with --archive or --backup")],
+    indirect=["installed"],
+)
+def test_a_command_without_a_cluster_is_told_the_options_that_name_one(installed: None, ways: str) -> None:
+    app, asked = asking()
+    CliRunner().invoke(app, [])
+    with pytest.raises(UsageError) as refused:
+        read_input(InputFormat.MANIFESTS, [], [], live=asked[0])
+    assert str(refused.value) == f"there is no cluster: give files{ways}"
+
+
 @pytest.mark.parametrize("installed", [["BACKUPS", "ARCHIVE"]], indirect=True)
 @pytest.mark.parametrize(
     ("args", "told"),
