@@ -58,7 +58,10 @@ from .framework.metrics import CachedObject as CachedObject
 from .framework.metrics import DevicePreparation as DevicePreparation
 from .framework.metrics import HintResult as HintResult
 from .framework.metrics import MeasuredPoint as MeasuredPoint
+from .framework.metrics import MetricsRecorder as MetricsRecorder
+from .framework.metrics import NoMetrics as NoMetrics
 from .framework.metrics import Operation as Operation
+from .framework.metrics import PluginSampling as PluginSampling
 from .framework.metrics import VolumeStage as VolumeStage
 from .framework.nodes.arrays import IntArray as IntArray
 from .framework.nodes.node_info import ImageStateSummary as ImageStateSummary

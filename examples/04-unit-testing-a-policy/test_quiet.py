@@ -20,7 +20,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
-from kschedfw.api.manifests import pod_from_manifest
+from kschedfw.api import pod_from_manifest
 from kschedfw.testing import (
     FrameworkHarness,
     PluginContract,

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from kschedfw import InMemoryCluster, Pod, Profile, default_profile, make_node
-from kschedfw.api.manifests import pod_from_manifest
+from kschedfw.api import pod_from_manifest
 from kschedfw.simulator import Arrivals, Simulation
 
 TRACE = Path(__file__).with_name("trace.csv")

@@ -8,7 +8,7 @@ from statistics import pstdev
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf, make_node, make_pod
-from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api import object_from_manifest
 
 LEAST_GAIN = 0.02
 """A move that improves the balance by less isn't worth a restart."""

@@ -16,7 +16,7 @@ from kschedfw_lab import ResultsWriter
 from kschedfw_lab.compare import Run, Setup, compare
 
 from kschedfw import InMemoryCluster, Profile, default_profile
-from kschedfw.api.manifests import read_manifests
+from kschedfw.api import read_manifests
 from kschedfw.config import load_configuration
 
 EXAMPLES = Path(__file__).parents[1]

@@ -14,6 +14,7 @@ from kschedfw_lab.cell.architecture import (
 )
 from kschedfw_lab.cell.cell import Cell
 from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
+from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads, schedule_until
 from kschedfw_lab.cell.think_time import ThinkTime
 
 __all__ = [
@@ -29,6 +30,10 @@ __all__ = [
     "Decision",
     "NodeAccess",
     "OptimisticScheduler",
+    "RemoteState",
+    "StateServer",
     "StillFits",
     "ThinkTime",
+    "run_in_threads",
+    "schedule_until",
 ]
