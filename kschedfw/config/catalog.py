@@ -15,18 +15,18 @@ NOWHERE: frozenset[ExtensionPoint] = frozenset()
 
 
 class PluginCatalog:
-    """The plugins that configurations may name: those that the registry offers."""
+    """The plugins that configurations may name: those that `registry` offers."""
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self.registry = registry
         self._offered = frozenset(registry.names())
 
     def problem(self, name: str) -> str | None:
         """Return why the plugin can't be used; None if it can."""
-        if self._registry.is_blocked(name):
+        if self.registry.is_blocked(name):
             return f'plugin "{name}" is blocked in this registry'
         try:
-            self._registry.load(name)
+            self.registry.load(name)
         except PluginNotFoundError:
             return f'plugin "{name}" does not exist: no installed distribution offers it{self.hint(name)}'
         except PluginError as error:
@@ -64,10 +64,10 @@ class PluginCatalog:
 
     def distribution(self, name: str) -> str | None:
         """Return name and version of the plugin's distribution; None if it was registered in this process."""
-        return self._registry.distribution(name)
+        return self.registry.distribution(name)
 
     def _load(self, name: str) -> type[AnyPlugin] | None:
         try:
-            return self._registry.load(name)
+            return self.registry.load(name)
         except PluginError:
             return None
