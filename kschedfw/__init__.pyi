@@ -51,6 +51,7 @@ from .framework.groups import PlacedGroup as PlacedGroup
 from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import ClusterClient as ClusterClient
 from .framework.handle import Handle as Handle
+from .framework.metrics import RECORDERS as RECORDERS
 from .framework.metrics import AttemptResult as AttemptResult
 from .framework.metrics import BatchAttempt as BatchAttempt
 from .framework.metrics import BatchFlush as BatchFlush
@@ -60,6 +61,7 @@ from .framework.metrics import HintResult as HintResult
 from .framework.metrics import MeasuredPoint as MeasuredPoint
 from .framework.metrics import MetricsRecorder as MetricsRecorder
 from .framework.metrics import NoMetrics as NoMetrics
+from .framework.metrics import OfferedRecorder as OfferedRecorder
 from .framework.metrics import Operation as Operation
 from .framework.metrics import PluginSampling as PluginSampling
 from .framework.metrics import VolumeStage as VolumeStage

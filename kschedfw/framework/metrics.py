@@ -7,12 +7,14 @@ The default recorder is a no-op, and with it nothing is measured.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from enum import StrEnum
 from random import Random
 from typing import Final, Protocol
 
 import attrs
 
+from kschedfw.api.extensions import Extensions
 from kschedfw.framework.plugin_metrics import MetricKind, PluginMetric, RecordValue
 from kschedfw.framework.status import Code
 
@@ -263,6 +265,20 @@ class NoMetrics(MetricsRecorder):
 
 
 NO_METRICS: Final[MetricsRecorder] = NoMetrics()
+
+
+@attrs.frozen
+class OfferedRecorder:
+    """A recorder of metrics that commands take by name.
+
+    An entry point of the group `kschedfw.recorders` has the name and refers to an OfferedRecorder. `make` is called
+    once, before anything is measured; it may raise a `KschedfwError`, such as for a missing setting.
+    """
+
+    make: Callable[[], MetricsRecorder]
+
+
+RECORDERS: Final = Extensions("kschedfw.recorders", "recorder of metrics", OfferedRecorder)
 
 
 @attrs.define

@@ -260,6 +260,13 @@ def run(
     disabled_metrics: Annotated[
         list[str] | None, typer.Option(metavar="NAME,...", help="Metrics that aren't exposed.")
     ] = None,
+    recorder: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Recorders of metrics of installed distributions, which are told beside Prometheus'.",
+        ),
+    ] = None,
     show_hidden_metrics_for_version: Annotated[
         str, typer.Option(metavar="VERSION", help="1.35, which changes nothing: no metric is hidden.")
     ] = "",
@@ -335,6 +342,7 @@ def run(
         from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
         from kschedfw_kubernetes.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging
         from kschedfw_kubernetes.serve.process import SchedulerProcess, ServingOptions
+        from kschedfw_kubernetes.serve.recorders import made_recorders
         from kschedfw_kubernetes.serve.sharing import Share, ShareError, Sharing
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
@@ -394,6 +402,7 @@ def run(
         flags=shown_flags,
         profiling=has_profiles,
         disabled_metrics=[name for given in disabled_metrics or () for name in _listed(given)],
+        recorders=made_recorders([name for given in recorder or () for name in _listed(given)]),
     )
     authentication = _reviewer(client, authentication_kubeconfig, requests)
     access = _access(authentication, _reviewer(client, authorization_kubeconfig, requests))

@@ -21,7 +21,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Clock, Registry, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw import Clock, MetricsRecorder, Registry, SchedulerConfiguration, scheduler_from_configuration
 from kschedfw.api import EMPTY, PodGroup, without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import GENERIC_WORKLOAD
@@ -42,6 +42,7 @@ from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
 from kschedfw_kubernetes.serve.endpoints import Endpoints
 from kschedfw_kubernetes.serve.hook_watch import HookWatch
+from kschedfw_kubernetes.serve.recorders import all_of
 from kschedfw_kubernetes.serve.report import Report
 from kschedfw_kubernetes.serve.server import EndpointServer
 from kschedfw_kubernetes.serve.sharing import Sharing
@@ -89,6 +90,7 @@ class ServingOptions:
     flags: Mapping[str, str] = EMPTY
     profiling: bool = False
     disabled_metrics: Sequence[str] = ()
+    recorders: Mapping[str, MetricsRecorder] = EMPTY
 
 
 @attrs.frozen
@@ -173,7 +175,7 @@ class SchedulerProcess:
             clock=self._clock,
             random=Random(),
             executor=_BindingExecutor(self._bindings, self._cluster),
-            metrics=self._metrics,
+            metrics=all_of(self._metrics, options.recorders),
         )
         self._scheduler.algorithm = self._metrics.following(self._scheduler.algorithm)
         self._elector = self._make_elector()
