@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,29 @@ class Asked:
         return None if batch is None else batch.tolist(), scalar
 
 
+def filling(infos: Sequence[NodeInfo]) -> Iterator[Pod]:
+    """Pods that take exactly what a node has left, and pods that want one byte more: amounts drawn hardly ever meet."""
+    for info in infos:
+        cpu = info.allocatable.milli_cpu - info.requested.milli_cpu
+        memory = info.allocatable.memory - info.requested.memory
+        if cpu >= 0 and 0 <= memory < MAX_INT64:
+            for wanted in (memory, memory + 1):
+                yield make_pod().requests(cpu=f"{cpu}m", memory=wanted).build()
+
+
+def sharing(infos: Sequence[NodeInfo]) -> Iterator[Pod]:
+    """Pods that take a third of a node's CPU and a seventh of its memory, so that shares have to be rounded."""
+    for info in infos:
+        cpu, memory = info.allocatable.milli_cpu // 3, info.allocatable.memory // 7
+        yield make_pod().requests(cpu=f"{cpu}m", memory=memory).build()
+
+
 @given(st.booleans().flatmap(lambda huge: resource_clusters(with_huge_amounts=huge)), fit_args())
 def test_the_batch_filter_refuses_the_same_nodes_for_the_same_reasons(
     cluster: ResourceCluster, args: NodeResourcesFitArgs
 ) -> None:
     asked = Asked(FIT, cluster, args)
-    for pod in cluster.pending:
+    for pod in (*cluster.pending, *filling(asked.infos)):
         batch, scalar = asked.verdicts(pod)
         assert batch is not None
         assert [batch.of(index) for index in range(len(scalar))] == scalar
@@ -114,7 +132,7 @@ def test_the_batch_scores_of_fit_are_the_scalar_ones(
     cluster: ResourceCluster, args: NodeResourcesFitArgs, prepared: bool
 ) -> None:
     asked = Asked(FIT, cluster, args)
-    for pod in cluster.pending:
+    for pod in (*cluster.pending, *sharing(asked.infos)):
         batch, scalar = asked.scores(pod, prepared=prepared)
         assert batch == scalar
 
@@ -124,7 +142,7 @@ def test_the_batch_scores_of_balanced_allocation_are_the_scalar_ones(
     cluster: ResourceCluster, args: NodeResourcesBalancedAllocationArgs, prepared: bool
 ) -> None:
     asked = Asked(BALANCED, cluster, args)
-    for pod in cluster.pending:
+    for pod in (*cluster.pending, *sharing(asked.infos)):
         batch, scalar = asked.scores(pod, prepared=prepared)
         assert batch == scalar
 

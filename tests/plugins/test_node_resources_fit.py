@@ -235,6 +235,10 @@ class TestLeastAllocated:
         assert score(pod(cpu=1), node(cpu=4)) == [75]
         assert score(pod(), node()) == [0]
 
+    def test_each_share_is_rounded_down_and_then_their_average(self) -> None:
+        args = strategy(LEAST, ("cpu", 1), ("memory", 1))
+        assert score(pod(cpu=1, memory=1), node(cpu=3, memory=1000), args=args) == [(66 + 99) // 2]
+
     def test_weights(self) -> None:
         args = strategy(LEAST, ("cpu", 3), ("memory", 1))
         assert score(pod(cpu=1, memory=1000), node(cpu=4, memory=1000), args=args) == [56]
@@ -258,6 +262,9 @@ class TestMostAllocated:
         args = strategy(MOST, ("cpu", 1), ("memory", 1))
         new = pod(cpu=3, memory=5000)
         assert score(new, node(cpu=4, memory=10000), node("b", cpu=6, memory=10000), args=args) == [62, 50]
+
+    def test_each_share_is_rounded_down(self) -> None:
+        assert score(pod(cpu=2), node(cpu=3), args=strategy(MOST, ("cpu", 1))) == [66]
 
     def test_more_than_there_is_is_full(self) -> None:
         assert score(pod(cpu=9), node(cpu=4), args=strategy(MOST, ("cpu", 1))) == [100]
