@@ -27,7 +27,7 @@ def evolver(cls: type[T], *changed: str, computed: Sequence[str] = ()) -> Callab
     fields = [field.name for field in attrs.fields(cls)]  # type: ignore[arg-type]  # of attrs classes
     fields += computed
     known: dict[str, Any] = {"cls": cls, "new": object.__new__}
-    known |= {f"set_{name}": vars(cls)[name].__set__ for name in fields}
+    known |= {f"set_{name}": getattr(cls, name).__set__ for name in fields}
     lines = [f"set_{name}(copy, {name if name in changed else f'obj.{name}'})" for name in fields]
     # Compiled from source, as attrs does for constructors; the names are those of the class's fields.
     source = "\n    ".join(
