@@ -202,6 +202,7 @@ class DeviceSearch:
             return all_have
         option = request.options[place.option]
         count = self._count(option)
+        # At least one device must exist, as the API says of the mode All.
         if option.wants_all and count == 0:
             return False
         if place.found == count:

@@ -78,6 +78,8 @@ class AllocationAnswers:
 
         `timeout` is `filterTimeout`.
         """
+        # WantedRequests compare by identity: a `RequestBook` has the same ones for claims with equal
+        # requests.
         asked = timeout, tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
         kept = self._kept.pop(asked, None)
         # Answers for a later usage may be wrong for an earlier one.

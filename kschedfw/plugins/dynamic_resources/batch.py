@@ -62,6 +62,7 @@ def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: Int
             statuses.append(Status.from_error(error or AllocationTimeoutError(node_name)))
             found = np.append(found, np.full(len(which) - len(found), len(statuses) - 1, dtype=np.int8))
         codes[which] = found
+    # Last, as in `PodDevices.problem_on`: a node that lacks devices says so.
     usable = _usable(devices, nodes, rows)
     if usable is not None:
         codes[(codes == 0) & ~usable] = _NOT_AVAILABLE

@@ -158,6 +158,8 @@ class ClaimBinder:
         bound = self._reserved(allocated, pod)
         if bound is not present:
             self._update(bound)
+        # After the write: at each moment the devices are in use by the allocation in flight, by the written
+        # one, or by both.
         self._claims.landed(claim.uid)
 
     def _reserved(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
@@ -276,6 +278,7 @@ class ClaimBinder:
                 raise ClaimBindingError(f"claim {claim.key} is not the pod's any more")
             readiness = binding_readiness(present)
             if isinstance(readiness, DeviceCondition):
+                # Freed, so that another attempt may get other devices.
                 self._update(without_allocation(present))
                 raise DeviceBindingFailedError(present, readiness)
             if not readiness:
@@ -291,6 +294,7 @@ class ClaimBinder:
 
     def remove(self, claim: ResourceClaim) -> None:
         """Delete a claim that was made for extended resources, and free its devices."""
+        # The finalizer first: with it the claim would stay after its deletion.
         stored = self._update(
             attrs.evolve(
                 without_allocation(claim),

@@ -59,6 +59,7 @@ def _amount(capacity: DeviceCapacity, wanted: Quantity | None) -> Quantity:
         return wanted
     if policy.valid_range is not None:
         return _in_range(wanted, policy.valid_range)
+    # The API has them in ascending order, so the first is the smallest that suffices.
     return next((value for value in policy.valid_values if value >= wanted), wanted)
 
 
@@ -70,6 +71,7 @@ def _in_range(wanted: Quantity, valid: CapacityRange) -> Quantity:
     if valid.step is None:
         return wanted
     least, step = valid.min.value(), valid.step.value()
+    # Rounded up, by a division of the negative number, which Python rounds down.
     steps = -((least - wanted.value()) // step)
     return Quantity.of(least + steps * step, QuantityFormat.BINARY_SI)
 

@@ -379,6 +379,7 @@ class Inventory:
         seen = (self._pool_of(id_, slices) for id_, slices in by_pool.items())
         found = [each for each in seen if each is not None]
         found += [each for each in self._in_the_way if each.pool.id not in by_pool]
+        # Pools of which no device has to be prepared come first, as in v1.36.
         found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
         return found
 

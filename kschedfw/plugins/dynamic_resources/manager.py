@@ -154,6 +154,8 @@ class DeviceManager:
     def classes(self) -> Mapping[str, DeviceClass]:
         """Return the class behind each extended resource."""
         listed = self._cluster.list(DeviceClass)
+        # The cluster in memory returns the same list until an object of the kind changes. With another
+        # cluster the table is only made more often.
         if listed is not self._listed_classes:
             self._classes, self._listed_classes = classes_by_resource(listed), listed
         return self._classes

@@ -213,6 +213,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         if freeing.left_over is not None:
             self.binder.remove(freeing.left_over)
         elif freeing.eligible:
+            # At random, as in kube-scheduler: nothing tells which claim is best freed.
             self.binder.deallocate(self.handle.random.choice(freeing.eligible))
         return None, Status.unschedulable(freeing.message)
 

@@ -184,6 +184,8 @@ class UsageBook:
             self._changed.append(pool)
             allocations = self._allocations.setdefault(pool, {})
             usage = self._by_pool.get(pool, NOTHING_USED)
+            # Summed up anew from the others: a set of names doesn't tell whether another claim has the same
+            # device.
             if allocations.pop(uid, None) is not None:
                 usage = NOTHING_USED
                 for other in allocations.values():
