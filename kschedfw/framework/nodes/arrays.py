@@ -34,7 +34,7 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
     # `take` raises IndexError on an axis without entries, even if every new row is -1.
     if not columns.shape[-1]:
         return np.full((*columns.shape[:-1], len(moved_from)), fill, dtype=columns.dtype)
-    # -1 takes the last row, which is overwritten.
+    # `take` reads -1 as the last row. What it finds there is overwritten.
     found: npt.NDArray[ScalarT] = columns.take(moved_from, axis=-1)
     found[..., moved_from < 0] = fill
     return found

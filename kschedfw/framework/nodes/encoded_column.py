@@ -82,6 +82,7 @@ class EncodedColumn(Generic[ValueT]):
         code = self._index.get(value)
         if code is None:
             code = self._index[value] = self.size
-            list.insert(self._values, code, value)  # before the None
+            # `values` ends with the None, if there is one.
+            list.insert(self._values, code, value)
             self.size += 1
         return code

@@ -21,7 +21,8 @@ class NodeSelection(Sequence[NodeInfo]):
     __slots__ = ("_rows", "start", "table")
 
     def __init__(self, table: NodeTable, rows: IntArray) -> None:
-        rows.setflags(write=False)  # plugins see it
+        # Plugins get this array.
+        rows.setflags(write=False)
         self.table = table
         self.start: int | None = None
         """The first row, if the selection has all nodes of the table from there on and round the end; else None."""

@@ -98,6 +98,7 @@ def _by_resources(
     if all(each.all() for each in lacking):
         yield tuple(names), everywhere
         return
+    # One question for each combination, of which there are few: a pod requests few extended resources.
     for combination in np.unique(np.array(lacking), axis=1).T:
         same = np.logical_and.reduce([each == one for each, one in zip(lacking, combination, strict=True)])
         resources = tuple(name for name, is_lacking in zip(names, combination, strict=True) if is_lacking)

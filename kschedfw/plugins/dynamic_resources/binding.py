@@ -247,6 +247,7 @@ class ClaimBinder:
     def _wait_until_ready(
         self, reservation: DeviceReservation, pod: Pod, in_pre_bind: PodInPreBind | None, deadline: float
     ) -> None:
+        # Nobody notifies it: a clock waits on a condition, real or virtual.
         condition = threading.Condition()
         clock = self._handle.clock
         while not self._are_ready(reservation, pod):

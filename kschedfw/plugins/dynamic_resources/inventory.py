@@ -107,6 +107,7 @@ class PublishedSlice:
             known = self._matches[expressions] = [None] * len(self.devices)
         answer = known[position]
         if answer is None:
+            # A failure is remembered, too: a selector fails for a device in the same way each time.
             answer = known[position] = _evaluated(self.devices[position], expressions, budget)
             budget.gets_further = True
         if isinstance(answer, SelectorFailure):
@@ -280,6 +281,8 @@ class ReachablePools:
                         ):
                             continue
                     except SelectorFailure:
+                        # Selectors come before the nodes of a device, as in v1.36: a failure counts even for
+                        # a device that this node doesn't reach.
                         yield slice_, position, True
                     else:
                         if device.is_reached_by(self.node):
@@ -344,6 +347,7 @@ class Inventory:
     def on(self, node: Node) -> ReachablePools:
         """Return the reach of the node."""
         known = self._on_node.get(node.name)
+        # An update of a node is another object, so identity tells whether its labels may have changed.
         if known is None or known[0] is not node:
             known = self._on_node[node.name] = node, self._find(node)
         return known[1]
@@ -362,7 +366,7 @@ class Inventory:
 
     def _find(self, node: Node) -> ReachablePools:
         slices = tuple(self.slices_on(node))
-        # Slices hash by identity; of those whose devices say themselves who reaches them it has to be the same devices.
+        # Slices hash by identity. Where each device has nodes of its own, the devices in reach must be the same, too.
         key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
         known = self._reaches.get(key)
         if known is None:

@@ -139,6 +139,8 @@ class Pruning:
                     return True
                 if not _may_overlap(request, devices):
                     exclusive.append((count, devices))
+        # Hall's condition, for some sets of devices: where requests ask for more than a set holds there is no
+        # solution. Where they don't there may be one, and the search goes on.
         together: frozenset[PublishedDevice] = frozenset().union(*(devices for _, devices in exclusive))
         for devices in {together, *(each for _, each in exclusive)}:
             self._budget.spend(len(exclusive) + len(together))

@@ -233,6 +233,7 @@ def _node_selector(found: Sequence[Found], node: Node) -> NodeSelector | None:
         if own.node_name:
             return _only(own.node_name)
         if own.node_selector is not None:
+            # The API allows one term here, so the requirements of all devices can be joined in one.
             for term in own.node_selector.node_selector_terms:
                 expressions |= dict.fromkeys(term.match_expressions)
                 fields |= dict.fromkeys(term.match_fields)

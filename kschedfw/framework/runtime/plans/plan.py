@@ -110,7 +110,8 @@ class PlannedPlugin:
         # The hooks are called again, and say what is wrong with the answer.
         if codes.shape != (len(table),):
             raise NotPlannedError
-        if codes.dtype == np.int8 and codes.flags.writeable:  # as the pass is compiled for
+        # The pass is compiled for arrays of int8 that can be written to.
+        if codes.dtype == np.int8 and codes.flags.writeable:
             return cast("SmallCodes", codes)
         # A writable copy. Numba would compile another version for each type, and one for read-only arrays.
         refused: Mask = codes != 0
