@@ -166,6 +166,7 @@ class Batch:
         return self._hint
 
     def _obstacle(self, kept: _KeptSearch, state: CycleState, pod: Pod) -> BatchFlush | None:
+        # In kube-scheduler's order: the metric tells the first obstacle.
         if self._cycle != self._last_cycle + 1:
             return BatchFlush.POD_SKIPPED
         if self.signature is None or self.signature != kept.signature:

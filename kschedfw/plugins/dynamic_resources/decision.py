@@ -114,6 +114,7 @@ class PodDevices:
                 raise AllocationTimeoutError(info.name)
             if answer.problem:
                 return answer.problem
+        # As in kube-scheduler, a node without devices for the pod says that first.
         return NOT_AVAILABLE if self.unavailable_on(info.node) else ""
 
     def on(self, info: NodeInfo) -> NodeDevices:

@@ -99,6 +99,8 @@ def extended_requests(
                 continue
             lacking = _count(container, resource)
             for number, each in held.items():
+                # A container that starts later doesn't need its devices yet, and an init container that has
+                # ended doesn't any more.
                 starts_later = number > index
                 has_ended = number < first and not everyone[number].is_sidecar
                 if lacking > 0 and (starts_later or has_ended):

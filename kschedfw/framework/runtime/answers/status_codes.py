@@ -72,6 +72,7 @@ class StatusCodes:
         # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
         if known is None or len(known.given) != len(statuses) or not all(map(is_, known.given, statuses)):
             named = [status if status.is_success else refusal(status, plugin) for status in statuses]
+            # The first one is the success, by the contract of `Verdicts`.
             codes = [PASS, *map(self.code_of, named[1:])]
             array = np.array(codes, dtype=np.int32)
             known = self._translations[plugin] = Translation(statuses, named, array, ERROR in codes)

@@ -164,6 +164,7 @@ class Planner:
         """Return the pod's plan, with everything ready for the pass; None if hooks must be called."""
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
+        # `_compiled_pass` comes last: its first call loads Numba, which takes half a second.
         if count < self.fewest_nodes or pod.shape is None or _compiled_pass() is None:
             return None
         if not (table.is_exact and _is_exact(requests)):
@@ -224,6 +225,8 @@ class Planner:
             totals = scratch.totals
             asked = PassInput.of(plan, pod.requests, table)
             feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
+        # What this pod's plugins refuse is laid over the kept totals, which hold for pods with other terms,
+        # too.
         elif refusals:
             _refuse(compiled, refusals, kept.totals_to_read, scratch.totals, scratch.totals_to_read)
             totals, kept = scratch.totals, None
