@@ -482,7 +482,7 @@ class GenericScheduler:
             return None
         try:
             feasible = pass_extenders(framework.handle.extenders, pod, found.feasible, diagnosis)
-        # An extender's failure doesn't, either.
+        # An extender's failure doesn't fail the attempt, either.
         except SchedulingError:
             return None
         return feasible if len(feasible) else None
