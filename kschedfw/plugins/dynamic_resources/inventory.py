@@ -8,6 +8,7 @@ Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -333,6 +334,7 @@ class Inventory:
         self._on_node: dict[str, tuple[Node, ReachablePools]] = {}
         self._reaches: dict[tuple[object, ...], ReachablePools] = {}
         self._by_number: list[ReachablePools] = []
+        self._numbering = threading.Lock()
         self._reaching: dict[PoolId, list[int]] = defaultdict(list)
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
@@ -368,12 +370,14 @@ class Inventory:
         slices = tuple(self.slices_on(node))
         # Slices hash by identity. Where each device has nodes of its own, the devices in reach must be the same, too.
         key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
-        known = self._reaches.get(key)
-        if known is None:
-            known = self._reaches[key] = ReachablePools(len(self._reaches), node, self._pools_of(slices))
-            self._by_number.append(known)
-            for id_ in {each.pool for each in slices}:
-                self._reaching[id_].append(known.number)
+        # Filters are called from several threads, and kept answers are found by a reach's number: no two may get one.
+        with self._numbering:
+            known = self._reaches.get(key)
+            if known is None:
+                known = self._reaches[key] = ReachablePools(len(self._by_number), node, self._pools_of(slices))
+                self._by_number.append(known)
+                for id_ in {each.pool for each in slices}:
+                    self._reaching[id_].append(known.number)
         return known
 
     def _pools_of(self, reached: Sequence[PublishedSlice]) -> Sequence[NodePool]:
