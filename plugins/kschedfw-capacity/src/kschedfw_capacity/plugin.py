@@ -57,6 +57,7 @@ class CapacityScheduling(Plugin):
         quotas = self._quotas()
         if pod.namespace not in quotas:
             return Status.skip()
+        # A copy: preemption's dry runs add and remove pods in it, while `Usage` keeps the original up to date.
         demand = Demand.of(pod, quotas.clone(), self._nominated())
         state.write(_DEMAND, demand)
         if demand.is_over_max:
@@ -111,6 +112,7 @@ class CapacityScheduling(Plugin):
         ]
 
     def _evaluator(self, state: CycleState, pod: Pod) -> PreemptionEvaluator:
+        # A pod without a quota was skipped by `pre_filter`, but may preempt others without one.
         known = _DEMAND in state
         demand = state.read(_DEMAND) if known else Demand.of(pod, self._quotas(), self._nominated())
         return PreemptionEvaluator(self.name, self.handle, QuotaRules(self.handle, demand))
@@ -122,6 +124,7 @@ class CapacityScheduling(Plugin):
     def _quotas(self) -> Quotas:
         """Return the quotas in this cycle. Callers must not change them."""
         listed = self.handle.cluster.list(ElasticQuota)
+        # By identity: a cluster returns the same list until an ElasticQuota changes.
         if listed is not self._listed:
             # Go from the youngest quota to the oldest, so that the oldest of a namespace overwrites the others.
             self._usage.measure_by({quota.namespace: quota.spec.bounds for quota in reversed(listed)})
@@ -132,6 +135,7 @@ class CapacityScheduling(Plugin):
         """Yield the pods that are nominated to existing nodes."""
         nominator, snapshot = self.handle.nominator, self.handle.snapshot
         for name in nominator.nominated_nodes():
+            # Nominations may outlive their node.
             if name in snapshot:
                 for info in nominator.nominated_pods_for_node(name):
                     yield info.pod
@@ -140,6 +144,7 @@ class CapacityScheduling(Plugin):
         """Wake the pod when a pod with requests and a quota is deleted or scaled down."""
         if not isinstance(old, Pod) or not Amounts.requested_by(old).names:
             return QueueingHint.SKIP
+        # Usage of other namespaces counts, too: it is compared with the sum of all mins.
         if old.namespace == pod.namespace or self.handle.cluster.list(ElasticQuota, old.namespace):
             return QueueingHint.QUEUE
         return QueueingHint.SKIP

@@ -92,6 +92,7 @@ class Quotas:
 
     def clone(self) -> Quotas:
         copy = Quotas({})
+        # Quotas are frozen, so a copy of the dict is enough.
         copy._by_namespace = dict(self._by_namespace)
         copy._guaranteed, copy._used = self._guaranteed, self._used
         return copy

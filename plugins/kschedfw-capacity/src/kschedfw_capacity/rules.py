@@ -60,6 +60,7 @@ class QuotaRules(PreemptionRules):
         for info in going:
             quotas.remove(info.pod.namespace, Amounts.requested_by(info.pod))
         leaving = set(going)
+        # The least important first, each only while its namespace still borrows.
         for info in reversed(self.by_importance(staying)):
             namespace = info.pod.namespace
             if quotas[namespace].is_over_min:
@@ -79,6 +80,7 @@ class QuotaRules(PreemptionRules):
         """Return the victims: pods that must be evicted, then pods that are already being deleted."""
         going, staying = _by_fate(potential)
         for info in going:
+            # They leave in any case, so the others are chosen as if they had left.
             node_info.remove_pod(info.pod)
             status = self.handle.framework.run_pre_filter_remove_pod(state, pod, info, node_info)
             if not status.is_success:
@@ -98,6 +100,7 @@ class QuotaRules(PreemptionRules):
 
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
         """Return that all nodes are candidates, starting at the first one."""
+        # As in scheduler-plugins. So no random number is drawn, unlike in DefaultPreemption.
         return 0, num_nodes
 
 

@@ -37,9 +37,11 @@ class Usage:
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # the table's signature
         before, after = old.pods, new.pods
         stayed = len(before)
-        if after[:stayed] == before:  # The usual case: pods were placed and none has gone.
+        # The usual case: pods were placed and none has gone.
+        if after[:stayed] == before:
             self._add(after[stayed:])
             return
+        # By identity: an updated pod has a new PodInfo, so its old requests go and its new ones come.
         were, are = set(before), set(after)
         self._remove(info for info in before if info not in are)
         self._add(info for info in after if info not in were)
