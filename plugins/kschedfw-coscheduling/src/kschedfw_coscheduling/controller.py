@@ -23,6 +23,7 @@ class PodGroupController:
         self._cluster = cluster
         self._pods: dict[str, dict[str, Pod]] = {}
         """Pods by uid, by the key of their PodGroup."""
+        # Keys of PodGroups whose status has to be checked, in order; a dict is an ordered set.
         self._due: dict[str, None] = {}
         self._has_seen_all = False
         self.close = cluster.watch(self._handle)
@@ -37,6 +38,7 @@ class PodGroupController:
             if changed.kind == PodGroup.kind and not is_gone:
                 self._due[f"{changed.namespace or 'default'}/{changed.name}"] = None
         elif isinstance(changed, Pod):
+            # The label was changed, so that the pod leaves one group and joins another.
             if isinstance(event.old, Pod) and gang_of(event.old) != gang_of(changed):
                 self._note(event.old, is_gone=True)
             self._note(changed, is_gone=is_gone)
@@ -55,6 +57,7 @@ class PodGroupController:
             del self._pods[key]
 
     def _sync(self) -> None:
+        # Not a loop over the dict: `update` calls `_handle`, which adds keys and calls `_sync` again.
         while self._due:
             key = next(iter(self._due))
             del self._due[key]

@@ -36,6 +36,7 @@ class Gang:
     left that could still get one.
     """
 
+    # An ordered set: waits end in the order in which they began.
     held: dict[str, None] = attrs.field(factory=dict)
     let_go: set[str] = attrs.field(factory=set)
     dropped: set[str] = attrs.field(factory=set)

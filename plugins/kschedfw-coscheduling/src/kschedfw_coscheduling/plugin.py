@@ -118,6 +118,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         members = self._members(key, pod)
         with self._lock:
             gang = self._gangs.setdefault(key, Gang())
+            # First noted as failed, so that it isn't among those that are left.
             gang.failed.add(pod.uid)
             placed = self._placed(gang, members)
             left = {each.uid for each in members} - placed - gang.failed
@@ -141,6 +142,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         with self._lock:
             gang = self._gangs.setdefault(key, Gang())
             placed = self._placed(gang, members)
+            # This pod waits only after its permit plugins have returned, so it isn't in `placed`.
             is_last = len(placed | {pod.uid}) >= group.spec.min_member
             if is_last:
                 released = gang.let_all_go(pod.uid)
@@ -150,6 +152,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
                     # The other pods may be in backoff, and this pod's wait is limited: schedule them at once.
                     activate_pods(state, *(each for each in members if each.uid not in placed | {pod.uid}))
                 gang.held[pod.uid] = None
+        # A wait may have timed out meanwhile. Then the pod isn't found, or `allow` changes nothing.
         for uid in released:
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
                 waiting.allow(self.name)
@@ -168,7 +171,10 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             return
         with self._lock:
             gang = self._gangs.get(key)
+            # Only a pod that is unreserved for a reason of its own ends the gang's try. `_give_up` rejects the others,
+            # and each of them comes here, too.
             is_news = gang is not None and gang.forget(pod.uid) and bool(gang.held)
+            # Room was given back. It helps gangs that were rejected while this one held it.
             for other in self._gangs.values():
                 if gang is not None and other is not gang:
                     other.hear_of_room(gang.began)
@@ -246,6 +252,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         held = {
             uid
             for uid in gang.held
+            # A wait without a deadline is over, although the pod is listed until its binding cycle goes on.
             if (waiting := self.handle.waiting_pods.get(uid)) is not None and waiting.deadline is not None
         }
         return {each.uid for each in members if each.node_name} | gang.let_go | held
@@ -256,7 +263,8 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         with self._lock:
             gang = self._gangs.get(key, Gang())
             if gang.held:
-                return None  # The gang was checked when its first pod came.
+                # The gang was checked when its first pod came.
+                return None
             placed = self._placed(gang, members)
         gap = resource_gap(
             group.spec.min_resources,
@@ -278,6 +286,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             return "has reached its minMember"
         if placed + left >= wanted:
             return "can still reach its minMember"
+        # Multiplied out, so that nothing is rounded.
         if 100 * (wanted - placed) <= percentage * wanted:
             return f"misses no more than {percentage}% of its minMember"
         return None
@@ -292,7 +301,8 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         with self._lock:
             dropped = self._gangs.setdefault(key, Gang()).drop_all(rejection)
             for other in [key for key, gang in self._gangs.items() if gang.is_idle]:
-                if self._group(other) is None:  # The PodGroup is gone, so no pod asks for this gang any more.
+                # The PodGroup is gone, so no pod asks for this gang any more.
+                if self._group(other) is None:
                     del self._gangs[other]
         for uid in dropped:
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
@@ -318,6 +328,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
     def _clean_up(self, key: str) -> None:
         with self._lock:
             gang = self._gangs.get(key)
+            # A rejection is kept, since it is what leaves the gang alone for its backoff.
             if gang is not None and gang.is_idle and gang.rejection is None:
                 del self._gangs[key]
 
@@ -330,6 +341,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
     def _after_sibling(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         if not isinstance(new, Pod) or gang_of(new) != gang_of(pod):
             return QueueingHint.SKIP
+        # It counted before, so it can't complete the gang.
         if isinstance(old, Pod) and gang_of(old) == gang_of(new) and not old.spec.scheduling_gates:
             return QueueingHint.SKIP
         return self._try_again(pod)
@@ -360,4 +372,5 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         return self._try_again(pod)
 
     def _after_storage_change(self, pod: Pod, _old: object | None, _new: object | None) -> QueueingHint:
+        # What the filters of volumes check concerns only pods with volumes.
         return self._try_again(pod) if pod.spec.volumes else QueueingHint.SKIP

@@ -18,6 +18,7 @@ def resource_gap(
     node counts as 0 free, so that it doesn't reduce what other nodes have.
     """
     gaps = {name: _amount(name, quantity) for name, quantity in needed.items()}
+    # As in scheduler-plugins, minMember replaces an amount of pods in minResources.
     gaps[_PODS] = count
     for pod in placed:
         for name in gaps:

@@ -93,6 +93,7 @@ class Turns:
 
     def _entry(self, gang: str, info: QueuedPodInfo, own: _Arrival) -> _Entry:
         entry = self._of_pod.get(info)
+        # Another sequence means that the pod has entered the queue again, where it may take another place.
         if entry is None or entry.sequence != info.sequence or entry.place.gang != gang:
             place = self._of_gang.get(gang)
             if place is None:
