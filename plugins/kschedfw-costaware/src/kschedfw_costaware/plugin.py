@@ -71,6 +71,7 @@ class CostAware(Plugin[CostAwareArgs]):
     def __init__(self, args: CostAwareArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._label = args.price_label
+        # Exact as floats: the highest price is 10^15 billionths, below 2^53.
         self._prices = {price.value: float(nano_price(price.hourly_price)) for price in args.prices}
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -105,7 +106,8 @@ class CostAware(Plugin[CostAwareArgs]):
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         demand = Demand.of(pod)
-        if demand == Demand(0, 0):  # The pod costs 0 on every node.
+        # The pod costs 0 on every node.
+        if demand == Demand(0, 0):
             return Status.skip()
         state.write(_DEMAND, demand)
         return None
@@ -128,6 +130,7 @@ class CostAware(Plugin[CostAwareArgs]):
         if cheapest == 0:
             # Ratios to a cost of 0 are undefined. Any other cost is infinitely more.
             return np.where(scores == 0, 100, 0)
+        # No overflow: a cost is at most 10^15. `np.where` computes both branches, so a 1 stands in for unknown costs.
         return np.where(known, 100 * cheapest // np.where(known, scores, 1), 0)
 
     @hookimpl
@@ -159,6 +162,7 @@ class CostAware(Plugin[CostAwareArgs]):
         cpu = nodes.allocatable[rows, nodes.columns["cpu"]]
         memory = nodes.allocatable[rows, nodes.columns["memory"]]
         known = (prices >= 0) & (cpu > 0) & (memory > 0)
+        # NumPy divides in all rows, so rows without a known cost are divided by 1.
         shares = np.maximum(
             demand.milli_cpu / np.where(known, cpu, 1), demand.memory / np.where(known, memory, 1)
         )
@@ -171,6 +175,7 @@ class CostAware(Plugin[CostAwareArgs]):
             budget = nano_price(pod.annotations.get(MAX_HOURLY_PRICE, ""))
         except ValueError:
             return False
+        # UNKNOWN is below every cost.
         return UNKNOWN < self._cost(Demand.of(pod), NodeInfo.of(node)) <= budget
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -180,4 +185,5 @@ class CostAware(Plugin[CostAwareArgs]):
     def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         if not (isinstance(old, Pod) and isinstance(new, Pod) and new.uid == pod.uid):
             return QueueingHint.SKIP
+        # The signature has all that `filter` reads of a pod.
         return QueueingHint.SKIP if self.sign(old) == self.sign(new) else QueueingHint.QUEUE
