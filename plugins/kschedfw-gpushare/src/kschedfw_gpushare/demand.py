@@ -65,6 +65,7 @@ def demand_of(pod: Pod, resource: str) -> GpuDemand:
     )
 
 
+# When a node changes, all its pods are asked again, and a workload has few different requests.
 @lru_cache(maxsize=10_000)
 def _demand(milli_text: str | None, count_text: str | None, models: str, requested: int) -> GpuDemand:
     if milli_text is None and count_text is None:
@@ -85,6 +86,8 @@ def _models(text: str) -> frozenset[str]:
 
 
 def _number(annotation: str, text: str, most: int | None) -> int:
+    # `isdigit` accepts digits of other scripts, too. The length is limited because `int` refuses thousands of digits
+    # with an error of its own.
     if text.isascii() and text.isdigit() and len(text) < 10 and (most is None or int(text) <= most):
         return int(text)
     expected = "a whole number" if most is None else f"a whole number from 0 to {most}"

@@ -45,6 +45,7 @@ def kind_bit(demand: GpuDemand) -> int:
 class Reservations:
     """Devices of reserved pods whose annotation `gpu-index` hasn't arrived in the snapshot yet."""
 
+    # Weak, so that the reservations go with their snapshot.
     _of_snapshot: ClassVar[WeakKeyDictionary[Snapshot, Reservations]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class Reservations:
         """
         of_node = self._by_node.setdefault(info.name, {})
         present = {each.pod.uid: each.pod for each in info.pods}
+        # A copy, and `pop` with a default: `unreserve` may remove pods from another thread.
         for uid, given in tuple(of_node.items()):
             known = present.get(uid)
             if known is None or devices_told(known) == given:
@@ -101,7 +103,8 @@ def devices_of(info: NodeInfo, resource: str, reservations: Reservations) -> Nod
         try:
             demand = demand_of(each.pod, resource)
         except DemandError:
-            continue  # An invalid annotation doesn't tell how much the pod uses.
+            # An invalid annotation doesn't tell how much the pod uses.
+            continue
         if demand.is_none:
             continue
         kinds |= kind_bit(demand)
@@ -110,6 +113,7 @@ def devices_of(info: NodeInfo, resource: str, reservations: Reservations) -> Nod
             somewhere.append(demand)
         else:
             _take(left, devices, demand.milli)
+    # Only now, since the known devices leave less room for these.
     for demand in somewhere:
         _take(left, _likely(left, demand), demand.milli)
     return NodeDevices(info.node.labels.get(GPU_MODEL, ""), tuple(left), kinds)
@@ -185,6 +189,7 @@ class DeviceColumns:
         If `info` differs from the table's node, as in what-if questions, compute them from `info`.
         """
         row = self.table.rows.get(info.name)
+        # A NodeInfo's generation is new with every change.
         if row is None or self._generations[row] != info.generation:
             return self._of(info)
         return self._devices[row]
@@ -202,6 +207,7 @@ class DeviceColumns:
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # a listener's signature
         devices = self._of(new)
+        # The arrays are as wide as the node with the most devices.
         if len(devices.left) > self._gpus.shape[1]:
             self._fill()
         else:
@@ -232,9 +238,11 @@ class DeviceColumns:
         self._generations[row] = info.generation
         count = len(devices.left)
         self._gpus[row, :count] = devices.left
+        # The node may have had more devices before.
         self._gpus[row, count:] = 0
         self._counts[row] = count
         self._kinds[row] = devices.kinds
+        # Names are never removed, so that the indices of other rows stay valid.
         if devices.model not in self._model_names:
             self._model_names.append(devices.model)
         self._models[row] = self._model_names.index(devices.model)

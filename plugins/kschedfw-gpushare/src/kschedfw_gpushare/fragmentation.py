@@ -58,6 +58,7 @@ def typical_pods(pods: Iterable[Pod], resource: str, popularity: int = 95) -> tu
         counts[pod.requests.non_zero_milli_cpu, demand.milli, demand.count, models] += 1
     wanted, covered = popularity * counts.total(), 0
     typical: list[TypicalPod] = []
+    # The request decides between equally frequent ones, so that the order of the pods doesn't matter.
     for (milli_cpu, milli, count, models), pods_alike in sorted(
         counts.items(), key=lambda item: (item[1], item[0]), reverse=True
     ):
@@ -92,6 +93,7 @@ class Fragmentation:
                 lowest = int(np.searchsorted(self._cpus, each.milli_cpu)) + 1
                 self._served[lowest:, groups.index(each.demand)] += each.pods
         # Inverse of 100 · sigmoid: a score of s, from 1 to 99, needs a gain of 1000 · pods · ln(s / (100 − s)).
+        # Gains are integers, so comparing them with these limits is exact.
         self._steps: IntArray = np.array(
             [math.ceil(MILLI * self.pods * math.log(score / (100 - score))) for score in range(1, 100)],
             dtype=np.int64,
@@ -109,6 +111,8 @@ class Fragmentation:
         """
         left = room.gpus
         after = left - milli
+        # One device changes at a time. So the counts and sums of the node are corrected by its change, and not computed
+        # anew for each device.
         wide, wide_after = self._wide(left), self._wide(after)
         changed_count = wide_after.astype(np.int64) - wide
         changed_sum = after[:, :, np.newaxis] * wide_after - left[:, :, np.newaxis] * wide
@@ -122,6 +126,7 @@ class Fragmentation:
     def gains(self, room: Room, milli_cpu: int, count: int) -> IntArray:
         """Return how much fragmentation falls if a pod with `count` whole GPUs goes to a node, shape (k,)."""
         idle = room.gpus == MILLI
+        # The first idle devices, as `pick_devices` chooses them.
         taken = idle & (idle.cumsum(axis=1) <= count)
         after = np.where(taken, 0, room.gpus)
         gains: IntArray = (
@@ -153,6 +158,7 @@ class Fragmentation:
     def _served_pods(self, room: Room, cpu: IntArray) -> IntArray:
         """Return how many pods of each group find their model and enough CPU on a node, shape (k, groups)."""
         served = self._served[np.searchsorted(self._cpus, cpu, side="right")]
+        # Without models, every node suits every group.
         if any(group.models for group in self._groups):
             suits = [[group.accepts(model) for group in self._groups] for model in room.model_names]
             served = served * np.array(suits, dtype=np.int64)[room.models]
@@ -180,6 +186,7 @@ class FragmentationGauge:
         return self._amount / of_all if of_all else 0.0, self._amount / of_idle if of_idle else 0.0
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # a listener's signature
+        # Measured when somebody asks: a node may change several times before.
         self._stale.add(row)
 
     def rows_moved(

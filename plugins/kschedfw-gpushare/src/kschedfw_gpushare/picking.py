@@ -20,6 +20,7 @@ def pick_devices(
     fitting = [device for device, idle in enumerate(left) if idle >= demand.milli]
     match how:
         case DevicePick.BEST_FIT:
+            # `min` and `max` return the first of equal devices.
             return (min(fitting, key=left.__getitem__),)
         case DevicePick.WORST_FIT:
             return (max(fitting, key=left.__getitem__),)

@@ -50,6 +50,7 @@ from kschedfw_gpushare.fragmentation import Fragmentation, FragmentationGauge, t
 from kschedfw_gpushare.picking import pick_devices
 from kschedfw_gpushare.policies import Rater, Request, stretched, with_one_best
 
+# Only missing room can be made by preemption.
 _NO_GPUS = Status.unresolvable("node(s) had no GPUs")
 _OTHER_MODEL = Status.unresolvable("node(s) had GPUs of another model")
 _TOO_FEW = Status.unresolvable("node(s) had fewer GPUs than the pod asks for")
@@ -121,6 +122,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         suits = np.array([demand.accepts(model) for model in room.model_names], dtype=np.bool_)
         fitting = (room.gpus >= demand.milli).sum(axis=1)
         codes = np.select(
+            # `np.select` takes the first condition that holds, in the order of `filter`.
             [room.counts == 0, ~suits[room.models], room.counts < demand.count, fitting < demand.count],
             [1, 2, 3, 4],
         )
@@ -158,6 +160,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         if demand.is_none:
             return None
         info = self.handle.snapshot.get(node_name)
+        # What is left of an earlier attempt must not count against the pod.
         self._reservations.remove(pod, node_name)
         devices = self._devices(info)
         if not devices.room_for(demand):
@@ -181,6 +184,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         if self._demand(pod).is_none:
             return None
         present = self.handle.cluster.get(Pod, pod.key)
+        # A new pod may have the name by now.
         if present is None or present.uid != pod.uid:
             return Status.from_error(f"pod {pod.key} is gone, so its GPUs can't be noted")
         # After `restore_state`, the reservation is newer than the choice in the cycle's state.
@@ -227,12 +231,14 @@ class GpuShare(Plugin[GpuShareArgs]):
         return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
     def _after_pod_went(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
+        # A pod with an invalid annotation used nothing: `devices_of` skips it.
         helps = isinstance(old, Pod) and not self._demand_or_none(old).is_none
         return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
     def _after_own_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         if not (isinstance(old, Pod) and isinstance(new, Pod) and new.uid == pod.uid):
             return QueueingHint.SKIP
+        # The signature has all that the filter reads of a pod.
         return QueueingHint.SKIP if self.sign(old) == self.sign(new) else QueueingHint.QUEUE
 
     # Requests, devices and the workload

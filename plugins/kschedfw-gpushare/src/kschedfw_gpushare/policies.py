@@ -41,6 +41,7 @@ class Rater:
             by_device = self.fragmentation.scores(
                 self.fragmentation.gains_by_device(room, request.milli_cpu, gpus.milli)
             )
+            # The initial value is for tables in which no node has a device.
             best: IntArray = by_device.max(axis=1, initial=0)
             return best
         return self.fragmentation.scores(self.fragmentation.gains(room, request.milli_cpu, gpus.count))
@@ -49,6 +50,7 @@ class Rater:
         """Score higher the smaller the product of free and requested amounts, both as shares of the largest node."""
         cpu, gpu = self._largest()
         product = room.cpu / cpu * (request.milli_cpu / cpu) + room.total / gpu * (request.gpus.total / gpu)
+        # Nodes may be larger than the arguments' largest node.
         return ((1 - product / 2) * MOST).astype(np.int64).clip(0, MOST)
 
     def _best_fit(self, room: Room, request: Request) -> IntArray:
@@ -112,6 +114,7 @@ def stretched(scores: IntArray) -> IntArray:
 def with_one_best(scores: IntArray) -> IntArray:
     """Return the scores with the first of the best nodes ahead of the other best ones."""
     first = int(scores.argmax())
+    # At least 1, so that the others don't fall below 0.
     best = max(int(scores[first]), 1)
     scores = np.where(scores == best, best - 1, scores)
     scores[first] = best

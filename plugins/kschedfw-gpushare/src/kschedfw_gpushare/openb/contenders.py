@@ -100,6 +100,7 @@ def distributions_of(name: str, contender: Contender, trace: Trace) -> Sequence[
 
 
 def _with_scores(rating: EnabledPlugin, trace: Trace, policy: Policy) -> MakeScheduler:
+    # A dict, since the rating plugin may be one of the others.
     plugins = dict.fromkeys(("PrioritySort", "NodeResourcesFit", "GpuShare", rating.name, "DefaultBinder"))
     profile = Profile(
         list(plugins),
@@ -121,6 +122,7 @@ def _knowing(args: object, trace: Trace) -> object:
 
 def _registry() -> Registry:
     registry = Registry()
+    # Without the distribution's metadata, its entry points aren't found.
     if "GpuShare" not in registry.names():
         registry.register(GpuShare)
     return registry

@@ -82,6 +82,7 @@ def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int) -> Run:
             percent = round(100 * arrived / capacity)
             allocated.add(percent, used / capacity)
             if isinstance(books, GpuShare):
+                # `schedule_one` updates the snapshot before it places the pod, so the gauge wouldn't see the pod.
                 scheduler.cache.update_snapshot(scheduler.snapshot)
                 gauge = gauge or books.gauge(scheduler.snapshot.table)
                 of_all, of_idle = gauge.shares()

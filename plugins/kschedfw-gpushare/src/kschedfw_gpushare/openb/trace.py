@@ -40,6 +40,7 @@ class Trace:
 
         Raises OpenbError or TraceError: a file can't be read or has another format, or the nodes have no GPUs.
         """
+        # By name, so that a seed's draws don't depend on the file's order.
         by_name = sorted(_table_of("pods", pods, read_openb_pods), key=lambda pod: pod.name)
         all_nodes = tuple(_table_of("nodes", nodes, read_openb_nodes))
         trace = cls(all_nodes, tuple(by_name), typical_pods(by_name, GPU))
