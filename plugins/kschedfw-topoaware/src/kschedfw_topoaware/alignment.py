@@ -28,11 +28,13 @@ def alignment(
     # Init containers run one after another, before all others, so that each finds all zones free.
     for each in demand.init_containers:
         if _zone_for(each.requests, demand, left, offered) is None:
+            # As in scheduler-plugins, a sidecar takes nothing for good; only its message differs.
             return _SIDECAR if each.is_sidecar else _INIT_CONTAINER
     for wanted in demand.containers:
         zone = _zone_for(wanted, demand, left, offered)
         if zone is None:
             return _CONTAINER
+        # Without a wish for a zone, `_zone_for` returns 0, which needn't exist.
         _take(wanted, demand, left.get(zone, {}))
     return None
 
@@ -53,9 +55,11 @@ def _zone_for(
     for name, amount in wanted.items():
         if amount == 0:
             continue
+        # The node has none of it, so the kubelet would refuse the pod.
         if name not in offered:
             return None
         with_it = [zone for zone, available in left.items() if name in available]
+        # Devices that belong to no zone aren't reported in one.
         if not with_it and may_be_of_the_host(name):
             continue
         fitting = {
@@ -64,6 +68,7 @@ def _zone_for(
         zones = fitting if zones is None else zones & fitting
         if not zones:
             return None
+    # The kubelet prefers the zone with the lowest number.
     return 0 if zones is None else min(zones)
 
 

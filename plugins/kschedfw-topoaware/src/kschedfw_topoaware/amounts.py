@@ -20,6 +20,7 @@ def amounts_of(resources: Mapping[str, Quantity]) -> Amounts:
 
 def whole(thousandths: int) -> int:
     """Convert thousandths to whole units, rounded up as in scores: 1.5 CPUs are two."""
+    # Python rounds towards minus infinity, so the negation rounds up, in integers.
     return -(-thousandths // 1000)
 
 

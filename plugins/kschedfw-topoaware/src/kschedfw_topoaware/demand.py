@@ -49,6 +49,7 @@ class Demand:
     @property
     def is_nothing(self) -> bool:
         """Return whether the pod needs nothing of a NUMA zone: it is BestEffort and requests no devices."""
+        # A BestEffort pod may request devices, which the kubelet aligns, too.
         return self.qos is QosClass.BEST_EFFORT and all(
             is_native(name) for amounts in self.all_containers for name in amounts
         )

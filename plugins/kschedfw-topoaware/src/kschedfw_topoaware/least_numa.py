@@ -32,6 +32,7 @@ def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequenc
         wishes = demand.all_containers
     most, nearest = 0, True
     for wanted in wishes:
+        # No zone has any of these resources, so the container needs no zone.
         if not any(name in node.available for node in numa_nodes for name in wanted):
             continue
         found = _fewest(wanted, numa_nodes, guaranteed=demand.is_guaranteed)
@@ -43,6 +44,7 @@ def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequenc
         numa_nodes = [taken.get(node.id, node) for node in numa_nodes]
     if most == 0:
         return 100
+    # Never a division by 0: `NodeTopology.of` takes only numbers above 1.
     step = 100 // topology.most_numa_nodes
     return max(100 - most * step + (step // 2 if nearest else 0), 0)
 
@@ -57,6 +59,7 @@ def _fewest(wanted: Amounts, numa_nodes: Sequence[NumaNode], *, guaranteed: bool
         fitting = [each for each in combinations if _fits(wanted, each, guaranteed=guaranteed)]
         if fitting:
             best = min(fitting, key=_distance)
+            # Nearest of all combinations, not only of those that fit.
             return _Found(best, _distance(best) == min(map(_distance, combinations)))
     return None
 

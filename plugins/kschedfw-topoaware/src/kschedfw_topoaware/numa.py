@@ -14,7 +14,9 @@ from kschedfw_topoaware.node_resource_topology import NodeResourceTopology, Zone
 MOST_NUMA_NODES: Final = 8
 """The default of how many zones the kubelet's topology manager supports."""
 
+# The kubelet's masks of zones have 64 bits.
 _HIGHEST_ID: Final = 63
+# The limit of scheduler-plugins.
 _LIMIT: Final = 1024
 
 
@@ -73,7 +75,9 @@ class NodeTopology:
         """
         policy, scope, most = Policy.NONE, Scope.CONTAINER, MOST_NUMA_NODES
         if reported.topology_policies:
+            # Only the first one counts, as in scheduler-plugins.
             policy, scope = _POLICIES.get(reported.topology_policies[0], (policy, scope))
+        # After `topologyPolicies`, which they override.
         for attribute in reported.attributes:
             match attribute.name, attribute.value:
                 case "topologyManagerPolicy", value if value in list(Policy):

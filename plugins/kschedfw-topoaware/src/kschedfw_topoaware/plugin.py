@@ -39,6 +39,7 @@ _STRATEGIES: Final[dict[ScoringStrategyType, Strategy]] = {
     ScoringStrategyType.BALANCED_ALLOCATION: balanced_allocation,
 }
 
+# Every node has these. `NodeInfo.allocatable` names only the others in `scalar_resources`.
 _ALWAYS_OFFERED: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 
@@ -106,6 +107,7 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         zones, strategy = self._left(topology, node_info), _STRATEGIES[self._strategy]
         if topology.scope is Scope.POD:
             return self._worst(strategy, demand.of_the_pod, zones)
+        # A Guaranteed pod has at least one container, so the mean is defined.
         scores = [self._worst(strategy, wanted, zones) for wanted in demand.all_containers]
         return sum(scores) // len(scores)
 
@@ -113,6 +115,8 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     def reserve(self, pod: Pod, node_name: str) -> None:
         topology = self._topologies.latest().by_node.get(node_name)
         if topology is not None:
+            # The demand is computed again: `pre_filter` skips pods that need no zone, and scoring may have been
+            # skipped.
             self._reservations.add(node_name, pod.uid, Demand.of(pod).of_the_pod, topology.version)
 
     @hookimpl
@@ -132,6 +136,7 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return [
+            # A deleted pod gives back its reservation at once.
             ClusterEvent(EventResource.POD, ActionType.DELETE),
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
             # Deletion counts, too: a node without a topology isn't restricted to single zones.

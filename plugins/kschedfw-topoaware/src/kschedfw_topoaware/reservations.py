@@ -60,6 +60,7 @@ class Reservations:
             reserved = self._reserved.get(node_info.name)
             if reserved is None or reserved.version != version:
                 return Amounts()
+            # By the pods on the node: a victim that a dry run removed gives back its reservation.
             found = [reserved.by_uid.get(info.pod.uid) for info in node_info.pods]
         return total(amounts for amounts in found if amounts is not None)
 

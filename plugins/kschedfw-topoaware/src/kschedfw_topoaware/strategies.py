@@ -28,9 +28,11 @@ def balanced_allocation(wanted: Amounts, available: Mapping[str, int], weights: 
     shares = []
     for name, amount in wanted.items():
         of = whole(available.get(name, 0))
+        # As in scheduler-plugins, a resource that the zone lacks counts as fully used.
         shares.append(whole(amount) / of if of else 1.0)
         if shares[-1] > 1:
             return 0
+    # Truncated, as Go converts floats to integers.
     return int((1 - _variance(shares)) * 100)
 
 
@@ -46,6 +48,7 @@ def _weighted(
         for name, amount in wanted.items()
         if available.get(name) and amount <= available[name]
     )
+    # A pod without requests has no weights.
     return total // (sum(weights.get(name, 1) for name in wanted) or 1)
 
 

@@ -36,10 +36,12 @@ class Topologies:
         Raises ManifestError: an object of the kind isn't a valid topology.
         """
         reported = self._handle.cluster.list(NodeResourceTopology)
-        # The usual case: a cluster returns the same list object until something of the kind changes.
+        # The usual case: a cluster returns the same list object until something of the kind changes. Read without the
+        # lock, since `_reported` is set last.
         if reported is self._reported:
             return self._view
         with self._lock:
+            # The uid, too: an object that was deleted and made again may have a version that was seen before.
             versions = {each.name: f"{each.uid} {each.metadata.resource_version}" for each in reported}
             if versions != self._versions:
                 known, before = self._view.by_node, self._versions
