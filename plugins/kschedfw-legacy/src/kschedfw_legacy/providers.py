@@ -107,6 +107,7 @@ def provider_profile(
     if not spreads:
         gone.add(_SPREAD)
     elif not spreads_by_default:
+        # The caller's arguments take precedence.
         args = {_SPREAD: {"defaultingType": "List"}, **args}
     if not spreads_by_default:
         gate = DEFAULT_POD_TOPOLOGY_SPREAD if spreads else EVEN_PODS_SPREAD
@@ -120,6 +121,7 @@ def provider_profile(
     points[ExtensionPoint.PRE_SCORE] += map(EnabledPlugin, added)
     scores = {plugin: weight for plugin, weight in _SCORES.items() if plugin not in gone}
     if name == CLUSTER_AUTOSCALER_PROVIDER:
+        # Replaced in place, so that the order of the scores stays.
         scores = {_PACKED.get(plugin, plugin): weight for plugin, weight in scores.items()}
     scores |= dict.fromkeys(added, 1)
     points[ExtensionPoint.SCORE] = [EnabledPlugin(plugin, weight) for plugin, weight in scores.items()]

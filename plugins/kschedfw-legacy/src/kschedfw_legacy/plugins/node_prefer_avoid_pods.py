@@ -43,6 +43,7 @@ def _controller(pod: Pod) -> Controller | None:
     return (owner.kind, owner.uid) if owner is not None and owner.kind in _KINDS else None
 
 
+# A node's annotation is parsed for every pod that is scored there, but seldom changes.
 @functools.lru_cache(maxsize=4096)
 def _avoided(annotation: str) -> frozenset[Controller]:
     """Return the controllers that the annotation names; empty if it can't be parsed."""
@@ -50,5 +51,6 @@ def _avoided(annotation: str) -> frozenset[Controller]:
         entries = json.loads(annotation).get("preferAvoidPods") or ()
         controllers = [entry.get("podSignature", {}).get("podController", {}) for entry in entries]
         return frozenset((each.get("kind", ""), each.get("uid", "")) for each in controllers)
+    # The annotation may be any text, also JSON of another shape or of any depth.
     except (ValueError, AttributeError, TypeError, RecursionError):
         return frozenset()

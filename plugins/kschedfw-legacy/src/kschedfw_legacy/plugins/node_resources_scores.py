@@ -69,6 +69,7 @@ class RequestedToCapacityRatioArgs:
     )
 
     def validate(self) -> Iterator[FieldError]:
+        # The shape puts a dot before its paths, since it usually is inside another field.
         for error in Shape(self.shape).validate(""):
             yield attrs.evolve(error, path=error.path.removeprefix("."))
         yield from duplicate_errors(self.resources, "resources")
@@ -114,6 +115,7 @@ class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
             weights += weight
             if requested <= allocatable and allocatable:
                 share = allocatable - requested if self._counts_what_is_free else requested
+                # Divided before it is weighted, as in v1.20: the order decides how it is rounded.
                 score += share * MAX_NODE_SCORE // allocatable * weight
         return valid_score(score // weights)
 
@@ -145,6 +147,7 @@ class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
     def __init__(self, args: RequestedToCapacityRatioArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._readings = _Readings(args.resources)
+        # Utilisation is a whole percentage, so that 101 values are all.
         self._table = [value_at(args.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -158,6 +161,7 @@ class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
             if value > 0:
                 score += value * weight
                 weights += weight
+        # v1.20's `math.Round` of the quotient, in integers.
         return (2 * score + weights) // (2 * weights) if weights else 0
 
 

@@ -32,7 +32,8 @@ class NodeResourceLimits(Plugin):
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         try:
             cpu, memory = state.read(_LIMITS)
-        except StateKeyError:  # The plugin may be enabled at score, but not at pre_score.
+        except StateKeyError:
+            # The plugin may be enabled at score, but not at pre_score.
             cpu, memory = _limits(pod)
         allocatable = node_info.allocatable
         return int(0 < cpu <= allocatable.milli_cpu or 0 < memory <= allocatable.memory)

@@ -65,7 +65,8 @@ class SelectorSpread(Plugin):
             return 0
         try:
             selector = state.read(_SELECTOR)
-        except StateKeyError:  # The plugin may be enabled at score, but not at pre_score.
+        except StateKeyError:
+            # The plugin may be enabled at score, but not at pre_score.
             selector = self._selector(pod)
         if selector.everything:
             return 0
@@ -90,6 +91,7 @@ class SelectorSpread(Plugin):
             score = _fewer_is_better(int(scores[index]), most)
             if any(zone):
                 in_zone = _fewer_is_better(by_zone[zone], most_in_zone)
+                # Computed in v1.20's order and truncated as by Go's conversion: the last bit of a float may decide.
                 score = score * (1.0 - _ZONE_WEIGHT) + _ZONE_WEIGHT * in_zone
             scores[index] = int(score)
         return scores

@@ -101,6 +101,7 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
             labels = self.handle.snapshot.get(name).node.labels
             for label in self.args.affinity_labels:
                 if label in labels:
+                    # The pod's own `nodeSelector` is in `wanted` already and takes precedence.
                     wanted.setdefault(label, labels[label])
         own = node_info.node.labels
         return None if all(own.get(label) == value for label, value in wanted.items()) else _ELSEWHERE
@@ -140,6 +141,7 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
 
 
 def _is_sibling(pod: Pod, other: Pod) -> bool:
+    # Pods that are being deleted count here, as in v1.20, and only scores leave them out.
     return other.namespace == pod.namespace and _has(other.labels, pod.labels)
 
 

@@ -32,6 +32,7 @@ from kschedfw.plugins import (
 
 _TOO_MANY: Final = Status.unschedulable("node(s) exceed max volume count")
 _INSTANCE_TYPES: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+# kube-scheduler's expression, in which only the first alternative is anchored.
 _NITRO: Final = re.compile(r"^[cmr]5.*|t3|z1d")
 """EC2 instance types on which network interfaces and volumes share the same attachment slots."""
 _EBS_LIMIT_ON_NITRO: Final = 25
@@ -65,6 +66,7 @@ class InTreeLimits(Plugin):
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
         try:
             new = set(self._ids(pod, is_new=True))
+            # Without new volumes, a node beyond its limit takes the pod.
             if not new or self.in_tree.is_migrated(self.handle.cluster.get(CSINode, node_info.name)):
                 return None
             used = {volume for each in node_info.pods_with_volumes for volume in self._ids(each.pod)}
@@ -113,6 +115,7 @@ class InTreeLimits(Plugin):
         storage_class = self.handle.cluster.get(StorageClass, wanted) if wanted else None
         if storage_class is None or storage_class.provisioner != self.in_tree.name:
             return None
+        # The volume's id isn't known yet. No id has this form, and it is the same for all pods with the claim.
         return f"not bound: {claim.key}"
 
     def _id(self, volume: Volume | PersistentVolume) -> str | None:
@@ -130,6 +133,7 @@ class EBSLimits(InTreeLimits):
     name: ClassVar[str] = "EBSLimits"
     in_tree: ClassVar[InTreePlugin] = EBS
     resource: ClassVar[str] = "attachable-volumes-aws-ebs"
+    # AWS recommends at most 40 volumes, one of which is the root volume.
     default: ClassVar[int] = 39
 
     def _default_for(self, node: Node) -> int:
@@ -163,4 +167,5 @@ class CinderLimits(InTreeLimits):
     name: ClassVar[str] = "CinderLimits"
     in_tree: ClassVar[InTreePlugin] = CINDER
     resource: ClassVar[str] = "attachable-volumes-cinder"
+    # Backends differ, so v1.20 chose a high number. Administrators set the real one on the node.
     default: ClassVar[int] = 256

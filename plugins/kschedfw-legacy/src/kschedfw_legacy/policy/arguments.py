@@ -39,6 +39,7 @@ class CustomArguments:
             if (affinity := predicate.argument.service_affinity) is not None:
                 custom.affinity_labels += affinity.labels
             if (presence := predicate.argument.labels_presence) is not None:
+                # The list itself, so that `+=` extends it.
                 labels = custom.present_labels if presence.presence else custom.absent_labels
                 labels += presence.labels
         for priority in policy.priorities or ():

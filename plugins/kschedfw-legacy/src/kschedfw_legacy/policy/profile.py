@@ -94,6 +94,7 @@ def policy_profile(
             for reason in predicates.get(name, ()):
                 plugins.enable(placement, reason)
     priorities = _priorities(policy, gates)
+    # By name, as in v1.20. The order decides which weight a plugin has that serves several priorities.
     for key in sorted(priorities):
         weight, reasons = priorities[key]
         for reason in reasons:
@@ -142,6 +143,7 @@ def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
     for predicate in policy.predicates or ():
         name = PREDICATE_ALIASES.get(predicate.name, predicate.name)
         if name not in PREDICATES:
+            # `policy_errors` has refused unknown names without an argument.
             assert predicate.argument is not None
             name = NODE_LABEL if predicate.argument.service_affinity is None else SERVICE_AFFINITY
         reasons.setdefault(name, []).append(f"predicate {predicate.name}")
@@ -168,6 +170,8 @@ def _priorities(policy: Policy, gates: FeatureGates) -> dict[str, tuple[int, lis
             assert priority.argument is not None
             key = CustomArguments.plugin_of(priority.argument)
         _, reasons = found.get(key, (0, []))
+        # Custom priorities of one plugin have equal weights: `policy_errors` has checked it. Of other duplicates the
+        # last counts.
         found[key] = (priority.weight, [*reasons, f"priority {priority.name}"])
     return found
 
@@ -192,6 +196,7 @@ def _args(
 ) -> dict[str, object]:
     args = custom.args()
     if _SPREAD in plugins.provenance:
+        # `List` without a list: pods without constraints of their own aren't spread by PodTopologySpread.
         if not _spreads_by_default(gates):
             args[_SPREAD] = {"defaultingType": "List"}
         elif SELECTOR_SPREAD in priorities:

@@ -58,6 +58,7 @@ def policy_of(document: ConfigurationDocument) -> Policy:
         raise ConfigurationError(document.source, [FieldError("", f"{what}; {supported}")])
     content = {key: value for key, value in document.content.items() if key not in ("apiVersion", "kind")}
     extenders, errors = _extenders(content.pop("extenders", None))
+    # Extenders are read separately: only their keys may have any case, and unknown ones are ignored there.
     errors += unknown_fields(content, Policy)
     try:
         policy = attrs.evolve(structure(content, Policy), extenders=extenders)
@@ -124,6 +125,7 @@ def read_extender(given: object) -> ExtenderConfig:
         errors += error.errors
     if errors:
         raise FieldErrors(errors)
+    # A Policy writes Go's Duration as a number, a KubeSchedulerConfiguration as a text.
     return attrs.evolve(config, http_timeout=timeout / _NANOSECONDS)
 
 
@@ -132,6 +134,7 @@ def _respelt(given: Mapping[str, object], cls: type[attrs.AttrsInstance]) -> dic
 
     Items with null are left out.
     """
+    # kube-scheduler decodes extenders with encoding/json, which ignores the case of keys.
     keys = {json_name(field).lower(): json_name(field) for field in attrs.fields(cls)}
     return {
         keys[str(key).lower()]: value
