@@ -76,6 +76,8 @@ class SourceArgs:
         if self.watcher_address:
             return LoadWatcherSource(Endpoint(self.watcher_address))
         if provider.type is ProviderType.KUBERNETES_METRICS_SERVER and not provider.address:
+            # Only to fail at once outside of a cluster. The source makes its endpoint at each read, since the token
+            # changes.
             in_cluster_endpoint()
             return MetricsServerSource(None, nodes)
         if not provider.address:

@@ -47,7 +47,9 @@ class Collector:
                 # Check again: another thread may have read the source while this one waited for the lock.
                 if now >= self._due:
                     self._read(now)
+                    # After a failure, too: a broken source must not delay every pod.
                     self._due = now + UPDATE_INTERVAL
+        # Without the lock: `_read` replaces report and number together, as one object.
         return self._latest
 
     def _read(self, now: float) -> None:

@@ -139,9 +139,11 @@ class Endpoint:
         too_long = MetricsError(f"the answer is longer than {self.max_bytes:,} bytes")
         if answer.length is not None and answer.length > self.max_bytes:
             raise too_long
+        # One byte more than allowed, to see that there is more.
         content = answer.read(self.max_bytes + 1)
         if len(content) > self.max_bytes:
             raise too_long
+        # http.client raises no error for a truncated answer if the read is limited.
         if answer.length:
             raise http.client.IncompleteRead(content, answer.length)
         return content
@@ -174,6 +176,7 @@ def address_problem(address: str) -> str:
     """Return why requests can't be sent to the address, or an empty text if they can."""
     try:
         parts = urllib.parse.urlsplit(address)
+        # Reading the port raises ValueError if it is no number up to 65535.
         _ = parts.port
     except ValueError as error:
         return str(error)

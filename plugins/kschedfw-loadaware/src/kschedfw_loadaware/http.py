@@ -118,6 +118,7 @@ def in_cluster_endpoint() -> Endpoint:
         token = (_SERVICE_ACCOUNT / "token").read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         raise MetricsError(f"{_SERVICE_ACCOUNT / 'token'}: {error}") from error
+    # An IPv6 address needs brackets in a URL.
     host = f"[{host}]" if ":" in host else host
     return Endpoint(f"https://{host}:{port or 443}", token, ca_file=str(_SERVICE_ACCOUNT / "ca.crt"))
 

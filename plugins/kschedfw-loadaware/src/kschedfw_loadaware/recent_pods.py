@@ -79,6 +79,7 @@ class RecentPods:
 
     def missing_usage(self, node_info: NodeInfo, window_end: float) -> int:
         """Return the usage of the node's pods that metrics up to `window_end` don't include, in millicores."""
+        # Without the lock: the usual case is a node without such pods, and looking up a key in a dict is atomic.
         if node_info.name not in self._pods:
             return 0
         with self._lock:
@@ -88,4 +89,5 @@ class RecentPods:
 
 
 def _is_missing(pod: _RecentPod, window_end: float) -> bool:
+    # In whole seconds, as in scheduler-plugins.
     return pod.since > int(window_end) - REPORTING_INTERVAL

@@ -23,7 +23,8 @@ _LAST_MOMENT = 1e12
 It is some 30,000 years from now; much later, floats can't tell seconds apart.
 """
 
-_SHOWN = 200  # The number of characters that messages quote of a value. They suffice to find it in the file.
+# The number of characters that messages quote of a value. They suffice to find it in the file.
+_SHOWN = 200
 
 
 class MetricsError(KschedfwError):
@@ -146,6 +147,7 @@ def _number(value: object, path: str) -> float:
         raise MetricsError(f"{path}: must be a number, not {shown(value)}")
     try:
         return float(value)
+    # JSON's integers have any size.
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 

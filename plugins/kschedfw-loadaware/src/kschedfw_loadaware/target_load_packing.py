@@ -87,6 +87,7 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
             return 0
         capacity = _cpu_capacity(node_info)
         coming = self._usage(pod) + self._recent.missing_usage(node_info, report.end)
+        # As in scheduler-plugins, nothing is predicted for a node without a capacity.
         predicted = (
             0.0 if capacity <= 0 else 100 * (max(load.cpu.last, 0.0) / 100 * capacity + coming) / capacity
         )
