@@ -227,7 +227,9 @@ def record(
         return
     if start:
         raise UsageError("--start is for --from; of a live cluster, all is recorded that there is")
+    # No limit of requests: a recorder only lists and watches, and a late list would lengthen gaps.
     with connect(kubeconfig, context, qps=-1) as client:
+        # The cluster's address would give away what pseudonyms hide.
         name = "" if anonymize else context or client.config.address
         with (
             RecordingWriter(out, cluster=name, anonymized=anonymize, limits=limits, clock=clock) as writer,
@@ -306,11 +308,13 @@ class _Recording:
                 left = min(left, self._begun + end_after - self._clock.monotonic())
             ended = left <= 0
             with contextlib.suppress(Empty):
+                # Waiting on the queue, so that a signal ends the wait at once.
                 ending.get(timeout=max(left, 0.001))
                 ended = True
             self._recorder.step(ends=ended)
             self._show(self.summary)
             if self._as_json and (ended or self._clock.monotonic() >= next_line):
+                # From the planned time, so that lines don't drift.
                 next_line += _LINE_SECONDS
                 self._print_line(ended=ended)
             if ended:
@@ -331,7 +335,8 @@ class _Recording:
 @contextlib.contextmanager
 def _ending() -> Iterator[SimpleQueue[None]]:
     """A queue that SIGTERM and SIGINT put something into; a second signal has its usual effect."""
-    ending = SimpleQueue[None]()  # the one queue whose put may interrupt itself, as signals do
+    # The one queue whose `put` may interrupt itself, as signal handlers do.
+    ending = SimpleQueue[None]()
 
     def end(_number: int, _frame: FrameType | None) -> None:
         restore()
@@ -364,6 +369,7 @@ def _secret(out: Path) -> bytes:
     """The secret of pseudonyms, which a recording that is gone on with needs again; made where there is none."""
     path = out.with_name(f"{out.name}.secret")
     try:
+        # Created with its mode, so that nobody else can read it at any time. Two recorders can't both create it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         with contextlib.suppress(ValueError):

@@ -134,7 +134,8 @@ def replay(
         )
         for policy, metrics in metrics_by_policy(comparison).items():
             keeper.add({"policy": policy, "seed": seed}, metrics)
-    for damage in damages[:1]:  # each pass comes to it again
+    # Each pass over the recording comes to the same damage.
+    for damage in damages[:1]:
         tell([f"note: {damage}; what comes before was replayed"])
     if records.unfinished and not damages:
         tell([f"note: {records.unfinished}; the recording is unfinished: {_UNFINISHED}"])
@@ -157,6 +158,7 @@ def replay(
 def _read_prices(path: Path) -> Prices:
     try:
         with path.open("rb") as file:
+            # One byte more than allowed, to see that there is more.
             content = file.read(_LARGEST_PRICES + 1)
         if len(content) > _LARGEST_PRICES:
             raise UsageError(f"{path}: has more than {_LARGEST_PRICES} bytes")

@@ -136,7 +136,8 @@ def shadow(
         _stopping() as stopping,
         connect(kubeconfig, context, user_agent="kschedfw-shadow", qps=-1) as client,
     ):
-        client.fence.close()  # nothing here writes, and nothing could
+        # A shadow never writes. With the fence closed, no write could reach the cluster.
+        client.fence.close()
         with _following(KubernetesCluster(client, _kinds(configuration)), stopping) as live:
             run = _Run(tally, view, conditions, metrics, client.clock, stopping)
             run.follow(live, configuration, seed, for_, decisions)
@@ -181,6 +182,7 @@ class _Run:
                         if self.stopping.is_set():
                             break
                     self._tell(shadow.backlog)
+                    # Polled: events settle with time, not when others come.
                     self.stopping.wait(_POLL_SECONDS)
         finally:
             unsubscribe()
@@ -218,6 +220,7 @@ class _View:
             return cls(_print_json, None, as_json=True)
         if not sys.stdout.isatty():
             return cls(_print_line, None, as_json=False)
+        # Without a thread of its own: the table is drawn where the tally changes.
         return cls(lambda _: None, Live(console=stdout_console(), auto_refresh=False), as_json=False)
 
     @contextmanager
@@ -277,6 +280,7 @@ def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
     metrics = ShadowMetrics()
     with serving(metrics, address, port) as bound:
+        # An IPv6 address needs brackets in a URL.
         host = f"[{address}]" if ":" in address else address
         print(f"kschedfw: metrics at http://{host}:{bound}/metrics", file=sys.stderr, flush=True)
         yield metrics

@@ -83,7 +83,9 @@ class _Reading:
             (_TASKS, "start_time", self._task),
         ]
         streams = [self._stream(place, table, time) for place, (table, time, _) in enumerate(sources)]
+        # By time and table alone, since rows can't be compared.
         for at, place, row in heapq.merge(*streams, key=lambda each: each[:2]):
+            # Pods that have ended leave before others come, so that their room is free.
             yield from self._ended(at)
             yield from sources[place][2](at, row)
             if len(self._containers) + len(self._ends) > MOST_AT_A_TIME:
@@ -108,6 +110,7 @@ class _Reading:
         if is_gone:
             return
         pod = _pod(name, row.name("app_du"), row.amount("cpu_request"), row.amount("mem_size"), "services")
+        # First without a node, so that the recording has an arrival and a binding.
         if known is None:
             yield Observation(ZERO + at, pod)
         self._containers[name] = {**pod, "spec": {**pod["spec"], "nodeName": machine}}

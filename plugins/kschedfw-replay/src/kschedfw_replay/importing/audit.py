@@ -53,10 +53,12 @@ def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation 
     code = _mapping(event, "responseStatus").get("code", 0)
     if event.get("stage") != _DONE or verb not in _WRITES or not isinstance(reference, Mapping):
         return
+    # A refused write changed nothing, and neither did a dry run.
     if not isinstance(code, int) or not 200 <= code < 300 or "dryRun=" in str(event.get("requestURI")):
         return
     at = seconds_of(event.get("stageTimestamp"), where)
     if reference.get("subresource") == "binding":
+        # The response to a binding is a Status, so the node is only in the request.
         node_name = _mapping(_mapping(event, "requestObject"), "target").get("name")
         yield Binding(at, str(reference.get("namespace")), str(reference.get("name")), str(node_name))
         return
@@ -71,6 +73,7 @@ def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation 
         if found.get("kind") == kind.name:
             yield Observation(at, {**found, **head}, gone=_is_gone(found, verb))
         elif found.get("kind") == "Status" and verb == "delete":
+            # The API server answers with a Status, not with the object, if that is gone at once.
             metadata = {field: reference[field] for field in ("name", "namespace") if field in reference}
             yield Observation(at, {**head, "metadata": metadata}, gone=True)
 

@@ -164,6 +164,7 @@ class _Reading:
         machines, tasks = self._rows(version.machines), self._rows(version.tasks)
         # Machines come first at any time, so that tasks are bound to machines that are there.
         both = ((at, False, row) for at, row in machines), ((at, True, row) for at, row in tasks)
+        # By time and table alone, since rows can't be compared.
         for at, is_task, row in heapq.merge(*both, key=lambda each: each[:2]):
             seconds = version.zero + at / _MICROSECONDS
             if is_task:
@@ -199,6 +200,7 @@ class _Reading:
         known = self._tasks.get(key)
         if event in _ENDS:
             if known is not None:
+                # The condition first, so that the end counts as an eviction.
                 if event == _EVICT and known["spec"].get("nodeName"):
                     yield Observation(at, {**known, "status": {"conditions": [_EVICTED]}})
                 yield Observation(at, self._tasks.pop(key), gone=True)
@@ -211,9 +213,11 @@ class _Reading:
         if known is not None and (node := known["spec"].get("nodeName")):
             manifest["spec"]["nodeName"] = node
         elif known is None:
+            # Before the first pod that names it.
             yield from self._priority_class(at, row)
             yield Observation(at, manifest)
         if event == _SCHEDULE:
+            # Without its machine nobody knows where the task ran.
             if row.integer("machine_id", 0) <= 0:
                 self._tasks.pop(key, None)
                 yield Observation(at, manifest, gone=True)

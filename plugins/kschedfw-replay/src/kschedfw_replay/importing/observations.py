@@ -95,6 +95,7 @@ class Importer:
                 begins = last = observation.at
             last = max(last, observation.at)
             if not is_told and last > begins:
+                # Only now, since the state has all that is observed at the first time.
                 yield self._state(begins)
                 is_told = True
             change = self._change(last, observation)
@@ -125,13 +126,15 @@ class Importer:
         except (ManifestError, RecordingError):
             self.left_out[str(observation.manifest.get("kind"))] += 1
             return None
-        if isinstance(obj, Pod) and obj.is_terminal:  # as for kube-scheduler, which follows only others
+        # kube-scheduler, too, follows only pods that haven't ended.
+        if isinstance(obj, Pod) and obj.is_terminal:
             return self._remove(at, _key(obj))
         return self._put(at, self._fields.of(obj))
 
     def _put(self, at: float, obj: Named) -> Change | None:
         key = _key(obj)
         known = self._objects.get(key)
+        # Most updates change nothing that scheduling reads.
         if known == obj:
             return None
         self._objects[key] = obj

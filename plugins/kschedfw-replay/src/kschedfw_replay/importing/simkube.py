@@ -79,9 +79,11 @@ class _Expansion:
             for obj in event.applied_objs:
                 made, problem = _expanded(obj)
                 if problem or not made:
-                    yield Observation(event.ts, obj, problem=problem)  # so that it is told what is left out
+                    # Yielded although it changes nothing, so that the importer tells what is left out.
+                    yield Observation(event.ts, obj, problem=problem)
                 if problem:
-                    continue  # what it was before stays
+                    # The workload stays as it was before.
+                    continue
                 yield from self._apply(event.ts, obj, made)
             for obj in event.deleted_objs:
                 yield from self._apply(event.ts, obj, {})
@@ -92,6 +94,7 @@ class _Expansion:
     ) -> Iterator[Observation]:
         owner = _identity(workload)
         present = self._made.setdefault(owner, {})
+        # A list, since the loop changes the dict.
         for key in [key for key in present if key not in wanted]:
             yield Observation(at, to_manifest(present.pop(key)), gone=True)
         for key, obj in wanted.items():
@@ -106,12 +109,14 @@ class _Expansion:
         lifecycles = [
             each for of_hash in self._trace.pod_lifecycles.get(owner, {}).values() for each in of_hash
         ]
+        # Traces tell lifecycles, not which pod had which: pods take them in turn.
         if lifecycles and (seconds := _duration(lifecycles[number % len(lifecycles)])) is not None:
             heapq.heappush(self._ends, (at + seconds, sum(self._numbers.values()), owner, key))
 
     def _ended(self, until: float) -> Iterator[Observation]:
         while self._ends and self._ends[0][0] <= until:
             at, _, owner, key = heapq.heappop(self._ends)
+            # It may have gone with its workload before.
             pod = self._made.get(owner, {}).pop(key, None)
             if pod is not None:
                 yield Observation(at, to_manifest(pod), gone=True)

@@ -36,6 +36,7 @@ def read_simulator(path: Path) -> Iterator[Observation | Binding]:
     """
     for number, line in json_lines(path):
         where = f"{path}: line {number}"
+        # A snapshot is one object on one line; a recording has a line for each change.
         if number == 1 and isinstance(line, Mapping) and _LISTS.keys() & line.keys():
             yield from _snapshot(where, line)
             continue

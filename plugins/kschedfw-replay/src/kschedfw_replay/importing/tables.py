@@ -114,7 +114,9 @@ class Table:
             for cells in rows:
                 if not cells:
                     continue
+                # A header. Exports of BigQuery have one, the original files don't.
                 if rows.line_num == 1 and columns[0] in cells:
+                    # In the order of this part, which may differ from that of others.
                     columns = [_dotted(cell) for cell in cells]
                     continue
                 if len(cells) != len(columns):
@@ -149,7 +151,8 @@ def in_order(rows: Iterable[Timed]) -> Iterator[Timed]:
 
 def sort_rows(rows: Iterable[Timed]) -> Iterator[Timed]:
     """Yield rows in the order of their times, those of one time as they come; they are kept on the disk meanwhile."""
-    with closing(sqlite3.connect("")) as database:  # a database of its own in a temporary file
+    # An empty name makes a database in a temporary file, which SQLite deletes.
+    with closing(sqlite3.connect("")) as database:
         database.execute("CREATE TABLE rows (time INTEGER, path TEXT, line INTEGER, cells BLOB)")
         batch = []
         for at, row in rows:
@@ -177,6 +180,7 @@ def _lines(path: Path) -> Iterator[str]:
             if len(line) > LONGEST_ROW:
                 raise RecordingError(f"{path}: line {number}: has more than {LONGEST_ROW} bytes")
             try:
+                # A file may begin with a byte order mark.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise RecordingError(f"{path}: line {number}: not UTF-8: {error.reason}") from None
@@ -184,6 +188,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in content.items():
+        # Only one level: the tables' records have no records in them.
         if isinstance(value, Mapping) and not prefix:
             yield from _flat(value, f"{key}.")
         elif value is not None:

@@ -84,6 +84,7 @@ class BlockWriter:
 
     def write(self, content: bytes) -> None:
         """Append a block of at most `LONGEST_BLOCK` bytes."""
+        # Z_SYNC_FLUSH, so that a reader can unpack all that was written so far.
         packed = self._packer.compress(content) + self._packer.flush(zlib.Z_SYNC_FLUSH)
         head = _HEAD.pack(len(packed), len(content), zlib.crc32(packed))
         # With one write, so that a kill leaves no less of it than can be helped.
@@ -124,6 +125,7 @@ class BlockReader:
             packed_length, length, check = self._checked(head)
             packed = self._read(packed_length, whole)
             if len(packed) < packed_length:
+                # A block that isn't complete yet: a recorder may still be writing it.
                 raise self._torn(whole)
             if zlib.crc32(packed) != check:
                 raise self.error("the block is damaged: its checksum differs")
@@ -139,6 +141,7 @@ class BlockReader:
         if line == _FIRST_LINE:
             self._file.seek(len(line))
             return len(line)
+        # A kill may have left a part of the first line.
         if _FIRST_LINE.startswith(line[:-1]):
             raise self._torn(0)
         version = line[len(_MAGIC) : -1]
@@ -156,6 +159,7 @@ class BlockReader:
         packed_length, length, content_check = _HEAD.unpack(numbers)
         if zlib.crc32(numbers) != _CHECK.unpack(check)[0]:
             raise self.error("the head of a block is damaged: its checksum differs")
+        # The checksum says that the numbers are those that were written, not that they are harmless.
         if length > LONGEST_BLOCK or packed_length > _LONGEST_PACKED:
             raise self.error(
                 f"a block of {length} bytes, {packed_length} packed; at most {LONGEST_BLOCK} are allowed"
@@ -178,6 +182,7 @@ class BlockReader:
         left = size
         while left:
             try:
+                # In pieces, so that a length that exceeds the file doesn't take that much memory.
                 part = self._file.read(min(left, 1 << 20))
             except OSError as error:
                 raise RecordingError(

@@ -89,6 +89,7 @@ def decode_line(line: bytes) -> Line:
     except _UNREADABLE as error:
         raise RecordingError(f"not a line of a recording: {error}") from None
     for time in _times(decoded):
+        # Written so that NaN is refused, too.
         if not abs(time) <= _FARTHEST:
             raise RecordingError(
                 f"time {time:g} is out of range; expected seconds since 1970, up to {_FARTHEST:g}"
@@ -122,6 +123,7 @@ def encode_object(manifest: Manifest) -> bytes:
         line = _encode(manifest)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordingError(f"{'/'.join(key_of(manifest))}: can't be written as JSON: {error}") from None
+    # The rest is for what surrounds the object in a change.
     if len(line) > LONGEST_BLOCK - 1024:
         raise RecordingError(
             f"{'/'.join(key_of(manifest))}: {len(line)} bytes; a block has at most {LONGEST_BLOCK}"
@@ -149,6 +151,7 @@ def key_of(manifest: Mapping[str, Any]) -> Key:
     if isinstance(version, str) and isinstance(kind, str) and isinstance(metadata, dict | Mapping):
         name, namespace = metadata.get("name"), metadata.get("namespace", "")
         if isinstance(name, str) and name and isinstance(namespace, str):
+            # The group without the version: the API server has one object in all versions.
             return version.rpartition("/")[0], kind, namespace, name
     raise RecordingError("not a Kubernetes object: it needs apiVersion, kind and metadata.name")
 

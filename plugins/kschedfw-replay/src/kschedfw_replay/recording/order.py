@@ -20,6 +20,7 @@ def version_of(event: WatchEvent) -> int:
     changes of all; where a server keeps a kind elsewhere, the order becomes that of arrival at the worst.
     """
     version = event.object.metadata.resource_version
+    # Decimal, as KEP-5504 promises since v1.35. Versions of other forms keep the order of arrival.
     return int(version) if version.isdecimal() else 0
 
 

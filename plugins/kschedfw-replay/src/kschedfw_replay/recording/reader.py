@@ -78,6 +78,7 @@ class Recording:
     def _come_to_an_end(self, why: RecordingError, *, is_newest: bool) -> None:
         """Take the end of the newest segment as that of the recording; older ones have an end mark."""
         if not is_newest:
+            # A recorder ends each segment before it begins another one, so a kill explains only the newest.
             raise why
         self.unfinished = str(why)
 
@@ -137,6 +138,7 @@ def _check_follows(segment: Segment, before: Segment) -> None:
         raise RecordingError(f"{segment.path}: its header has number {number}; the file was renamed")
     gap, begins = segment.header.gap, segment.header.begins
     times = (begins,) if gap is None else (gap.since, gap.until, begins)
+    # Sorting leaves the list as it is only if no time decreases.
     if end is not None and sorted((end.at, *times)) != [end.at, *times]:
         raise RecordingError(f"{segment.path}: offset 0: times {times} after {end.at}; times never decrease")
     if gap is None and end is not None and not end.more:

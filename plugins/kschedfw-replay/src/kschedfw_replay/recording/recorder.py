@@ -95,6 +95,7 @@ class Recorder:
             RecordingError: the recording can't be written.
         """
         missing = self._wait_for_lists(timeout)
+        # Only notes the lists so far: what was listed anew before the state misses nothing.
         self._relisted()
         self._cluster.watch(self._see)
         seen = self._taken()
@@ -148,6 +149,7 @@ class Recorder:
             waited = self._clock.monotonic() - begun
             missing = {kind: each.last_error for kind, each in status.items() if not each.synced}
             needed = next((kind for kind in _NEEDED if kind in missing), None)
+            # Each missing kind has an error, so none is still being listed.
             if needed is None and all(missing.values()) and waited > min(_OTHERS_SECONDS, timeout):
                 return missing
             if waited > timeout:
@@ -159,6 +161,7 @@ class Recorder:
 
     def _see(self, event: WatchEvent) -> None:
         with self._lock:
+            # Only kept: watches call from threads of their own, and must not wait for the disk.
             self._seen.append((self._clock.now(), event))
 
     def _taken(self) -> list[tuple[float, WatchEvent]]:
@@ -179,10 +182,12 @@ class Recorder:
         """The kinds of which changes may have been missed since this was asked last."""
         lists = {kind: status.lists for kind, status in self._cluster.sync_status().items()}
         before, self._lists = self._lists, lists
+        # A kind's first list misses nothing.
         return [kind for kind, count in lists.items() if count > max(before.get(kind, 1), 1)]
 
     def _write_change(self, at: float, event: WatchEvent) -> None:
         reduced = self._fields.of(event.object)
+        # Most changes concern nothing that scheduling reads.
         if event.old is not None and reduced == self._fields.of(event.old):
             return
         manifest = self._fields.manifest(reduced)

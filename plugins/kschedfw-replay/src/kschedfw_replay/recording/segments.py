@@ -78,6 +78,7 @@ class Segment:
         try:
             self.header = self._read_header()
         except BaseException:
+            # Nobody could close the file otherwise: the caller gets no segment.
             self.close()
             raise
 
@@ -116,6 +117,7 @@ class Segment:
             line = next(self._lines, None)
             if line is None:
                 raise self._ends_within("its state")
+            # Counted while it is read: the number of objects is only announced.
             size += len(line)
             if size > LONGEST_STATE:
                 raise self._blocks.error(f"a state of more than {LONGEST_STATE} bytes")
@@ -163,6 +165,7 @@ class Segment:
     def _each_line(self) -> Iterator[bytes]:
         for block in self._blocks:
             *lines, rest = block.split(b"\n")
+            # Lines never cross blocks: a block is what was flushed, in whole lines.
             if rest:
                 raise self._blocks.error("the last line of a block has no end")
             yield from lines

@@ -93,6 +93,7 @@ class RecordingWriter:
         self._cluster, self._anonymized = cluster, anonymized
         self._limits = limits or SegmentLimits()
         self._clock = clock or SystemClock()
+        # First of all: another recorder may be mending or deleting segments.
         self._lock = _locked(self.path)
         self._objects: dict[Key, bytes] = {}
         self._lines: list[bytes] = []
@@ -195,6 +196,7 @@ class RecordingWriter:
     def _write_state(self, state: State) -> None:
         if not self._expects_state:
             raise RecordingError(f"{self.path}: a state without a gap before it")
+        # Encoded before anything is written: an invalid state changes nothing.
         self._objects = encoded_objects(state.manifests)
         if self._gap is None and self.last_at is not None:
             self._gap = GapBefore(self.last_at, state.at, "the recorder wasn't running")
@@ -204,8 +206,10 @@ class RecordingWriter:
     def _write_change(self, change: Change) -> None:
         if self._expects_state:
             raise self._stateless("change")
+        # Encoded before anything is written: an invalid object changes nothing.
         key, encoded = key_of(change.manifest), encode_object(change.manifest)
         line = encode_change(change, encoded)
+        # Before the change is in the objects: the new segment begins with the state before it.
         self._rotate_if_full(change.at)
         if change.type is ChangeType.DELETED:
             self._objects.pop(key, None)
@@ -263,10 +267,12 @@ class RecordingWriter:
             gap=self._gap,
         )
         self._gap = None
+        # The encoded objects are kept, so a new segment encodes nothing anew.
         for line in (encode_line(header), *state_lines(at, self._objects)):
             self._put(line)
         self.flush()
         self._state_size = self._blocks.size
+        # Only when the new segment has its state on the disk.
         self._delete_old(at)
 
     def _end_segment(self, *, more: bool) -> None:
@@ -289,9 +295,11 @@ class RecordingWriter:
             sizes = {number: segment_path(self.path, number).stat().st_size for number in self._begins}
         numbers = list(self._begins)
         for number, following in itertools.pairwise(numbers):
+            # A segment is old once its last change is, which comes before the next one begins.
             is_old = seconds is not None and self._begins[following] < now - seconds
             if not is_old and (limit is None or sum(sizes.values()) <= limit):
                 return
+            # Somebody may have deleted it by hand.
             segment_path(self.path, number).unlink(missing_ok=True)
             sizes.pop(number, None)
             del self._begins[number]
@@ -317,6 +325,7 @@ class RecordingWriter:
         with closing(segment):
             self._check_same(segment.header)
             last = segment.header.begins
+            # Read to its end: that checks all blocks, and finds where the last whole one ends.
             for record in segment.records(skip_state=True):
                 last = record.at
         if segment.stateless:
@@ -326,6 +335,7 @@ class RecordingWriter:
         if segment.end is None:
             file = open_regular(path, os.O_RDWR)
             if segment.torn is not None:
+                # The rest is what a kill left of a block.
                 file.truncate(segment.torn.whole)
             blocks = BlockWriter(file)
             blocks.write(encode_line(EndLine(last, more=False)) + b"\n")
@@ -354,7 +364,8 @@ def _locked(directory: Path) -> int:
     """
     try:
         import fcntl
-    except ModuleNotFoundError:  # Windows, where recordings can be read all the same
+    except ModuleNotFoundError:
+        # Windows has no such locks. Recordings can be read there all the same.
         raise RecordingError(
             f"{directory}: can't be locked on this system; record on Linux or macOS"
         ) from None
@@ -364,6 +375,7 @@ def _locked(directory: Path) -> int:
     except OSError as error:
         raise RecordingError(f"{directory}: can't be written ({error.strerror})") from None
     try:
+        # The system drops this lock when the process ends, however that happens.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)

@@ -117,6 +117,7 @@ def replay_recording(
             explained=explained,
             registry=registry,
             make_room=lambda begins: Room(begins, typical, price_of),
+            # Each replay reads the same history, so following one is enough.
             observe=_ignore if runs else lambda each: recorded_room.take(each.at, each.old, each.new),
         )
         runs.append(replay.run())

@@ -57,6 +57,7 @@ class ReplayVocabulary:
     def value_of(self, name: str, comparison: ReplayComparison, index: int, /) -> Fraction:
         """Return a metric; 0 for a class without pods, and for a resource that no pod requests."""
         if name in _DIFFERENCES:
+            # Run 0 is the recording, so that of a configuration has one less.
             return Fraction(_DIFFERENCES[name](comparison.runs[index - 1]))
         measures = comparison.runs[index - 1].measures if index else comparison.recorded
         if name in _COUNTS:

@@ -86,6 +86,7 @@ class History:
                 if math.isnan(self.begins):
                     raise RecordingError(f"{_NOTHING}; the recording begins at {_shown(at)}")
                 break
+            # The beginning is yielded with the first record after it: until then, its state may still change.
             if not has_begun and not math.isnan(self.begins) and at > self.since:
                 has_begun = True
                 yield from self._beginning(max(self.begins, self.since))
@@ -120,10 +121,12 @@ class History:
 
     def _folded(self, state: State) -> Iterator[Happening]:
         """Yield what has changed between the present objects and those of a state."""
+        # A dict keeps the order, which a set of keys wouldn't.
         gone = dict.fromkeys(self._objects)
         for manifest in state.manifests:
             gone.pop(_identity(manifest), None)
         for key in gone:
+            # What is gone goes first, so that its room is free for what has come.
             yield Happening(state.at, self._objects.pop(key), None)
         for manifest in state.manifests:
             yield from self._changed(state.at, ChangeType.MODIFIED, manifest)
@@ -132,6 +135,7 @@ class History:
         key = _identity(manifest)
         old = self._objects.get(key)
         new = None if type_ is ChangeType.DELETED else self._read(manifest)
+        # An object that can't be read is as if it were gone.
         if new is None or (isinstance(new, Pod) and new.is_terminal):
             return [] if self._objects.pop(key, None) is None else [Happening(at, old, None)]
         self._objects[key] = new
@@ -142,6 +146,7 @@ class History:
     def _read(self, manifest: Manifest) -> Named | None:
         if supported_kind(manifest) is not None:
             try:
+                # Unchecked: an API server has accepted it, by the rules of its version.
                 return object_from_manifest(manifest, check=False)
             except ManifestError:
                 pass
@@ -170,6 +175,7 @@ def follow(cluster: InMemoryCluster, old: Named | None, new: Named | None) -> No
     if new is None:
         assert old is not None
         if cluster.get(type(old), old.key) is not None:
+            # Without the uid: the object may have another one here, and the cluster would refuse.
             cluster.delete(old.with_metadata(attrs.evolve(old.metadata, uid="", resource_version="")))
     elif cluster.get(type(new), new.key) is None:
         cluster.add(new)

@@ -186,6 +186,7 @@ class Replay:
         self._seed, self._registry = seed, registry
         self._explained = explained
         self._clock = VirtualClock()
+        # Nobody reads the Events of a replay.
         self._cluster = InMemoryCluster(events_limit=1)
         self._stays: dict[str, _Stay] = {}
         """Pods that are in the cluster, by key."""
@@ -330,6 +331,7 @@ class Replay:
 
     def _arrive(self, pod: Pod) -> None:
         is_given = bool(pod.node_name) or not self._is_ours(pod)
+        # The survey has numbered the pods in the same order.
         fate = self._fates[next(self._numbers)]
         stay = _Stay(pod if is_given else self._undecided(pod), fate, fate.run_time, is_given)
         self._recorded[pod.key] = stay
@@ -391,7 +393,8 @@ class Replay:
         """The pod without what a scheduler decided, and without what followed from that."""
         spec, status, metadata = pod.spec, pod.status, pod.metadata
         if not self._setup.takes_every_pod and not spec.node_name and status == _NEW:
-            return pod  # as nearly all that arrive
+            # So arrive nearly all pods.
+            return pod
         name = self._setup.profiles[0].scheduler_name if self._setup.takes_every_pod else spec.scheduler_name
         if not metadata.labels.keys().isdisjoint(TOPOLOGY_LABELS):
             labels = {key: value for key, value in metadata.labels.items() if key not in TOPOLOGY_LABELS}
@@ -487,7 +490,8 @@ class Replay:
             return
         assert stay.fate.node is not None
         explanation = self._explainer.explain(framework, pod)
-        if explanation.node == stay.fate.node:  # the explanation draws among equal nodes anew
+        # The explanation draws anew among equal nodes.
+        if explanation.node == stay.fate.node:
             self._why[_TIE] += 1
             return
         difference = against(explanation, stay.fate.node)

@@ -21,6 +21,8 @@ PriceOf = Callable[[Node], int | None]
 _MOST_SHAPES: Final = 10_000
 """The most distinct requests that are counted: a recording in which each pod differs would take all memory."""
 _TYPICAL: Final = 20
+# In an hour of churn, 93,209 amounts took 28 MiB and were found again for 29 % of the changes. A thousand are for 8 %,
+# and working one out takes 6.6 µs.
 _MOST_REMEMBERED: Final = 1_000
 _HIGHEST: Final = Decimal(1_000_000)
 _USE: Final = ("nodes", "price", "all")
@@ -211,7 +213,8 @@ class Room:
         owner = pod.metadata.controller
         if owner is None or owner.kind not in ("DaemonSet", "Node"):
             held.workload += sign
-            if held.workload == (sign > 0):  # the first one that came, or the last one that went
+            # The first pod that came, or the last one that went.
+            if held.workload == (sign > 0):
                 self._use(at, held)
         self._count(at, held)
         if held.allocatable is None and not requested[-1]:
@@ -243,7 +246,8 @@ class Room:
 
         The last of `free` is the number of pods.
         """
-        if all(map(operator.ge, free, self._largest)):  # as on most nodes
+        # On most nodes every typical pod fits.
+        if all(map(operator.ge, free, self._largest)):
             return self._nothing
         if (unusable := self._unusable_of.get(free)) is None:
             if len(self._unusable_of) >= _MOST_REMEMBERED:

@@ -58,7 +58,8 @@ def read_trace(path: Path, since: float = -math.inf, until: float = math.inf) ->
         if happening.old is not None:
             continue
         if isinstance(new, Pod):
-            number = next(numbers)  # as the survey numbers them
+            # The survey numbers the pods in the same order.
+            number = next(numbers)
             if is_first or not new.node_name:
                 pods.append((number, happening.at, _renamed(new, names)))
         elif is_first or not isinstance(new, Node):

@@ -47,6 +47,7 @@ class Claims:
             if deleted or not self._is_bound(obj):
                 self._before.pop(key, None)
             elif key in self._before:
+                # The oldest state counts: binding may take several writes.
                 return
             elif known is not None and not self._is_bound(known):
                 self._before[key] = known

@@ -231,7 +231,8 @@ def _refused(comparison: Comparison, explanation: Explanation) -> Comparison:
     if comparison.nominated == recorded.nominated or (
         not comparison.nominated and recorded.nominated == before
     ):
-        return comparison  # a pod that waits for its victims keeps its nomination
+        # A pod that waits for its victims keeps its nomination.
+        return comparison
     step = explanation.preemption
     if step is not None and recorded.nominated in (candidate.node for candidate in step.tied):
         return attrs.evolve(comparison, agreement=Agreement.TIED, tied=len(step.tied))

@@ -48,6 +48,7 @@ class ShadowMetrics:
         )
         self._backlog.set(math.nan)
         for agreement in Agreement:
+            # Each series exists from the start, with 0: Prometheus computes increases from a first value.
             self._decisions.labels(str(agreement), "")
 
     def add(self, comparison: Comparison) -> None:

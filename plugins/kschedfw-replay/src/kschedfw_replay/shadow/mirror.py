@@ -42,6 +42,7 @@ class Mirror:
             return None
         self._listed.pop(type(obj), None)
         for told in _steps(old, new):
+            # A copy, since a handler may unsubscribe.
             for handler in tuple(self._handlers):
                 handler(told)
         if old is None:

@@ -28,7 +28,8 @@ class RoomChanges:
             self._changed.pop(obj.name, None)
         elif isinstance(obj, Node):
             self._changed[obj.name] = at
-        elif (place := _freed_by(event)) in self._changed:  # pods outlive their nodes
+        elif (place := _freed_by(event)) in self._changed:
+            # Pods may outlive their node, whose entry must not come back.
             self._changed[place] = at
 
     def latest_for(self, recorded: Recorded) -> float:

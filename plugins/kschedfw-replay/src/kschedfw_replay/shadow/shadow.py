@@ -136,6 +136,7 @@ class Shadow:
         if (inverse := self._mirror.apply(arrival.event)) is not None:
             self._applied.append(_Change(arrival.event, inverse, arrival.at))
         while self._applied and (
+            # More than are tried, since `_matters` leaves many out.
             len(self._applied) > 4 * _MOST_MOVED or self._applied[0].at < arrival.at - self._settling
         ):
             self._applied.popleft()
@@ -149,6 +150,7 @@ class Shadow:
         begun = self._clock.monotonic()
         comparison = self._decide(framework, recorded)
         decided = self._clock.monotonic()
+        # Arrivals are on the monotonic clock, and comparisons tell the time of day.
         at = self._clock.now() - (decided - arrival.at)
         comparison = attrs.evolve(comparison, at=at, seconds=decided - begun)
         if comparison.agreement.agrees or comparison.agreement is Agreement.FAILED:
@@ -161,7 +163,8 @@ class Shadow:
         with self._changed(tuple(self._claims.taken_back(recorded.pod))):
             try:
                 explanation = self._explainer.explain(framework, recorded.pod)
-            except Exception as error:  # a post_filter plugin may raise anything while it looks for victims
+            except Exception as error:
+                # A post_filter plugin may raise anything while it looks for victims.
                 return failed(recorded, f"{type(error).__name__}: {error}", tuple(framework.plugins))
         return compared(recorded, explanation, tuple(framework.plugins))
 
@@ -189,6 +192,7 @@ class Shadow:
         made: list[WatchEvent] = []
         try:
             for event in islice(filter(self._matters, events), _MOST_MOVED):
+                # Changes of the pod itself tell of its own decision.
                 if event.object.uid == recorded.pod.uid or (inverse := self._mirror.apply(event)) is None:
                     continue
                 made.append(inverse)

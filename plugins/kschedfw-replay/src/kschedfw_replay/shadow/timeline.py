@@ -99,6 +99,8 @@ class Timeline:
         arrival = Arrival(event, at, recorded, room_at, version)
         index = insert_by_version(self._window, arrival, lambda each: each.version)
         if index + 1 < len(self._window):
+            # It counts as having come with the change before which it was stored, so that times in the window never
+            # decrease.
             arrival = self._window[index] = attrs.evolve(arrival, at=self._window[index + 1].at)
         self._room.note(event, at)
         if arrival.recorded is not None:
@@ -122,7 +124,8 @@ class Timeline:
             )
         if expected is None or expected.node_name == after.node_name:
             yield WatchEvent(event.type, after, expected or event.old)
-        else:  # it couldn't be bound there
+        else:
+            # The pod couldn't be bound there.
             yield WatchEvent(EventType.DELETED, expected)
             yield WatchEvent(EventType.ADDED, after)
 
@@ -187,6 +190,7 @@ class Timeline:
     def _earliest(self, arrival: Arrival, recorded: Recorded) -> float:
         """The time before which the decision can't have been made: the pod wasn't there, or had no room."""
         waiting = self._waiting.get(recorded.pod.uid)
+        # Strictly after the change that made the room.
         room_at = math.nextafter(arrival.room_at, math.inf)
         return room_at if waiting is None else max(waiting.since, room_at)
 
