@@ -61,7 +61,7 @@ class NodeAffinity:
     )
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
     """The pods whose nodes' topology values a pod must, or must not, share (core/v1 PodAffinityTerm).
 

@@ -134,7 +134,10 @@ class Normalizing(Enum):
 
 @attrs.frozen(eq=False)
 class DomainScores:
-    """Raw scores of nodes, each the sum of its domains' values (int64), and how they are normalised."""
+    """Raw scores of nodes, each the sum of its domains' values (int64), and how they are normalised.
+
+    Without parts, all nodes have the same score.
+    """
 
     parts: Sequence[ByDomain]
     normalizing: Normalizing

@@ -53,6 +53,17 @@ def nodes() -> list[Node]:
     ]
 
 
+class TestScoresByDomain:
+    @pytest.mark.parametrize(("other", "parts"), [({"zone": "a"}, 0), ({"zone": "b"}, 1), ({}, 1)])
+    def test_leave_out_a_domain_that_all_nodes_are_in(self, other: dict[str, str], parts: int) -> None:
+        run = cycle([make_node("a1", zone="a"), make_node("other", **other)], [make_pod("db", DB, on="a1")])
+        run.score(make_pod(affinity=prefers(near=[(8, term(DB))])))
+        assert isinstance(run.plugin, InterPodAffinity)
+        found = run.plugin.domain_scores(run.state, run.snapshot.table)
+        assert found is not None
+        assert len(found.parts) == parts
+
+
 class TestOwnTerms:
     def test_draw_and_repel_by_weight(self, nodes: list[Node]) -> None:
         pods = [make_pod("db", DB, on="a1"), make_pod("web", WEB, on="b1")]

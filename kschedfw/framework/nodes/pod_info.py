@@ -8,14 +8,19 @@ from collections.abc import Mapping
 import attrs
 
 from kschedfw.api.affinity import PodAffinity, PodAffinityTerm
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
 from kschedfw.api.selectors import NOTHING, Selector, as_selector
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class AffinityTerm:
-    """A pod (anti-)affinity term with its selectors compiled and its default namespace filled in."""
+    """A pod (anti-)affinity term with its selectors compiled and its default namespace filled in.
+
+    As a query, it asks for the pods that it selects. Equal terms of pods are one object, unless so many others came in
+    between that it was forgotten: what is known of a term is found without a look at its parts.
+    """
 
     namespaces: frozenset[str]
     selector: Selector
@@ -39,7 +44,17 @@ class AffinityTerm:
             else term.namespace_selector.compile(),
         )
 
-    def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The labels of pods that the term reads."""
+        return self.selector.keys
+
+    @property
+    def looks_at_namespaces(self) -> bool:
+        """True if the labels of a pod's namespace decide whether the term selects the pod."""
+        return not self.namespace_selector.nothing and not self.namespace_selector.everything
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = EMPTY) -> bool:
         """Return whether the term selects the pod, given the labels of that pod's namespace."""
         meta = pod.metadata
         if meta.namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
@@ -94,12 +109,20 @@ def _terms_of(
     affinity: PodAffinity, namespace: str
 ) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
     """Return the required and the preferred terms, compiled."""
-    required = tuple([AffinityTerm.of(term, namespace) for term in affinity.required])
+    required = [_term_of(term, namespace) for term in affinity.required]
     preferred = [
-        WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, namespace), weighted.weight)
+        WeightedAffinityTerm(_term_of(weighted.pod_affinity_term, namespace), weighted.weight)
         for weighted in affinity.preferred
     ]
-    return required, tuple(preferred)
+    return tuple(required), tuple(preferred)
+
+
+def _term_of(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
+    # A term that names or selects namespaces is the same in all of them.
+    return _compiled_term(term, "" if term.namespaces or term.namespace_selector is not None else namespace)
+
+
+_compiled_term = functools.lru_cache(maxsize=10_000)(AffinityTerm.of)
 
 
 @attrs.frozen(eq=False)

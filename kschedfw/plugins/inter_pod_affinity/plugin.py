@@ -13,7 +13,6 @@ import attrs
 from kschedfw import (
     ActionType,
     ByDomain,
-    ClusterClient,
     ClusterEvent,
     CycleState,
     DomainScores,
@@ -39,16 +38,11 @@ from kschedfw import (
 from kschedfw.api import EMPTY
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
-from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
-from kschedfw.framework.nodes.topology.domains import DomainSums
+from kschedfw.framework.nodes.topology import TermTally
 from kschedfw.plugins._hints import queue_if, takes_a_place
-from kschedfw.plugins.inter_pod_affinity.filtering import Neighbours, RequiredState, evidence_of
-from kschedfw.plugins.inter_pod_affinity.scoring import (
-    Attraction,
-    normalized,
-    parts_of_existing_terms,
-    parts_of_own_terms,
-)
+from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
+from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
+from kschedfw.plugins.inter_pod_affinity.scoring import Attraction, normalized
 from kschedfw.plugins.inter_pod_affinity.terms import NO_TERMS, OwnTerms, TermReader, namespace_labels
 
 _MAX_WEIGHT = 100
@@ -82,24 +76,8 @@ class InterPodAffinityArgs:
             )
 
 
-@attrs.frozen(eq=False)
-class Company:
-    """The terms of a pod in a cycle, and the terms of existing pods that select it."""
-
-    own: OwnTerms
-    namespace_labels: FrozenDict[str, str]
-    existing: TermTally | None
-
-    @classmethod
-    def of(cls, pod: Pod, own: OwnTerms, cluster: ClusterClient, index: TopologyIndex) -> Company:
-        labels = namespace_labels(pod, cluster)
-        existing = index.terms_about(pod, labels) if index.has_terms else None
-        return cls(own, labels, None if existing is None or existing.is_empty else existing)
-
-
 _SKIP = Status.skip()
 
-COMPANY = StateKey[Company]("InterPodAffinity.company")
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
 PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
 NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity.neighbours")
@@ -155,15 +133,10 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.required and not index.has_terms:
             return _SKIP
-        company = Company.of(pod, own, self.handle.cluster, index)
-        state.write(COMPANY, company)
-        if not own.required and company.existing is None:
-            return _SKIP
-        required = RequiredState.of(pod, company.namespace_labels, own, index, company.existing)
-        if not own.required and not required.averse:
-            return _SKIP
-        state.write(REQUIRED, required)
-        return None
+        labels, existing = self._about(pod)
+        required = RequiredState.of(pod, labels, own, index, existing)
+        state.write(REQUIRED, required)  # for pre_score, too
+        return None if required.rules_out else _SKIP
 
     @hookimpl
     def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo, node_info: NodeInfo) -> None:
@@ -190,21 +163,20 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        company = state.find(COMPANY)
-        if company is not None and company.existing is None and not company.own.preferred:
-            return _SKIP
-        own = self._terms.of(pod) if company is None else company.own
-        if own is NO_TERMS and not self.handle.snapshot.topology.has_terms:
-            return _SKIP
+        required = state.find(REQUIRED)
+        own = self._terms.of(pod) if required is None else required.terms
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return _SKIP
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
-        if not own.preferred and not self.handle.snapshot.topology.has_terms:
+        index, existing = self.handle.snapshot.topology, None
+        if required is not None:
+            existing = required.existing
+        elif index.has_terms:
+            _, existing = self._about(pod)
+        if existing is None and not own.preferred:
             return _SKIP
-        if company is None:
-            company = Company.of(pod, own, self.handle.cluster, self.handle.snapshot.topology)
-        attraction = Attraction.of(self._parts(company))
+        attraction = Attraction.of(own, existing, index, self.args.hard_pod_affinity_weight)
         if not attraction.by_key:
             return _SKIP
         state.write(PREFERRED, attraction)
@@ -226,16 +198,11 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return AffinityHints(self._terms, self.args.complete_hints).events()
 
-    def _parts(self, company: Company) -> Iterator[tuple[DomainSums, int]]:
-        yield from parts_of_own_terms(company.own.preferred, self.handle.snapshot.topology)
-        if company.existing is not None:
-            # As kube-scheduler, which looks at all nodes for a pod with preferred terms, else only at nodes
-            # with affinity.
-            yield from parts_of_existing_terms(
-                company.existing,
-                self.args.hard_pod_affinity_weight,
-                unlisted=bool(company.own.preferred),
-            )
+    def _about(self, pod: Pod) -> tuple[FrozenDict[str, str], TermTally | None]:
+        """Return the labels of the pod's namespace, and the terms of existing pods that select the pod, if any."""
+        labels, index = namespace_labels(pod, self.handle.cluster), self.handle.snapshot.topology
+        existing = index.terms_about(pod, labels) if index.has_terms else None
+        return labels, None if existing is None or existing.is_empty else existing
 
 
 @attrs.frozen
@@ -294,15 +261,13 @@ class AffinityHints:
         if before is None:
             return after is not None and _is_company(terms, after)
         if after is None:
-            avoided = any(term.query.matches(before) for term in terms.anti_affinity)
+            avoided = any(term.matches(before) for term in terms.anti_affinity)
             return avoided or self._minds(before, pod) or _may_be_first_after(before, pod, terms)
         became_company = _is_company(terms, after) and not _is_company(terms, before)
         ceased_to_be = _is_company(terms, before) and not _is_company(terms, after)
         return (
             became_company
-            or any(
-                term.query.matches(before) and not term.query.matches(after) for term in terms.anti_affinity
-            )
+            or any(term.matches(before) and not term.matches(after) for term in terms.anti_affinity)
             or (ceased_to_be and _may_be_first_after(before, pod, terms))
         )
 
@@ -313,7 +278,7 @@ class AffinityHints:
         if not isinstance(new, Node):
             return QueueingHint.SKIP
         terms = self.reader.of(pod)
-        wanted = () if terms.company is None else [term.topology_key for term in terms.company.terms]
+        wanted = terms.company_keys
         avoided = [term.topology_key for term in terms.anti_affinity]
         if not isinstance(old, Node):
             # A node without the topology labels satisfies no affinity term, but violates no anti-affinity either.

@@ -2,97 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, NodeTable, Normalizing
+from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
-from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
-from kschedfw.plugins.inter_pod_affinity.terms import OwnTerm
-
-
-@attrs.frozen(eq=False)
-class DomainWeights:
-    """The sum of weights by the code of the domain, negative for repulsion; the extra last entry is 0."""
-
-    domains: Domains
-    weights: IntArray
-
-    def add(self, sums: DomainSums, weight: int) -> None:
-        self.weights[:-1] += sums.sums if weight == 1 else sums.sums * weight
-
-
-@attrs.frozen(eq=False)
-class Attraction:
-    """State written by pre_score: the weight of each domain of each topology key."""
-
-    by_key: Mapping[str, DomainWeights]
-
-    @classmethod
-    def of(cls, parts: Iterator[tuple[DomainSums, int]]) -> Attraction:
-        """Return the weights of all parts, summed by domain.
-
-        Parts without any pod in a domain don't count. A domain whose weights cancel each other out does, as in
-        kube-scheduler.
-        """
-        by_key: dict[str, DomainWeights] = {}
-        for sums, weight in parts:
-            if sums.count:
-                domains = sums.domains
-                if domains.key not in by_key:
-                    zeros = np.zeros(len(sums.sums) + 1, dtype=np.int64)
-                    by_key[domains.key] = DomainWeights(domains, zeros)
-                by_key[domains.key].add(sums, weight)
-        return cls(by_key)
-
-    def score(self, node_labels: Mapping[str, str]) -> int:
-        score = 0
-        for key, of_key in self.by_key.items():
-            domain = node_labels.get(key)
-            if domain is not None:
-                score += int(of_key.weights[of_key.domains.column.code_of(domain)])
-        return score
-
-    def scores(self, nodes: NodeTable, rows: IntArray) -> IntArray:
-        """Return the scores of many nodes, shape (k,)."""
-        scores: IntArray | None = None
-        for of_key in self.by_key.values():
-            # Nodes without the label have domain -1, and so the last weight of all.
-            its = of_key.weights.take(nodes.take(of_key.domains.column.codes, rows))
-            scores = its if scores is None else scores + its
-        return np.zeros(len(rows), dtype=np.int64) if scores is None else scores
-
-    def by_domain(self) -> DomainScores:
-        """Return the scores of all nodes, by domain."""
-        parts = [ByDomain(each.domains.column.codes, each.weights) for each in self.by_key.values()]
-        return DomainScores(parts, Normalizing.STRETCHED)
-
-
-def parts_of_own_terms(terms: tuple[OwnTerm, ...], index: TopologyIndex) -> Iterator[tuple[DomainSums, int]]:
-    """Yield the domains with pods that the pod's own preferred terms select, with the terms' weights."""
-    for term in terms:
-        yield index.counter(term.query).in_domains(term.topology_key), term.weight
-
+from kschedfw.framework.nodes.topology.domains import DomainSums
+from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
 _LISTED = ((TermKind.PREFERRED, TermKind.REQUIRED_AFFINITY),)
 _ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFINITY))
 
 
-def parts_of_existing_terms(
-    tally: TermTally, hard_weight: int, *, unlisted: bool
-) -> Iterator[tuple[DomainSums, int]]:
-    """Yield the terms of existing pods that select the pod. Required terms have the weight `hard_weight`.
+@attrs.define(eq=False)
+class Attraction:
+    """State written by pre_score: the weight of each domain of each topology key.
 
-    With `unlisted`, include terms of pods on trial whose nodes aren't listed as having pods with affinity.
+    Weights are summed by the code of the domain, negative for repulsion; the extra last entry is 0.
     """
-    for preferred, required in _ALL if unlisted else _LISTED:
-        for sums in tally.of(preferred).values():
-            yield sums, 1
-        if hard_weight > 0:
-            for sums in tally.of(required).values():
-                yield sums, hard_weight
+
+    by_key: dict[str, tuple[EncodedColumn[str | None], IntArray]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(
+        cls, own: OwnTerms, existing: TermTally | None, index: TopologyIndex, hard_weight: int
+    ) -> Attraction:
+        """Return the weights of the pod's preferred terms, and of existing pods' terms that select the pod.
+
+        Required terms have the weight `hard_weight`.
+        """
+        found = cls()
+        for each in own.preferred:
+            found._add(index.counter(each.term).in_domains(each.term.topology_key), each.weight)
+        if existing is not None:
+            # As kube-scheduler, which looks at all nodes for a pod with preferred terms, else only at nodes with
+            # affinity; these lists lack the nodes of pods on trial.
+            for preferred, required in _ALL if own.preferred else _LISTED:
+                for sums in existing.of(preferred).values():
+                    found._add(sums, 1)
+                if hard_weight > 0:
+                    for sums in existing.of(required).values():
+                        found._add(sums, hard_weight)
+        return found
+
+    def _add(self, sums: DomainSums, weight: int) -> None:
+        """Add sums, unless no domain has a pod. Weights that cancel each other out count, as in kube-scheduler."""
+        if sums.count:
+            key, its = sums.domains.key, sums.padded if weight == 1 else sums.padded * weight
+            column, others = self.by_key.get(key, (sums.domains.column, None))
+            self.by_key[key] = column, its if others is None else others + its
+
+    def score(self, node_labels: Mapping[str, str]) -> int:
+        score = 0
+        for key, (column, weights) in self.by_key.items():
+            domain = node_labels.get(key)
+            if domain is not None:
+                score += int(weights[column.code_of(domain)])
+        return score
+
+    def scores(self, nodes: NodeTable, rows: IntArray) -> IntArray:
+        """Return the scores of many nodes, shape (k,)."""
+        scores: IntArray | None = None
+        for column, weights in self.by_key.values():
+            # Nodes without the label have domain -1, and so the last weight of all.
+            its = weights.take(nodes.take(column.codes, rows))
+            scores = its if scores is None else scores + its
+        return np.zeros(len(rows), dtype=np.int64) if scores is None else scores
+
+    def by_domain(self) -> DomainScores:
+        """Return the scores of all nodes, by domain."""
+        parts = [
+            ByDomain(column.codes, weights)
+            for column, weights in self.by_key.values()
+            # A single domain that has all nodes tells none from another.
+            if len(column.values) > 1
+        ]
+        return DomainScores(parts, Normalizing.STRETCHED)
 
 
 def normalized(scores: IntArray) -> IntArray:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Collection, Sequence
 
 import attrs
 
 from kschedfw import ClusterClient, FrozenDict, Pod
 from kschedfw.api import EMPTY, BoundedDict, Namespace, PodAffinity, PodAffinityTerm, Selector
 from kschedfw.api.selectors import NOTHING
-from kschedfw.framework.nodes.pod_info import AffinityTerm, AffinityTerms, affinity_terms
+from kschedfw.framework.nodes.pod_info import (
+    AffinityTerm,
+    AffinityTerms,
+    WeightedAffinityTerm,
+    affinity_terms,
+)
 from kschedfw.plugins._label_selectors import joined, selector_error
 
 _MOST_KEPT = 10_000
@@ -23,7 +29,7 @@ def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
 
 @attrs.frozen(cache_hash=True)
 class TermQuery:
-    """The query for pods that match all of these terms: one or more, all of them resolved."""
+    """The query for pods that match all of several terms, which are resolved."""
 
     terms: tuple[AffinityTerm, ...]
 
@@ -34,129 +40,89 @@ class TermQuery:
     @property
     def label_keys(self) -> frozenset[str]:
         first, *others = self.terms
-        return (
-            first.selector.keys.union(*[term.selector.keys for term in others])
-            if others
-            else first.selector.keys
-        )
+        return first.label_keys.union(*[term.label_keys for term in others])
 
     def matches(self, pod: Pod) -> bool:
         # A generator takes twice as long, and a query may be asked about thousands of pods.
         for term in self.terms:  # noqa: SIM110
-            if not term.matches(pod, EMPTY):
+            if not term.matches(pod):
                 return False
         return True
 
 
-@attrs.frozen
-class OwnTerm:
-    """A single term of the pod. Preferred terms have a weight, which is negative for anti-affinity."""
-
-    query: TermQuery
-    weight: int = 1
-
-    @classmethod
-    def of(cls, term: AffinityTerm, weight: int = 1) -> OwnTerm:
-        return cls(TermQuery((term,)), weight)
-
-    @property
-    def term(self) -> AffinityTerm:
-        return self.query.terms[0]
-
-    @property
-    def topology_key(self) -> str:
-        return self.query.terms[0].topology_key
-
-
-@attrs.frozen(cache_hash=True)
+@attrs.define(eq=False)
 class OwnTerms:
-    """All terms of a pod.
+    """All terms of a pod. Pods with equal affinities in a namespace share the object.
 
-    The required ones must all hold: one pod nearby matches all terms of `company`, and no pod matches a term of
-    `anti_affinity`. `preferred` terms attract or repel. `error` is the error in their selectors, None if they
-    are valid.
+    The required ones must all hold: one pod nearby matches all terms of `affinity`, and no pod matches a term of
+    `anti_affinity`. `preferred` terms attract, those with negative weights repel. `error` is the error in their
+    selectors, None if they are valid.
     """
 
-    company: TermQuery | None = None
-    anti_affinity: tuple[OwnTerm, ...] = ()
-    preferred: tuple[OwnTerm, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedAffinityTerm, ...] = ()
     error: str | None = None
-    required: bool = attrs.field(init=False, eq=False)
-    """True if any term is required."""
-    company_keys: tuple[str, ...] = attrs.field(init=False, eq=False)
-    """The topology keys of the affinity terms, each once."""
+    company: AffinityTerm | TermQuery | None = attrs.field(init=False)
+    """The query for the pods that match all terms of `affinity`; None if there are none."""
+    look_at_namespaces: bool = attrs.field(init=False)
+    """True if a term has a namespace selector, so that the labels of all namespaces are needed."""
+    _resolved: OwnTerms | None = attrs.field(default=None, init=False)
+    """The terms as resolved for the latest namespaces."""
+    _namespaces: Sequence[Namespace] = attrs.field(default=(), init=False)
 
-    @required.default
-    def _required(self) -> bool:
-        return self.company is not None or bool(self.anti_affinity)
+    @company.default
+    def _company(self) -> AffinityTerm | TermQuery | None:
+        if len(self.affinity) > 1:
+            return TermQuery(self.affinity)
+        return self.affinity[0] if self.affinity else None
 
-    @company_keys.default
-    def _company_keys(self) -> tuple[str, ...]:
-        terms = () if self.company is None else self.company.terms
-        return tuple(dict.fromkeys([term.topology_key for term in terms]))
+    @look_at_namespaces.default
+    def _look_at_namespaces(self) -> bool:
+        preferred = [each.term for each in self.preferred]
+        return any(each.looks_at_namespaces for each in (*self.affinity, *self.anti_affinity, *preferred))
 
     @classmethod
     def of(cls, pod: Pod, terms: AffinityTerms) -> OwnTerms:
         """Return the pod's compiled terms, whose namespace selectors must still be resolved."""
         affinity = pod.spec.affinity
-        wanted = terms.required_affinity
-        drawing = [OwnTerm.of(each.term, each.weight) for each in terms.preferred_affinity]
-        repelling = [OwnTerm.of(each.term, -each.weight) for each in terms.preferred_anti_affinity]
+        repelling = [WeightedAffinityTerm(each.term, -each.weight) for each in terms.preferred_anti_affinity]
         return cls(
-            TermQuery(wanted) if wanted else None,
-            tuple([OwnTerm.of(term) for term in terms.required_anti_affinity]),
-            (*drawing, *repelling),
+            terms.required_affinity,
+            terms.required_anti_affinity,
+            (*terms.preferred_affinity, *repelling),
             _parse_error(affinity.pod_affinity or _NO_AFFINITY, affinity.pod_anti_affinity or _NO_AFFINITY),
         )
 
     @property
-    def look_at_namespaces(self) -> bool:
-        """True if a term has a namespace selector, so that the labels of all namespaces are needed."""
-        terms = [each.term for each in (*self.anti_affinity, *self.preferred)]
-        if self.company is not None:
-            terms += self.company.terms
-        return any(map(_looks_at_namespaces, terms))
+    def company_keys(self) -> Collection[str]:
+        """The topology keys of `affinity`, each once."""
+        return dict.fromkeys([term.topology_key for term in self.affinity])
+
+    @property
+    def required(self) -> bool:
+        """True if any term is required."""
+        return bool(self.affinity or self.anti_affinity)
 
     def resolved(self, namespaces: Sequence[Namespace]) -> OwnTerms:
         """Return the terms with the namespaces listed that their namespace selectors select.
 
         Such terms can be matched without the labels of each existing pod's namespace.
         """
-
-        def resolve(terms: Iterable[OwnTerm]) -> Iterator[OwnTerm]:
-            return (OwnTerm.of(_resolved(each.term, namespaces), each.weight) for each in terms)
-
-        company = self.company
-        if company is not None:
-            company = TermQuery(tuple(_resolved(term, namespaces) for term in company.terms))
-        return OwnTerms(
-            company, tuple(resolve(self.anti_affinity)), tuple(resolve(self.preferred)), self.error
-        )
+        resolved = self._resolved
+        if resolved is None or namespaces != self._namespaces:
+            resolved = self._resolved = OwnTerms(
+                tuple([_resolved(term, namespaces) for term in self.affinity]),
+                tuple([_resolved(term, namespaces) for term in self.anti_affinity]),
+                tuple([attrs.evolve(each, term=_resolved(each.term, namespaces)) for each in self.preferred]),
+                self.error,
+            )
+            self._namespaces = namespaces
+        return resolved
 
 
 NO_TERMS = OwnTerms()
 _NO_AFFINITY = PodAffinity()
-
-
-@attrs.define(eq=False)
-class _KnownTerms:
-    """Terms, and their resolved form for the latest namespaces."""
-
-    terms: OwnTerms
-    resolved: OwnTerms
-    look_at_namespaces: bool
-    _namespaces: Sequence[Namespace] = ()
-
-    @classmethod
-    def of(cls, pod: Pod, compiled: AffinityTerms) -> _KnownTerms:
-        terms = OwnTerms.of(pod, compiled)
-        look = terms.look_at_namespaces
-        return cls(terms, terms.resolved(()) if look else terms, look)
-
-    def resolve(self, namespaces: Sequence[Namespace]) -> None:
-        if namespaces != self._namespaces:
-            self.resolved = self.terms.resolved(namespaces)
-            self._namespaces = namespaces
 
 
 @attrs.define(eq=False)
@@ -168,7 +134,7 @@ class TermReader:
     """
 
     cluster: ClusterClient
-    _known: BoundedDict[AffinityTerms, _KnownTerms] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
+    _known: BoundedDict[AffinityTerms, OwnTerms] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
 
     def of(self, pod: Pod) -> OwnTerms:
         affinity = pod.spec.affinity
@@ -177,10 +143,8 @@ class TermReader:
         terms = affinity_terms(pod)
         known = self._known.get(terms)
         if known is None:
-            known = self._known[terms] = _KnownTerms.of(pod, terms)
-        if known.look_at_namespaces:
-            known.resolve(self.cluster.list(Namespace))
-        return known.resolved
+            known = self._known[terms] = OwnTerms.of(pod, terms)
+        return known.resolved(self.cluster.list(Namespace)) if known.look_at_namespaces else known
 
 
 def _parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
@@ -201,13 +165,14 @@ def _parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
     return joined(errors) if errors else None
 
 
-def _looks_at_namespaces(term: AffinityTerm) -> bool:
-    selector = term.namespace_selector
-    return not selector.nothing and not selector.everything
-
-
 def _resolved(term: AffinityTerm, namespaces: Sequence[Namespace]) -> AffinityTerm:
-    if not _looks_at_namespaces(term):
+    if not term.looks_at_namespaces:
         return term
     selected = {space.name for space in namespaces if term.namespace_selector.matches(space.labels)}
-    return attrs.evolve(term, namespaces=term.namespaces | selected, namespace_selector=NOTHING)
+    return _naming(term, term.namespaces | selected)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _naming(term: AffinityTerm, namespaces: frozenset[str]) -> AffinityTerm:
+    """Return the term with namespaces named in place of its namespace selector, the same object for equal ones."""
+    return attrs.evolve(term, namespaces=namespaces, namespace_selector=NOTHING)

@@ -41,18 +41,14 @@ class Domains:
         self._epoch = self.column.epoch
 
 
-_MOST_TOUCHED = 64
-"""If more sums have changed, comparing all of them is as fast."""
-
-
 class DomainSums:
     """Sums by domain of one topology key, and the total. Plugins sum matching pods or weights of terms.
 
-    `sums` has shape (`column.size`,). Nodes without the label aren't counted. Both are right as long as
-    `fresh`; afterwards they have to be computed again.
+    `sums` has shape (`column.size`,); `padded` is the same with a 0 at the end, for nodes without the label, which
+    aren't counted. All are right as long as `fresh`; afterwards they have to be computed again.
     """
 
-    __slots__ = ("_occupied", "_touched", "_version", "count", "domains", "sums")
+    __slots__ = ("_occupied", "_version", "count", "domains", "padded", "sums")
 
     def __init__(self, domains: Domains) -> None:
         self.domains = domains
@@ -64,25 +60,18 @@ class DomainSums:
 
     def clear(self) -> None:
         """Reset all sums to 0, with the present domains."""
-        self.sums: IntArray = np.zeros(self.domains.column.size, dtype=np.int64)
+        self.padded: IntArray = np.zeros(self.domains.column.size + 1, dtype=np.int64)
+        self.sums: IntArray = self.padded[:-1]
         self.count = 0
         self._version = self.domains.version
         self._occupied: Mask | None = None
-        self._touched: list[int] = []
-        """The domains whose sums have changed since `occupied` was asked for."""
 
     @property
     def occupied(self) -> Mask:
         """The domains whose sum is above 0, as a read-only mask; an extra last entry is for nodes without label."""
-        occupied, touched = self._occupied, self._touched
-        if occupied is None or len(touched) > _MOST_TOUCHED:
-            occupied = self._occupied = np.zeros(len(self.sums) + 1, dtype=np.bool_)
-            np.greater(self.sums, 0, out=occupied[:-1])
-        else:
-            for code in touched:
-                occupied[code] = self.sums[code] > 0
-        touched.clear()
-        return occupied
+        if self._occupied is None:
+            self._occupied = self.padded > 0
+        return self._occupied
 
     def add(self, row: int, things: int, weight: int = 1) -> None:
         """Add `things` things on one node, each with this weight; a negative number removes them.
@@ -91,18 +80,18 @@ class DomainSums:
         """
         if self._version != self.domains.version:
             return
-        code = self.domains.column.codes[row]
+        code: int = self.domains.column.codes.item(row)
         if code >= 0:
-            self.sums[code] += things * weight
+            self.sums[code] = now = self.sums.item(code) + things * weight
             self.count += things
-            if len(self._touched) <= _MOST_TOUCHED:
-                self._touched.append(int(code))
+            if self._occupied is not None:
+                self._occupied[code] = now > 0
 
     def add_each(self, rows: IntArray, things: IntArray, weight: int = 1) -> None:
         """Add the things on many nodes: `things` by row, both of shape (k,)."""
         codes = self.domains.column.codes.take(rows)
         # bincount takes no negative numbers: nodes without the label (-1) are counted in entry 0, which is dropped.
-        counts = np.bincount(codes + 1, things, len(self.sums) + 1)[1:].astype(np.int64)
+        counts = np.bincount(codes + 1, things, len(self.padded))[1:].astype(np.int64)
         self.sums += counts if weight == 1 else counts * weight
         self.count += int(counts.sum())
         self._occupied = None
@@ -112,9 +101,9 @@ class DomainSums:
         """Return the sum of one or more instances that were just made for the same domains."""
         first, *others = parts
         made = cls.__new__(cls)
-        made.domains, made._version = first.domains, first._version
-        made.sums, made.count = first.sums.copy(), first.count
-        made._occupied, made._touched = None, []
+        made.domains, made._version, made._occupied = first.domains, first._version, None
+        made.padded, made.count = first.padded.copy(), first.count
+        made.sums = made.padded[:-1]
         for other in others:
             made.sums += other.sums
             made.count += other.count

@@ -6,7 +6,7 @@ is for items that any labels may match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Generic, TypeVar
 
 from kschedfw.api.frozendict import FrozenDict
@@ -44,9 +44,12 @@ class AskedLabels:
     def of(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
         """Return the part of the labels whose keys were asked for."""
         keys = self._keys
-        if keys is None or labels.keys() <= keys.keys():
-            return labels
-        return FrozenDict([(key, labels[key]) for key in keys if key in labels])
+        return labels if keys is None else FrozenDict([(key, labels[key]) for key in keys if key in labels])
+
+    def key_of(self, labels: FrozenDict[str, str]) -> Hashable:
+        """Return what is equal for labels with the same part, and found faster. Valid until new keys are asked for."""
+        keys = self._keys
+        return labels if keys is None else tuple(map(labels.get, keys))
 
 
 class _Places(Generic[ItemT]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Protocol
 
@@ -162,7 +162,7 @@ class LabelClass:
     own: PodCounter | None = None
 
 
-_ClassKey = tuple[str, FrozenDict[str, str], bool]
+_ClassKey = tuple[str, Hashable, bool]
 
 
 class PodCounters:
@@ -237,13 +237,13 @@ class PodCounters:
 
     def _key_of(self, pod: Pod) -> _ClassKey:
         meta = pod.metadata
-        return meta.namespace, self._asked.of(meta.labels), meta.deletion_timestamp is not None
+        return meta.namespace, self._asked.key_of(meta.labels), meta.deletion_timestamp is not None
 
     def _class_of(self, pod: Pod) -> LabelClass:
         key = self._key_of(pod)
         known = self._classes.get(key)
         if known is None:
-            labels = key[1]
+            labels = self._asked.of(pod.metadata.labels)
             queries = self._queries_by_selector.candidates(labels)
             known = LabelClass(pod, labels)
             known.counters += [self._counters[query] for query in queries if query.matches(pod)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
@@ -33,11 +33,13 @@ class TermKind(Enum):
     __hash__ = object.__hash__  # Enum's is written in Python
 
 
+_NO_SUMS: Mapping[str, DomainSums] = EMPTY
+
 _TermKey = tuple[TermKind, AffinityTerm, int]
 _Change = tuple["TermGroup", int, int]
 """Terms of a group added to the node in a row, or removed: group, row, their number (negative if removed)."""
 
-_PodKey = tuple[str, FrozenDict[str, str], FrozenDict[str, str]]
+_PodKey = tuple[str, Hashable, FrozenDict[str, str]]
 
 
 class TermGroup:
@@ -96,7 +98,7 @@ class TermTally:
         self._pod = pod
         self._space = namespace_labels
         self._groups: dict[TermGroup, None] = {}
-        self._sums: dict[TermKind, dict[str, DomainSums]] = {kind: {} for kind in TermKind}
+        self._sums: dict[TermKind, dict[str, DomainSums]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -105,14 +107,14 @@ class TermTally:
 
     def of(self, kind: TermKind) -> Mapping[str, DomainSums]:
         """Return the sums over terms of one kind, by topology key; valid in this cycle, not to be changed."""
-        return self._sums[kind]
+        return self._sums.get(kind, _NO_SUMS)
 
     def ask(self, group: TermGroup, rows: Mapping[str, int]) -> None:
         """Add a group that is new to this tally, if its term selects the pod."""
         if not group.by_node or not group.term.matches(self._pod, self._space):
             return
         self._groups[group] = None
-        of_kind = self._sums[group.kind]
+        of_kind = self._sums.setdefault(group.kind, {})
         sums = of_kind.get(group.term.topology_key)
         if sums is None:
             sums = of_kind[group.term.topology_key] = DomainSums(group.domains)
@@ -121,14 +123,14 @@ class TermTally:
 
     def follow(self, changes: Iterable[_Change]) -> None:
         """Apply the additions and removals of terms in the groups that this tally counts."""
-        emptied = set()
+        emptied = []
         for group, row, terms in changes:
             if group in self._groups:
                 self._sums[group.kind][group.term.topology_key].add(row, terms, group.weight)
                 if not group.by_node:
-                    emptied.add(group)
+                    emptied.append(group)
         for group in emptied:
-            del self._groups[group]
+            self._groups.pop(group, None)
 
     def refresh(self, rows: Mapping[str, int], *, everything: bool = False) -> None:
         """Recompute the sums where nodes have changed domains, or everywhere."""
@@ -178,7 +180,7 @@ class TermGroups:
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
         """Return the tally of the terms that select the pod; `rows` are the table's rows by node name."""
-        key = (pod.metadata.namespace, self._asked.of(pod.metadata.labels), namespace_labels)
+        key = (pod.metadata.namespace, self._asked.key_of(pod.metadata.labels), namespace_labels)
         tally = self._tallies.get(key)
         if tally is None:
             tally = self._tallies[key] = self._new_tally(pod, namespace_labels, rows)

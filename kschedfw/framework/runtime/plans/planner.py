@@ -247,6 +247,8 @@ class Planner:
                     skipped_scores |= {each.name}
                 elif each.scoring is not None:
                     if (by_domain := each.domain_scores(own, table)) is not None:
+                        if not by_domain.parts:
+                            continue
                         looked_from = start, looked_at
                         self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
                     else:
