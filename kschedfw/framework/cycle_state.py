@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
+from kschedfw.api import KschedfwError, Pod
 
 T = TypeVar("T")
 

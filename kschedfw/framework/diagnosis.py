@@ -13,9 +13,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 import attrs
 import numpy as np
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.pod import Pod
+from kschedfw.api import EMPTY, KschedfwError, Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo

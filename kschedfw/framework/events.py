@@ -9,10 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomKind
-from kschedfw.api.kinds import KINDS
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
+from kschedfw.api import KINDS, CustomKind, Named, Pod
 
 
 class EventResource(StrEnum):

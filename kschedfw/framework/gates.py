@@ -8,8 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api import EMPTY, FrozenDict, KschedfwError
 from kschedfw.framework.gate_table import (
     DECLARED_GATES,
     FEATURE_GATES,

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api import Pod, PodGroup, group_key
 from kschedfw.framework.cycle_state import StateKey
 from kschedfw.framework.nodes.selection import NodeSelection
 

@@ -12,8 +12,7 @@ from typing import Protocol, TypeVar
 
 import attrs
 
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api import Named, Pod, PodCondition
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import IncompleteClusterError

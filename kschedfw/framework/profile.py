@@ -7,8 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.api import DEFAULT_SCHEDULER_NAME, EMPTY
 from kschedfw.framework.errors import ProfileError
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kschedfw import Plugin, Pod, Status, hookimpl
 
 
 class DefaultBinder(Plugin):
     """Binds the pod to its node in the cluster."""
 
-    name: ClassVar[str] = "DefaultBinder"
+    name = "DefaultBinder"
 
     @hookimpl
     def bind(self, pod: Pod, node_name: str) -> Status | None:

@@ -7,7 +7,6 @@ scheduled in groups (see `kschedfw.framework.preemption.eviction`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 import attrs
 
@@ -65,8 +64,8 @@ class DefaultPreemptionArgs:
 class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     """Evicts pods of lower priority, where that does least harm, and nominates the pod to their node."""
 
-    name: ClassVar[str] = "DefaultPreemption"
-    args_type: ClassVar[type[object] | None] = DefaultPreemptionArgs
+    name = "DefaultPreemption"
+    args_type = DefaultPreemptionArgs
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)

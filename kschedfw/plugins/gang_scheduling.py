@@ -6,7 +6,7 @@ Semantics: kube-scheduler v1.36 `gangscheduling`; KEP-4671.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from kschedfw import (
     MEMBER_STATES,
@@ -32,7 +32,7 @@ _TIMEOUT: Final = 5 * 60.0
 class GangScheduling(Plugin):
     """Holds members back until `minCount` of them are known, and at permit until as many have a node."""
 
-    name: ClassVar[str] = "GangScheduling"
+    name = "GangScheduling"
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:

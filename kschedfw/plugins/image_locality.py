@@ -6,7 +6,6 @@ import functools
 from collections.abc import Hashable, Mapping, Sequence, Set
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,8 +39,8 @@ class ImageLocality(Plugin):
     of all nodes; so the signature has it.
     """
 
-    name: ClassVar[str] = "ImageLocality"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "ImageLocality"
+    reads = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
         """Return the pod's images that any node has. Pods without any share one signature: every node scores 0."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -95,9 +94,9 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
     Of the other nodes, those that match more of its preferred terms, by weight, score higher.
     """
 
-    name: ClassVar[str] = "NodeAffinity"
-    args_type: ClassVar[type[object] | None] = NodeAffinityArgs
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "NodeAffinity"
+    args_type = NodeAffinityArgs
+    reads = Reads.NODE
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)

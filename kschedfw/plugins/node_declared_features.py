@@ -8,7 +8,6 @@ not when it is placed. Unknown declared names are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -69,8 +68,8 @@ def required_features(pod: Pod) -> frozenset[str]:
 class NodeDeclaredFeatures(Plugin):
     """Refuses nodes that don't declare every feature that the pod needs."""
 
-    name: ClassVar[str] = "NodeDeclaredFeatures"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "NodeDeclaredFeatures"
+    reads = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
         return required_features(pod)

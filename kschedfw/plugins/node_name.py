@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,8 +28,8 @@ _WRONG_NODE = Status.unresolvable("node(s) didn't match the requested node name"
 class NodeName(Plugin):
     """Refuses every node but the one in the pod's `nodeName`, if it has one."""
 
-    name: ClassVar[str] = "NodeName"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "NodeName"
+    reads = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_name

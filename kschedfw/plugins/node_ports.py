@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,8 +38,8 @@ _WANTED = StateKey[Sequence[HostPort]]("NodePorts.wanted")
 class NodePorts(Plugin):
     """Refuses nodes on which another pod has a host port that the pod wants."""
 
-    name: ClassVar[str] = "NodePorts"
-    reads: ClassVar[Reads | None] = Reads.PODS
+    name = "NodePorts"
+    reads = Reads.PODS
 
     def sign(self, pod: Pod) -> Hashable | None:
         return frozenset(pod.host_ports)

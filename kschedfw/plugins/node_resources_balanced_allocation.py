@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -73,9 +72,9 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     the one node that happens to be balanced best.
     """
 
-    name: ClassVar[str] = "NodeResourcesBalancedAllocation"
-    args_type: ClassVar[type[object] | None] = NodeResourcesBalancedAllocationArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
+    name = "NodeResourcesBalancedAllocation"
+    args_type = NodeResourcesBalancedAllocationArgs
+    reads = Reads.PODS
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from kschedfw import (
     ActionType,
@@ -35,8 +34,8 @@ _TAINT = Taint("node.kubernetes.io/unschedulable", TaintEffect.NO_SCHEDULE)
 class NodeUnschedulable(Plugin):
     """Refuses nodes with `unschedulable: true`, unless the pod tolerates the taint that goes with it."""
 
-    name: ClassVar[str] = "NodeUnschedulable"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "NodeUnschedulable"
+    reads = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
         tolerations = pod.spec.tolerations

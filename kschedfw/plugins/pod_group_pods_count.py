@@ -6,7 +6,6 @@ Semantics: kube-scheduler v1.36 `podgrouppodscount`; KEP-5732.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from kschedfw import MAX_NODE_SCORE, MEMBER_STATES, CycleState, PlacedGroup, Plugin, hookimpl
 
@@ -14,7 +13,7 @@ from kschedfw import MAX_NODE_SCORE, MEMBER_STATES, CycleState, PlacedGroup, Plu
 class PodGroupPodsCount(Plugin):
     """Scores a placement by the number of members on nodes, scheduled earlier or by this placement."""
 
-    name: ClassVar[str] = "PodGroupPodsCount"
+    name = "PodGroupPodsCount"
 
     @hookimpl
     def placement_score(self, state: CycleState, placed: PlacedGroup) -> int:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kschedfw import Plugin, QueuedPodInfo, hookimpl
 
 
 class PrioritySort(Plugin):
     """Orders pods by higher priority; among equals by earlier entry into the queue."""
 
-    name: ClassVar[str] = "PrioritySort"
+    name = "PrioritySort"
 
     @hookimpl
     def queue_sort(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from kschedfw import ActionType, ClusterEvent, EventResource, Plugin, Pod, QueueingHint, Status, hookimpl
 from kschedfw.plugins._hints import queue_if
@@ -12,7 +11,7 @@ from kschedfw.plugins._hints import queue_if
 class SchedulingGates(Plugin):
     """Keeps a pod out of the queue as long as it has a scheduling gate."""
 
-    name: ClassVar[str] = "SchedulingGates"
+    name = "SchedulingGates"
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:

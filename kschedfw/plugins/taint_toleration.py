@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -51,8 +50,8 @@ class TaintToleration(Plugin):
     Of the other nodes, those with fewer untolerated PreferNoSchedule taints score higher.
     """
 
-    name: ClassVar[str] = "TaintToleration"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "TaintToleration"
+    reads = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.tolerations

@@ -6,7 +6,6 @@ Semantics: kube-scheduler v1.36 `topologyaware`; KEP-5732.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class TopologyPlacementGenerator(Plugin):
     If members are scheduled already, theirs is the only one.
     """
 
-    name: ClassVar[str] = "TopologyPlacementGenerator"
+    name = "TopologyPlacementGenerator"
 
     @hookimpl
     def placement_generate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -76,8 +76,8 @@ class VolumeRestrictions(StoragePlugin[Found]):
     A pod whose claim is for a single pod (ReadWriteOncePod), and in use, is refused everywhere.
     """
 
-    name: ClassVar[str] = "VolumeRestrictions"
-    reads: ClassVar[Reads | None] = Reads.PODS
+    name = "VolumeRestrictions"
+    reads = Reads.PODS
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 import numpy as np
@@ -86,8 +86,8 @@ class VolumeZone(StoragePlugin[Topologies]):
     Nodes without any zone or region label pass: the cluster is assumed to have a single zone.
     """
 
-    name: ClassVar[str] = "VolumeZone"
-    reads: ClassVar[Reads | None] = Reads.NODE
+    name = "VolumeZone"
+    reads = Reads.NODE
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
         return PlanPart.IDLE

@@ -12,8 +12,7 @@ from typing import Protocol
 
 import attrs
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Node, Pod
 from kschedfw.framework.handle import ClusterClient
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache

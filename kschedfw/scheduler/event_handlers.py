@@ -6,10 +6,7 @@ import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 
-from kschedfw.api.custom import CustomObject, CustomResource
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api import CustomObject, CustomResource, Named, Node, Pod, PodCondition
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.framework.clock import Clock

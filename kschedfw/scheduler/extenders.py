@@ -9,9 +9,8 @@ from typing import Final, TypeVar
 import attrs
 import numpy as np
 
+from kschedfw.api import Pod, wrapped
 from kschedfw.api.extensions import Extensions
-from kschedfw.api.pod import Pod
-from kschedfw.api.quantity import wrapped
 from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import Diagnosis

@@ -9,8 +9,7 @@ from contextlib import suppress
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api import KschedfwError, Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.framework.clock import Clock

@@ -7,8 +7,7 @@ from typing import Self
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
+from kschedfw.api import KschedfwError, Pod
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator

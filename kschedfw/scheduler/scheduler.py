@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.pod_groups import group_key
+from kschedfw.api import Pod, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock

@@ -7,9 +7,7 @@ from random import Random
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
+from kschedfw.api import KschedfwError, Named, Pod
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.extenders import ExtenderConfig, with_ignored_resources

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Node, Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.config import default_profile

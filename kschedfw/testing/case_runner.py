@@ -9,13 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from kschedfw.api.admission import RefusedPod
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError, join, printable
+from kschedfw.api import FieldError, KschedfwError, Named, Pod, RefusedPod, parse_manifests, read_manifests
+from kschedfw.api.field_errors import join, printable
 from kschedfw.api.manifest_error import InvalidManifestsError
-from kschedfw.api.manifests import parse_manifests, read_manifests
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.runtime.registry import Registry

@@ -13,10 +13,9 @@ from typing import Final, TypeAlias
 import attrs
 import yaml
 
+from kschedfw.api import EMPTY, FieldError, FieldErrors, FrozenDict, KschedfwError
 from kschedfw.api.documents import read_only_document
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError, FieldErrors, at, first_of, join
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.field_errors import at, first_of, join
 from kschedfw.api.selector_text import parse_selector
 from kschedfw.api.sources import UnreadableError
 from kschedfw.api.strict import structure_strictly

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from kschedfw.api.meta import DEFAULT_NAMESPACE
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import DEFAULT_NAMESPACE, Node, Pod, Selector
 from kschedfw.api.selector_text import parse_selector
-from kschedfw.api.selectors import Selector
 from kschedfw.cluster import Cluster
 from kschedfw.framework.nodes.node_info import NodeInfo
 

@@ -10,11 +10,9 @@ from typing import TypeAlias
 
 import attrs
 
-from kschedfw.config import SchedulerConfiguration, load_configuration
+from kschedfw import FeatureGates, Profile, Registry, SchedulerConfiguration, load_configuration
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.gates import DEFAULT_GATES
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
 from kschedfw.scheduler.setup import profiles_of

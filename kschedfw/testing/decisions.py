@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
+from kschedfw import AnyPlugin, InMemoryCluster, Node, Pod, Profile, Registry
 from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explanation, Result, explain_pod
 from kschedfw.explain.section import Section
 from kschedfw.explain.sections import headline, overview
-from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.configured import Configuration, set_up, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 

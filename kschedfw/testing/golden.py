@@ -9,11 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from kschedfw.api.admission import RefusedPod
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
-from kschedfw.cluster import InMemoryCluster
+from kschedfw import InMemoryCluster, KschedfwError, Pod, Profile, Registry, Status
+from kschedfw.api import Named, RefusedPod
 from kschedfw.explain import (
     Explaining,
     Explanation,
@@ -22,9 +19,6 @@ from kschedfw.explain import (
     Result,
     read_explanations,
 )
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.status import Status
 from kschedfw.simulator import Outcome, Report, Simulation
 from kschedfw.testing.configured import Configuration, set_up, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader

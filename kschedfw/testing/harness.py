@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Final, TypeVar
 
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Named, Node, Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Score
 from kschedfw.framework.clock import Clock

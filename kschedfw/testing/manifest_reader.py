@@ -10,15 +10,11 @@ from typing import Any
 
 import attrs
 
+from kschedfw import FieldError, Node, Pod
+from kschedfw.api import Named, PriorityClass, node_from_manifest, object_from_manifest, pod_from_manifest
 from kschedfw.api.defaults import Priorities
 from kschedfw.api.expand import expand
-from kschedfw.api.field_errors import FieldError
 from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.manifests import node_from_manifest, object_from_manifest, pod_from_manifest
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.workloads import PriorityClass
 
 
 class ManifestReader:

@@ -16,10 +16,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomKind, CustomResource
-from kschedfw.api.meta import Named
+from kschedfw.api import CustomKind, CustomResource, Named, Pod
 from kschedfw.api.objects import to_manifest
-from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import Selector, as_selector
-from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.api import Pod, PodDisruptionBudget, Selector, as_selector
 from kschedfw.framework.nodes.pod_info import PodInfo
 
 

@@ -8,9 +8,7 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
-from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.api import KschedfwError, Pod, PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api import Named, Pod, PodCondition
 from kschedfw.framework.handle import Handle, record_event
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.status import Status

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod, PreemptionPolicy
-from kschedfw.api.quantity import wrapped
+from kschedfw.api import KschedfwError, Pod, PreemptionPolicy, wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle, PluginsRunner

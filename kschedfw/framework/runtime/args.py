@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api import FieldError, FieldErrors, KschedfwError
 from kschedfw.api.strict import structure_strictly
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
-from typing import ClassVar
 
 from kschedfw import (
     ActionType,
@@ -61,9 +60,9 @@ _PARTS = {
 class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     """Refuses nodes without enough room for the pod's requests, and scores the others by their usage with the pod."""
 
-    name: ClassVar[str] = "NodeResourcesFit"
-    args_type: ClassVar[type[object] | None] = NodeResourcesFitArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
+    name = "NodeResourcesFit"
+    args_type = NodeResourcesFitArgs
+    reads = Reads.PODS
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)

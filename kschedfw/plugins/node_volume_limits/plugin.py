@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +61,8 @@ class NodeVolumeLimits(Plugin):
     Volumes of in-tree plugins count as their driver's on nodes whose CSINode says that they have been migrated.
     """
 
-    name: ClassVar[str] = "NodeVolumeLimits"
-    reads: ClassVar[Reads | None] = Reads.CLUSTER
+    name = "NodeVolumeLimits"
+    reads = Reads.CLUSTER
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from kschedfw.api.pod import Pod, PreemptionPolicy
-from kschedfw.api.pod_groups import DisruptionMode, PodGroup, group_key
-from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.api import DisruptionMode, Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy, group_key
 from kschedfw.framework.groups import QueuedGroup
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.node_info import NodeInfo

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Node, Pod
 from kschedfw.api.requests import total_requests
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
+from kschedfw.api import KschedfwError, Pod
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.pod_groups import group_key
+from kschedfw.api import Pod, group_key
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent

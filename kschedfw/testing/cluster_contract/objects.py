@@ -7,11 +7,7 @@ import secrets
 import attrs
 import pytest
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.workloads import Namespace
+from kschedfw.api import FrozenDict, Namespace, Node, ObjectMeta, Pod
 from kschedfw.cluster import AlreadyExistsError, Cluster, ConflictError, NotFoundError
 from kschedfw.testing.cluster_contract.subject import (
     ClusterSubject,

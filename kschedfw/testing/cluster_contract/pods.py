@@ -9,10 +9,7 @@ from contextlib import suppress
 import attrs
 import pytest
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api import FrozenDict, Node, ObjectMeta, Pod, PodCondition
 from kschedfw.cluster import Cluster, ClusterError, ConflictError, NotFoundError
 from kschedfw.testing.cluster_contract.subject import ClusterSubject, eventually, gone, pod_in, present
 

@@ -10,11 +10,7 @@ from typing import ClassVar, TypeVar
 import attrs
 import pytest
 
-from kschedfw.api.custom import CustomKind, CustomResource
-from kschedfw.api.manifests import pod_from_manifest
-from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.pod import Pod
-from kschedfw.api.workloads import Namespace
+from kschedfw.api import CustomKind, CustomResource, Named, Namespace, ObjectMeta, Pod, pod_from_manifest
 from kschedfw.cluster import Cluster
 
 _PATIENCE = 20.0

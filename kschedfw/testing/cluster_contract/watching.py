@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Pod
+from kschedfw import FrozenDict, Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.testing.cluster_contract.subject import ClusterSubject, eventually, gone, pod_in, present
 

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.framework.runtime.registry import Registry
+from kschedfw import KschedfwError, Registry
 from kschedfw.testing.conformance.decide import decide
 from kschedfw.testing.conformance.groups import decide_groups
 from kschedfw.testing.conformance.scenario import GroupScenario, read_scenarios

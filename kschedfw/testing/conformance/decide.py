@@ -8,9 +8,7 @@ from random import Random
 
 import attrs
 
-from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Node, Pod, object_from_manifest, pod_from_manifest
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import parse_configuration
 from kschedfw.framework.cycle_state import CycleState

@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from kschedfw import CycleState, Framework, NodeInfo, NodeToStatus, Pod
 from kschedfw.api.convert import unstructure
-from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import AllocationResult
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.runtime.framework import Framework
 from kschedfw.plugins.dynamic_resources.binding import ClaimBindingError
 from kschedfw.plugins.dynamic_resources.decision import Freeing, PodDevices
 from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources

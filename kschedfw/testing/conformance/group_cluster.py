@@ -8,9 +8,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition, PodPhase
-from kschedfw.api.pod_groups import PodGroup
+from kschedfw.api import Named, Pod, PodCondition, PodGroup, PodPhase
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.cluster.protocol import Handler
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED

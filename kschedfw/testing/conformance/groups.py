@@ -9,9 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.kinds import KINDS
-from kschedfw.api.manifests import object_from_manifest
-from kschedfw.api.pod import Pod
+from kschedfw.api import KINDS, Pod, object_from_manifest
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.kinds import KINDS
+from kschedfw.api import KINDS, KschedfwError
 
 Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kschedfw import Code, Framework, PostFilterResult, PreFilterResult, Status, Verdicts
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
-from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.subject import violated
 
 _SUCCESS = Status.success()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw import Code, CycleState, NodeToStatus, Pod, PreBindPreFlightResult, Status
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.results import PreBindPreFlightResult
-from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.stage import NewStage, PlacedPod, PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, violated
 

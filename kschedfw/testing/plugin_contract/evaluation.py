@@ -7,13 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.calls import Evaluation
-from kschedfw.framework.runtime.framework import Framework
+from kschedfw import CycleState, Evaluation, Framework, NodeSelection, Pod, Status
 from kschedfw.framework.runtime.plans.planner import BestNodes
-from kschedfw.framework.status import Status
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.stage import NOW
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.status import Status
+from kschedfw import CycleState, NodeInfo, Pod, PodInfo, Status
 from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, difference, on_stages, run_on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.status import Status
+from kschedfw import CycleState, NodeToStatus, Pod, Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.testing.plugin_contract.stage import NewStage, PlacedPod, PluginStage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, violated

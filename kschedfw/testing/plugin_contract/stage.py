@@ -8,15 +8,9 @@ from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
-from kschedfw.api.node import Node
+from kschedfw import CycleState, InMemoryCluster, Node, NodeInfo, Pod, Snapshot, Status
 from kschedfw.api.objects import to_manifest
-from kschedfw.api.pod import Pod
-from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.asking import Asker

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
+from kschedfw.api import KschedfwError, Named, Node, Pod
 from kschedfw.api.objects import to_manifest
-from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.nodes.snapshot import Snapshot

@@ -8,9 +8,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw import FrozenDict, Node, Pod
 from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import ContractViolation, Subject, violated
 from kschedfw.testing.plugin_contract.waking import ask_hints

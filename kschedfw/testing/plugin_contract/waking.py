@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
-from kschedfw.api.meta import Named
+from kschedfw.api import CustomKind, CustomObject, CustomResource, Named
 from kschedfw.framework.events import EVENT_RESOURCES, ClusterEvent, EventResource, QueueingHint
 from kschedfw.testing.plugin_contract.stage import PluginStage
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated

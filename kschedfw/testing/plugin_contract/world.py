@@ -7,12 +7,8 @@ from random import Random
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.snapshot import Snapshot, with_image_states
+from kschedfw import FrozenDict, Node, NodeInfo, Pod, PodInfo, Snapshot
+from kschedfw.framework.nodes.snapshot import with_image_states
 
 
 class World:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 from hypothesis import strategies as st
 
-from kschedfw.api.manifests import node_from_manifest, pod_from_manifest, to_manifest
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api import Node, Pod, node_from_manifest, pod_from_manifest, to_manifest
 from kschedfw.testing.strategies.parts import EFFECTS, GPU, ONE_IN_TEN, ZONES, Manifest, labels
 from kschedfw.testing.strategies.pods import pod_manifests
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kschedfw.api.manifests import pod_from_manifest
-from kschedfw.api.pod import Pod
+from kschedfw.api import Pod, pod_from_manifest
 from kschedfw.testing.strategies.parts import (
     EFFECTS,
     NAMESPACES,
