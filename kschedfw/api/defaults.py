@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedfw.api.affinity import (
-    Affinity,
     PodAffinity,
     PodAffinityTerm,
     TolerationOperator,
@@ -163,7 +162,11 @@ def default_pod(pod: Pod) -> Pod:
             PodSpec(containers=containers, init_containers=init_containers), spec.resources
         )
     if spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity:
-        changes["affinity"] = _merge_into_affinity(spec.affinity, pod.labels)
+        changes["affinity"] = attrs.evolve(
+            spec.affinity,
+            pod_affinity=_merge_into_terms(spec.affinity.pod_affinity, pod.labels),
+            pod_anti_affinity=_merge_into_terms(spec.affinity.pod_anti_affinity, pod.labels),
+        )
     if any(constraint.match_label_keys for constraint in spec.topology_spread_constraints):
         changes["topology_spread_constraints"] = tuple(
             _merge_into_constraint(constraint, pod.labels) for constraint in spec.topology_spread_constraints
@@ -214,14 +217,6 @@ def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequir
 
 
 # --- Selectors ---------------------------------------------------------------------------------------------------
-
-
-def _merge_into_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
-    return attrs.evolve(
-        affinity,
-        pod_affinity=_merge_into_terms(affinity.pod_affinity, labels),
-        pod_anti_affinity=_merge_into_terms(affinity.pod_anti_affinity, labels),
-    )
 
 
 def _merge_into_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:

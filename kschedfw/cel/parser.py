@@ -99,10 +99,13 @@ class _Parser:
         token = self._token
         return LexError(token.offset, f"Syntax error: mismatched input '{token.text}' {expecting}")
 
+    def _check_limit(self, level: int) -> None:
+        if level > MAX_NESTING:
+            raise LexError(self._token.offset, f"expression recursion limit exceeded: {MAX_NESTING}")
+
     def _deeper(self, parse: Callable[[], _T]) -> _T:
         self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise LexError(self._token.offset, f"expression recursion limit exceeded: {MAX_NESTING}")
+        self._check_limit(self._depth)
         result = parse()
         self._depth -= 1
         return result
@@ -135,8 +138,7 @@ class _Parser:
         length = 0
         while (precedence := _PRECEDENCE.get(self._token.kind, 0)) >= least:
             length += 1
-            if length > MAX_NESTING:
-                raise LexError(self._token.offset, f"expression recursion limit exceeded: {MAX_NESTING}")
+            self._check_limit(length)
             token = self._next()
             right = self._binary(precedence + 1)
             function = "@in" if token.kind == "in" else f"_{token.kind}_"
@@ -164,8 +166,7 @@ class _Parser:
         length = 0
         while self._token.kind in (".", "["):
             length += 1
-            if length > MAX_NESTING:
-                raise LexError(self._token.offset, f"expression recursion limit exceeded: {MAX_NESTING}")
+            self._check_limit(length)
             operand = self._index(operand) if self._token.kind == "[" else self._selection(operand)
         return operand
 
@@ -226,9 +227,9 @@ class _Parser:
                 self.expect(")")
                 return result
             case "[":
-                return self._deeper(self._list_literal)
+                return self._deeper(lambda: ListLiteral(*self._items("]", self.expression)))
             case "{":
-                return self._deeper(self._map_literal)
+                return self._deeper(lambda: MapLiteral(*self._items("}", self._entry)))
             case "identifier" | ".":
                 return self._name()
         raise self._unexpected(
@@ -245,33 +246,24 @@ class _Parser:
             return self._call(root + token.text, None)
         return Ident(token.offset, root + token.text)
 
-    def _list_literal(self) -> SyntaxNode:
+    def _items(self, end: str, item: Callable[[], _T]) -> tuple[int, list[_T], frozenset[int]]:
+        """Return the offset of a literal list or map, its items, and the positions of the optional ones."""
         offset = self._next().offset
-        elements: list[SyntaxNode] = []
+        items: list[_T] = []
         optional: list[int] = []
-        while self._token.kind != "]":
+        while self._token.kind != end:
             if self._accept("?"):
-                optional.append(len(elements))
-            elements.append(self.expression())
+                optional.append(len(items))
+            items.append(item())
             if self._accept(",") is None:
                 break
-        self.expect("]")
-        return ListLiteral(offset, elements, frozenset(optional))
+        self.expect(end)
+        return offset, items, frozenset(optional)
 
-    def _map_literal(self) -> SyntaxNode:
-        offset = self._next().offset
-        entries: list[tuple[SyntaxNode, SyntaxNode]] = []
-        optional: list[int] = []
-        while self._token.kind != "}":
-            if self._accept("?"):
-                optional.append(len(entries))
-            key = self.expression()
-            self.expect(":")
-            entries.append((key, self.expression()))
-            if self._accept(",") is None:
-                break
-        self.expect("}")
-        return MapLiteral(offset, entries, frozenset(optional))
+    def _entry(self) -> tuple[SyntaxNode, SyntaxNode]:
+        key = self.expression()
+        self.expect(":")
+        return key, self.expression()
 
 
 def _balanced(function: str, operands: list[SyntaxNode], offsets: list[int]) -> SyntaxNode:

@@ -116,13 +116,7 @@ class TypeBindings:
             return (
                 other == NULL or other.name in _NULLABLE or "." in other.name or other.name == "optional_type"
             )
-        if a.name == "type" == b.name:
-            return True
-        return (
-            a.name == b.name
-            and len(a.parameters) == len(b.parameters)
-            and all(map(self._assign, a.parameters, b.parameters))
-        )
+        return _agree(a, b, self._assign)
 
     def _bind(self, variable: Type, type: Type) -> tuple[bool, bool]:
         """Bind `variable` to `type`; return whether that is possible, and whether it was bound before."""
@@ -162,13 +156,14 @@ def _is_as_general(a: Type, b: Type) -> bool:
         return True
     if b.name in ("dyn", "any") or b.is_variable:
         return False
-    if a.name == "type" == b.name:
-        return True
-    return (
-        a.name == b.name
-        and len(a.parameters) == len(b.parameters)
-        and all(map(_is_as_general, a.parameters, b.parameters))
-    )
+    return _agree(a, b, _is_as_general)
+
+
+def _agree(a: Type, b: Type, relation: Callable[[Type, Type], bool]) -> bool:
+    """Tell whether the types have one name and related parameters; those of types of types don't matter."""
+    if a.name != b.name or a.name == "type":
+        return a.name == b.name
+    return len(a.parameters) == len(b.parameters) and all(map(relation, a.parameters, b.parameters))
 
 
 @attrs.frozen(eq=False)

@@ -39,7 +39,7 @@ from kschedfw.api.volume_matching import (
     requested_storage,
     without_annotation,
 )
-from kschedfw.api.volumes import CSISource, claim_name
+from kschedfw.api.volumes import CSISource, claim_name, is_claim_of
 from kschedfw.cluster.errors import ClusterError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, WatchEvent
@@ -286,8 +286,7 @@ class VolumeController:
         for volume in pod.spec.volumes:
             if volume.ephemeral is not None:
                 claim = self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{claim_name(pod, volume)}")
-                owner = None if claim is None else claim.metadata.controller
-                if claim is not None and owner is not None and owner.uid == pod.uid:
+                if claim is not None and is_claim_of(pod, claim):
                     self._cluster.delete(claim)
 
 

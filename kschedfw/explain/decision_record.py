@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -59,22 +60,17 @@ class ProfileOrder:
     """The plugins of a framework in the order of its profile; cached, since pods have few different sets of them."""
 
     def __init__(self, framework: Framework) -> None:
-        self._plugins = tuple(framework.plugins)
-        self._filters = framework.plugins_at(ExtensionPoint.FILTER)
-        self._known: dict[frozenset[str], tuple[str, ...]] = {}
-        self._asked: dict[frozenset[str], tuple[str, ...]] = {}
+        plugins, filters = tuple(framework.plugins), framework.plugins_at(ExtensionPoint.FILTER)
 
-    def of(self, plugins: frozenset[str]) -> tuple[str, ...]:
-        known = self._known.get(plugins)
-        if known is None:
-            known = self._known[plugins] = tuple(name for name in self._plugins if name in plugins)
-        return known
+        @cache
+        def of(names: frozenset[str]) -> tuple[str, ...]:
+            return tuple(name for name in plugins if name in names)
 
-    def filters_but(self, skipped: frozenset[str]) -> tuple[str, ...]:
-        asked = self._asked.get(skipped)
-        if asked is None:
-            asked = self._asked[skipped] = tuple(name for name in self._filters if name not in skipped)
-        return asked
+        @cache
+        def filters_but(skipped: frozenset[str]) -> tuple[str, ...]:
+            return tuple(name for name in filters if name not in skipped)
+
+        self.of, self.filters_but = of, filters_but
 
 
 @attrs.define(eq=False)

@@ -152,10 +152,8 @@ class Explanation:
     @property
     def tied(self) -> tuple[str, ...]:
         """The nodes with the highest total, in order, one of which was drawn; empty without scores."""
-        if self.score is None or self.score.beyond:
-            return ()
         feasible = self.feasible
-        return tuple(feasible[place] for place in self.score.tied.tolist())
+        return tuple(feasible[place] for place in self._tied_places)
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -296,10 +294,8 @@ class Explanation:
         return {row: place for place, row in enumerate(rows)}
 
     @cached_property
-    def _tied_places(self) -> frozenset[int]:
-        if self.score is None or self.score.beyond:
-            return frozenset()
-        return frozenset(self.score.tied.tolist())
+    def _tied_places(self) -> Sequence[int]:
+        return () if self.score is None or self.score.beyond else self.score.tied.tolist()
 
     @cached_property
     def _left_over(self) -> frozenset[int]:

@@ -10,7 +10,6 @@ import numpy as np
 from kschedfw.explain import Explanation, Refusals, Verdict
 from kschedfw.explain.section import Section
 from kschedfw.explain.sections import headline, overview
-from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.status import Status
 from kschedfw.pages.columns import NONE, Column, column
 
@@ -144,14 +143,10 @@ def _plugins(explanation: Explanation, told: _Told) -> Iterator[PluginColumns]:
             filters=name in filters,
             says=_silence(explanation, name),
             refusals=_refusals(explanation, name, asked, told),
-            raw=None if scored is None else _scores(scored.raw),
-            normalized=None if scored is None else _scores(scored.normalized),
+            raw=None if scored is None else column(scored.raw.tolist()),
+            normalized=None if scored is None else column(scored.normalized.tolist()),
             evidence={row: tuple(map(str, found)) for row, found in evidence.items()},
         )
-
-
-def _scores(values: IntArray) -> Column:
-    return column(values.tolist())
 
 
 def _refusals(explanation: Explanation, name: str, asked: Refusals | None, told: _Told) -> Column:

@@ -21,7 +21,7 @@ _MOST_KINDS = 20
 """How many kinds of members a placement lists."""
 
 
-class Reason(msgspec.Struct, frozen=True):
+class MemberReason(msgspec.Struct, frozen=True):
     """A reason why members have no node. The plugin is empty if several refused them together, or one failed."""
 
     plugin: str
@@ -64,13 +64,13 @@ class GroupMatrix(msgspec.Struct, frozen=True):
     scheduled: int
     least: int | None
     placements: list[PlacementRow]
-    reasons: list[Reason]
+    reasons: list[MemberReason]
     member: DecisionMatrix | None
 
 
 def group_matrix(step: GroupStep) -> GroupMatrix:
     """Return the matrix of the decision on a group."""
-    reasons: dict[Reason, int] = {}
+    reasons: dict[MemberReason, int] = {}
     member = obstructed(step)
     known = None if member is None else member.decision
     return GroupMatrix(
@@ -88,7 +88,7 @@ def group_matrix(step: GroupStep) -> GroupMatrix:
     )
 
 
-def _row(step: GroupStep, placement: PlacementStep, reasons: dict[Reason, int]) -> PlacementRow:
+def _row(step: GroupStep, placement: PlacementStep, reasons: dict[MemberReason, int]) -> PlacementRow:
     name, is_taken = placement_name(placement.name), placement.name == step.taken
     return PlacementRow(
         name=name,
@@ -104,7 +104,7 @@ def _row(step: GroupStep, placement: PlacementStep, reasons: dict[Reason, int]) 
     )
 
 
-def _refused(placement: PlacementStep, reasons: dict[Reason, int]) -> dict[int, int]:
+def _refused(placement: PlacementStep, reasons: dict[MemberReason, int]) -> dict[int, int]:
     """Return how many members have no node, by the place of the reason; a new reason gets the next place."""
     alike: dict[str, list[MemberStep]] = {}
     for member in placement.refused:
@@ -117,13 +117,13 @@ def _refused(placement: PlacementStep, reasons: dict[Reason, int]) -> dict[int, 
     return counts
 
 
-def _reasons(member: MemberStep) -> Iterator[Reason]:
+def _reasons(member: MemberStep) -> Iterator[MemberReason]:
     decision = member.decision
     refusal = None if decision is None else decision.pre_filter.refusal
     if decision is not None and decision.filter is not None:
         for status in decision.filter.refusals.by_status():
-            yield from (Reason(status.plugin, reason) for reason in status.reasons)
+            yield from (MemberReason(status.plugin, reason) for reason in status.reasons)
     elif refusal is not None:
-        yield from (Reason(refusal.plugin, reason) for reason in refusal.reasons)
+        yield from (MemberReason(refusal.plugin, reason) for reason in refusal.reasons)
     else:
-        yield Reason("", member.message)
+        yield MemberReason("", member.message)

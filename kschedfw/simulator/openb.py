@@ -65,12 +65,12 @@ class OpenbError(KschedfwError, ValueError):
 
 def read_openb_nodes(path: str | Path) -> list[Node]:
     """Return the nodes in the order of the file. Raises OpenbError, and OSError where the file can't be read."""
-    return _read(_Table("nodes", Path(path), NODE_COLUMNS), _node)
+    return _read("nodes", Path(path), NODE_COLUMNS, _node)
 
 
 def read_openb_pods(path: str | Path) -> list[Pod]:
     """Return the pods in the order of the file, all pending. Raises OpenbError, and OSError if it can't be read."""
-    return _read(_Table("pods", Path(path), POD_COLUMNS), _pod)
+    return _read("pods", Path(path), POD_COLUMNS, _pod)
 
 
 def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
@@ -88,15 +88,6 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
 
 
 @attrs.frozen
-class _Table:
-    """A CSV of the trace: its contents' name, its file, and its required columns. The first column has the names."""
-
-    what: str
-    path: Path
-    columns: Sequence[str]
-
-
-@attrs.frozen
 class _Row:
     """A line of a CSV, with errors that name the cell."""
 
@@ -104,35 +95,31 @@ class _Row:
     line: int
     cells: dict[str, str]
 
-    def text(self, column: str) -> str:
-        return self.cells[column]
-
     def name(self, column: str) -> str:
-        return self.text(column) or self.refuse(column, "a name")
+        return self.cells[column] or self.refuse(column, "a name")
 
     def number(self, column: str) -> int:
-        text = self.text(column)
+        text = self.cells[column]
         if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _LARGEST:
             return int(text)
         return self.refuse(column, "a whole number")
 
     def refuse(self, column: str, expected: str) -> NoReturn:
         raise OpenbError(
-            f"{self.file}:{self.line}: column {column}: expected {expected}, found {self.text(column)!r}"
+            f"{self.file}:{self.line}: column {column}: expected {expected}, found {self.cells[column]!r}"
         )
 
 
-def _rows(table: _Table) -> Iterator[_Row]:
-    path = table.path
+def _rows(what: str, path: Path, columns: Sequence[str]) -> Iterator[_Row]:
     with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True)
         try:
             header = next(lines, [])
-            for column in table.columns:
+            for column in columns:
                 if column not in header:
                     found = ", ".join(header) or "nothing"
                     raise OpenbError(
-                        f"{path}:1: expected OpenB's table of {table.what}: column {column} is missing; found {found}"
+                        f"{path}:1: expected OpenB's table of {what}: column {column} is missing; found {found}"
                     )
             for cells in lines:
                 if not cells:
@@ -150,11 +137,12 @@ def _rows(table: _Table) -> Iterator[_Row]:
             raise OpenbError(f"{path}: not a text file in UTF-8: {error.reason}") from error
 
 
-def _read(table: _Table, convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
+def _read(what: str, path: Path, columns: Sequence[str], convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
+    """Return an object for each row of a table; its name is in the first of the columns."""
     seen: set[str] = set()
     objects: list[ObjectT] = []
-    key = table.columns[0]
-    for row in _rows(table):
+    key = columns[0]
+    for row in _rows(what, path, columns):
         name = row.name(key)
         if name in seen:
             row.refuse(key, "every name once")
@@ -164,7 +152,7 @@ def _read(table: _Table, convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
 
 
 def _node(row: _Row) -> Node:
-    name, gpus, model = row.name("sn"), row.number("gpu"), row.text("model")
+    name, gpus, model = row.name("sn"), row.number("gpu"), row.cells["model"]
     labels = {"beta.kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
     amounts = {**_cpu_and_memory(row), "pods": _quantity(PODS_PER_NODE)}
     if gpus:
@@ -184,20 +172,20 @@ def _pod(row: _Row) -> Pod:
     annotations: dict[str, str] = {}
     if gpus:
         annotations |= {GPU_COUNT: str(gpus), GPU_MILLI: str(gpu_milli)}
-    if models := row.text("gpu_spec"):
+    if models := row.cells["gpu_spec"]:
         annotations[GPU_MODEL] = models
     for event in ("creation", "deletion", "scheduled"):
-        if row.text(f"{event}_time"):  # the time is absent if the event didn't happen
+        if row.cells[f"{event}_time"]:  # the time is absent if the event didn't happen
             annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
-    annotations["openb.trace/pod-phase"] = row.text("pod_phase")
+    annotations["openb.trace/pod-phase"] = row.cells["pod_phase"]
     gpu_amount = {GPU: _quantity(gpus)} if gpus else {}
     requests = FrozenDict({**_cpu_and_memory(row), **gpu_amount})
     # GPUs can't be overcommitted, so their limit is their request; all limits are only for Guaranteed pods.
-    limits = requests if row.text("qos") == "Guaranteed" else FrozenDict(gpu_amount)
+    limits = requests if row.cells["qos"] == "Guaranteed" else FrozenDict(gpu_amount)
     metadata = ObjectMeta(
         name=row.name("name"),
         namespace=NAMESPACE,
-        labels=FrozenDict({"openb.trace/qos": row.text("qos")}),
+        labels=FrozenDict({"openb.trace/qos": row.cells["qos"]}),
         annotations=FrozenDict(annotations),
         creation_timestamp=_created(row),
     )
