@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import attrs
@@ -105,6 +106,14 @@ class Affinity:
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
+
+    @property
+    def pod_terms(self) -> Iterator[PodAffinityTerm]:
+        """All terms about other pods, those that the pod prefers without their weights."""
+        for each in (self.pod_affinity, self.pod_anti_affinity):
+            if each is not None:
+                yield from each.required
+                yield from (weighted.pod_affinity_term for weighted in each.preferred)
 
 
 class UnsatisfiableAction(StrEnum):

@@ -150,7 +150,7 @@ class _Cutter:
             is_first = False
 
     def _problem(self, broken: _Broken) -> Document:
-        return Document(self._number, problem=f"is not valid JSON: {json_problem(broken.error)}")
+        return Document(self._number, problem=f"is not valid JSON: {yaml_problem(broken.error, 0)}")
 
     def _recovered(self, part: str, line: int, begin: int, broken: _Broken) -> Iterator[Document]:
         """Yield the documents of a part that looks like JSON but isn't valid JSON."""
@@ -290,11 +290,6 @@ def _is_preamble(part: str) -> bool:
 def yaml_problem(error: DocumentError, first_line: int) -> str:
     """Return the problem, with the line in the file."""
     return f"line {first_line + error.line}: {error.why}" if error.line >= 0 else error.why
-
-
-def json_problem(error: DocumentError) -> str:
-    """Return the problem, with the line in the file."""
-    return f"line {error.line}: {error.why}"
 
 
 def given_twice(duplicates: Sequence[tuple[int, str]], first_line: int) -> list[str]:

@@ -320,7 +320,9 @@ def pods_of_daemon_set(
     template = daemon_set.spec.template
     if template is None:
         return
-    spec = _with_tolerations(template.spec)
+    wanted = (*_ALWAYS, *_IN_HOST_NETWORK) if template.spec.host_network else _ALWAYS
+    missing = tuple(toleration for toleration in wanted if toleration not in template.spec.tolerations)
+    spec = attrs.evolve(template.spec, tolerations=(*template.spec.tolerations, *missing))
     served = {_node_of(pod) for pod in owners.active_pods_of(daemon_set)}
     for node in nodes:
         if node.name not in served and _is_eligible(node, spec):
@@ -329,12 +331,6 @@ def pods_of_daemon_set(
             owners.take(daemon_set.namespace, name)
             labels = {"controller-revision-hash": revision, "pod-template-generation": "1"}
             yield pod_from_template(daemon_set, tied, name, labels)
-
-
-def _with_tolerations(spec: PodSpec) -> PodSpec:
-    wanted = (*_ALWAYS, *_IN_HOST_NETWORK) if spec.host_network else _ALWAYS
-    missing = tuple(toleration for toleration in wanted if toleration not in spec.tolerations)
-    return attrs.evolve(spec, tolerations=(*spec.tolerations, *missing))
 
 
 def _is_eligible(node: Node, spec: PodSpec) -> bool:

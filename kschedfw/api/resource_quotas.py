@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.pod import Pod
 from kschedfw.api.policies import QuotaScope, ResourceQuota, ScopeOperator, ScopeRequirement
 from kschedfw.api.quantity import Quantity
@@ -118,7 +117,9 @@ def _is_in_scope(pod: Pod, requirement: ScopeRequirement) -> bool:
         case QuotaScope.PRIORITY_CLASS:
             return _has_class(pod.spec.priority_class_name, requirement)
         case QuotaScope.CROSS_NAMESPACE_POD_AFFINITY:
-            return any(term.namespaces or term.namespace_selector is not None for term in _terms(pod))
+            return any(
+                term.namespaces or term.namespace_selector is not None for term in pod.spec.affinity.pod_terms
+            )
         case QuotaScope.VOLUME_ATTRIBUTES_CLASS:
             return False  # the scope of claims, not of pods
 
@@ -137,10 +138,3 @@ def _has_class(name: str, requirement: ScopeRequirement) -> bool:
             return name != ""
         case ScopeOperator.DOES_NOT_EXIST:
             return name == ""
-
-
-def _terms(pod: Pod) -> Iterable[PodAffinityTerm]:
-    for each in (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity):
-        if each is not None:
-            yield from each.required
-            yield from (weighted.pod_affinity_term for weighted in each.preferred)

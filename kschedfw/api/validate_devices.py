@@ -69,7 +69,10 @@ def resource_claim_template_errors(template: ResourceClaimTemplate) -> Errors:
 def resource_slice_errors(obj: ResourceSlice) -> Errors:
     spec = obj.spec
     yield from _name(spec.driver, "spec.driver", subdomain_problems)
-    yield from _pool_name(spec.pool.name, "spec.pool.name")
+    if not spec.pool.name:
+        yield FieldError.required("spec.pool.name")
+    for part in spec.pool.name.split("/") if spec.pool.name else ():
+        yield from text_errors(part, "spec.pool.name", subdomain_problems)
     if spec.pool.generation < 0:
         why = "must be greater than or equal to zero"
         yield FieldError.invalid("spec.pool.generation", spec.pool.generation, why)
@@ -288,11 +291,3 @@ def _name(name: str, path: str, problems: Callable[[str], Sequence[str]] = label
         yield FieldError.required(path)
     else:
         yield from text_errors(name, path, problems)
-
-
-def _pool_name(name: str, path: str) -> Errors:
-    """Yield the errors of a pool's name: names of subdomains, separated by slashes."""
-    if not name:
-        yield FieldError.required(path)
-    for part in name.split("/") if name else ():
-        yield from text_errors(part, path, subdomain_problems)

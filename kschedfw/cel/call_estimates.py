@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
 from kschedfw.cel.call_costs import LIST_COST, PER_CHARACTER, PER_PATTERN_CHARACTER
 from kschedfw.cel.syntax import Call, Literal, SyntaxNode
-from kschedfw.cel.types import Overload, Type
+from kschedfw.cel.types import Overload
+
+if TYPE_CHECKING:
+    from kschedfw.cel.estimate import Estimator  # asks this module for the estimates of calls
 
 MOST: Final = 2**64 - 1
 
@@ -97,21 +100,7 @@ class Variable:
     entries: Entries | None
 
 
-class Sizes(Protocol):
-    """The known sizes of an expression's parts."""
-
-    def size(self, node: SyntaxNode) -> Size: ...
-
-    def entries(self, node: SyntaxNode) -> Entries | None: ...
-
-    def element(self, node: SyntaxNode) -> tuple[Type, Size] | None:
-        """Return the type and the size of a list's elements; None if the node is no list."""
-        ...
-
-    def keep(self, node: SyntaxNode, size: Size | None, entries: Entries | None) -> None: ...
-
-
-def call_estimate(sizes: Sizes, node: Call, overload: Overload) -> tuple[int, Size | None]:
+def call_estimate(sizes: Estimator, node: Call, overload: Overload) -> tuple[int, Size | None]:
     """Return the greatest cost of one overload, without its arguments, and the size of its result if known."""
     by_name = _BY_NAME.get(node.function)
     if by_name is not None:
@@ -120,14 +109,14 @@ def call_estimate(sizes: Sizes, node: Call, overload: Overload) -> tuple[int, Si
     return (1, None) if by_signature is None else by_signature(sizes, node)
 
 
-_Estimate: TypeAlias = Callable[[Sizes, Call], tuple[int, Size | None]]
+_Estimate: TypeAlias = Callable[["Estimator", Call], tuple[int, Size | None]]
 
 
-def _first_operand(sizes: Sizes, node: Call) -> Size:
+def _first_operand(sizes: Estimator, node: Call) -> Size:
     return sizes.size(node.operands[0])
 
 
-def _traversal(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _traversal(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node).most
     element = sizes.element(node.operands[0])
     if element is None:
@@ -137,16 +126,16 @@ def _traversal(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return multiplied(size, each), None
 
 
-def _read(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _read(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     return scaled(_first_operand(sizes, node).most), None
 
 
-def _copied(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _copied(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node)
     return scaled(size.most), size
 
 
-def _replace(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _replace(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size, old, new = (sizes.size(operand) for operand in node.operands[:3])
     count, kept = 0, size.most
     if old.least == 0:
@@ -163,14 +152,14 @@ def _replace(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return scaled(size.most, 2 * PER_CHARACTER), Size(least, most)
 
 
-def _split(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _split(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node).most
     limit = node.arguments[1] if len(node.arguments) > 1 else None
     parts = limit.value % 2**64 if isinstance(limit, Literal) and type(limit.value) is int else size
     return scaled(size, 2 * PER_CHARACTER), Size(0, parts)
 
 
-def _join(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _join(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     count = _first_operand(sizes, node)
     element = sizes.element(node.operands[0])
     size = Size(0, 0)
@@ -187,12 +176,12 @@ def _join(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
     return scaled(size.most), size
 
 
-def _pattern(sizes: Sizes, node: Call) -> int:
+def _pattern(sizes: Estimator, node: Call) -> int:
     text, pattern = sizes.size(node.operands[0]).most, sizes.size(node.operands[1]).most
     return multiplied(scaled(added(text, 1)), scaled(pattern, PER_PATTERN_CHARACTER))
 
 
-def _found(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _found(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     return _pattern(sizes, node), Size(0, _first_operand(sizes, node).most)
 
 
@@ -200,12 +189,12 @@ _LONGEST_PATTERN: Final = 128  # of the patterns of named formats
 _ADDRESS_BYTES: Final = 16
 
 
-def _validate(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _validate(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     text = sizes.size(node.arguments[0]).most
     return scaled(scaled(text), _LONGEST_PATTERN * PER_PATTERN_CHARACTER), None
 
 
-def _containment(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _containment(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     cost = scaled(2 * _ADDRESS_BYTES)
     if node.function == "containsCIDR":
         cost += scaled(_ADDRESS_BYTES) + 1
@@ -225,29 +214,29 @@ def _literal_int(node: SyntaxNode, default: int) -> int:
     return default
 
 
-def _slice(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _slice(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     start = _literal_int(node.arguments[0], 0)
     length = (_literal_int(node.arguments[1], _first_operand(sizes, node).most) - start) % 2**64
     return _allocating(1, length, Size(length, length))
 
 
-def _range(_: Sizes, node: Call) -> tuple[int, Size | None]:
+def _range(_: Estimator, node: Call) -> tuple[int, Size | None]:
     length = _literal_int(node.arguments[0], MOST)
     return _allocating(1, length, Size(length, length))
 
 
-def _reverse(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _reverse(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node)
     return _allocating(1, size.most, size)
 
 
-def _flatten(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _flatten(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node)
     depth = _literal_int(node.arguments[0], MOST) if node.arguments else 1
     return _allocating(float(depth), size.most, size)
 
 
-def _compared(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _compared(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     """Estimate `distinct` and the sorts, which compare each element with each."""
     keys = node.operands[-1]
     size = sizes.size(keys)
@@ -258,40 +247,40 @@ def _compared(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
 
 
 def _sets(factor: int) -> _Estimate:
-    def estimate(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+    def estimate(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
         a, b = (sizes.size(argument).most for argument in node.arguments)
         return added(scaled(multiplied(a, b), factor), 1), None
 
     return estimate
 
 
-def _ordered_texts(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _ordered_texts(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     return scaled(min(sizes.size(operand).most for operand in node.operands)), None
 
 
-def _concatenated(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _concatenated(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     a, b = (sizes.size(operand) for operand in node.operands)
     return scaled(a.plus(b).most), a.plus(b)
 
 
-def _appended(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _appended(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     left, right = node.operands
     entries = sizes.entries(left)
     sizes.keep(node, None, entries and entries.union(sizes.entries(right)))
     return 1, sizes.size(left).plus(sizes.size(right))
 
 
-def _affix(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _affix(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     return scaled(sizes.size(node.arguments[0]).most), None
 
 
-def _contains(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+def _contains(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     text, part = (sizes.size(operand).most for operand in node.operands)
     return multiplied(scaled(text), scaled(part)), None
 
 
 def _resized(least: Callable[[int], int], most: Callable[[int], int]) -> _Estimate:
-    def estimate(sizes: Sizes, node: Call) -> tuple[int, Size | None]:
+    def estimate(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
         size = sizes.size(node.arguments[0])
         return scaled(size.most), Size(min(least(size.least), MOST), min(most(size.most), MOST))
 

@@ -31,15 +31,17 @@ from kschedfw.cel.syntax import (
     SyntaxNode,
     Visitor,
 )
-from kschedfw.cel.types import Overload, Type
+from kschedfw.cel.types import Type
 
 
 def estimated_cost(tree: SyntaxNode) -> int:
     """Return the greatest cost of one evaluation of a checked expression, up to 2⁶⁴ − 1."""
-    return _Estimator().cost(tree)
+    return Estimator().cost(tree)
 
 
-class _Estimator(Visitor[int]):
+class Estimator(Visitor[int]):
+    """The costs of an expression's parts, and what is known of their sizes."""
+
     def __init__(self) -> None:
         self._variables: dict[str, list[Variable]] = {"device": [Variable(DEVICE, None, None)]}
         self._sizes: dict[int, Size] = {}
@@ -158,7 +160,10 @@ class _Estimator(Visitor[int]):
         most = 0
         size: Size | None = None
         for overload in node.overloads:
-            cost, result = self._overload(node, overload)
+            if node.function in ("_==_", "_!=_"):
+                cost, result = self._equality(node), None
+            else:
+                cost, result = call_estimate(self, node, overload)
             most = max(most, cost)
             if result is not None:
                 size = result if size is None else size.union(result)
@@ -186,12 +191,6 @@ class _Estimator(Visitor[int]):
         entries = self.entries(container)
         if entries is not None:
             self.keep(node, entries.values, None)
-
-    def _overload(self, node: Call, overload: Overload) -> tuple[int, Size | None]:
-        """Return the greatest cost of one overload, without its arguments, and the size of its result if known."""
-        if node.function in ("_==_", "_!=_"):
-            return self._equality(node), None
-        return call_estimate(self, node, overload)
 
     def _equality(self, node: Call) -> int:
         a, b = node.arguments

@@ -113,17 +113,13 @@ class Selector:
         result = self._program.evaluate(device.value, COST_LIMIT, budget or Budget())
         if result is True or result is False:
             return result
-        raise SelectorError(_not_a_bool(result))
+        name = type_name(result)
+        why = _CONVERSIONS.get(name, f"type conversion error from '{name}' to 'bool'")
+        raise SelectorError(f"CEL result of type {name} could not be converted to bool: {why}")
 
     def cost(self, device: DeviceInput) -> int:
         """Return the cost of the evaluation for `device`, even if it ends with an error; 0 if it doesn't compile."""
         return 0 if self._program is None else self._program.cost(device.value, COST_LIMIT)
-
-
-def _not_a_bool(value: Value) -> str:
-    name = type_name(value)
-    why = _CONVERSIONS.get(name, f"type conversion error from '{name}' to 'bool'")
-    return f"CEL result of type {name} could not be converted to bool: {why}"
 
 
 _CONVERSIONS: Final = {

@@ -267,7 +267,9 @@ def _attempts(
         raise typer.Exit(ExitCode.INTERRUPTED)  # interrupted: a later attempt could have explained the pod
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
-    return found, _after_waiting(found[-1], report.decisions)
+    if found[-1].result is not Result.WAITING:
+        return found, None
+    return found, next(decision for decision in report.decisions if decision.pod == found[-1].pod)
 
 
 def _check_order(files: Sequence[str], name: str) -> None:
@@ -289,12 +291,6 @@ def _refuse_options_for_pods(name: str, *, now: bool, node: str | None, plugin: 
     for option, given in options.items():
         if given:
             raise UsageError(f"{option}: is for a pod, not for {name}; explain one of its members")
-
-
-def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision | None:
-    if last.result is not Result.WAITING:
-        return None
-    return next(decision for decision in decisions if decision.pod == last.pod)
 
 
 def _pending(loaded: Input, name: str) -> Pod:

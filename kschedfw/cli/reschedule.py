@@ -51,19 +51,15 @@ def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str,
         is_wanted = _wanted(value, loaded.cluster)
         matching = [pod for pod in bound if is_wanted(pod)]
         if all(map(belongs_to_its_node, matching)):
-            raise UsageError(f"{OPTION} {value}: no pod to free: {_why_none(len(matching))}")
+            found = f"the {len(matching)} that match are of DaemonSets or mirror pods"
+            why = found if matching else "no bound pod matches"
+            raise UsageError(f"{OPTION} {value}: no pod to free: {why}")
         wanted.append(is_wanted)
     freed = free_pods(loaded.cluster, lambda pod: any(is_wanted(pod) for is_wanted in wanted))
     stayed = f"; {len(freed.kept)} of DaemonSets or mirror pods stay" if freed.kept else ""
     taken = counted(len(freed.nodes), "bound pod")
     note = f"{taken} freed first ({OPTION} {', '.join(given)}){stayed}"
     return attrs.evolve(loaded, notes=(*loaded.notes, note)), freed.nodes
-
-
-def _why_none(matching: int) -> str:
-    if not matching:
-        return "no bound pod matches"
-    return f"the {matching} that match are of DaemonSets or mirror pods"
 
 
 def _wanted(value: str, cluster: InMemoryCluster) -> Wanted:

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, cast
 
-import attrs
-
 from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
@@ -27,14 +25,6 @@ from kschedfw.cluster.shared_state import (
 from kschedfw.cluster.watch import ObjectStore
 
 T = TypeVar("T", bound=Named)
-
-
-@attrs.frozen
-class _PendingChange:
-    """A change of the truth, and the time at which it was made."""
-
-    time: float
-    event: WatchEvent
 
 
 class LocalCopy(ObjectStore):
@@ -71,7 +61,8 @@ class LocalCopy(ObjectStore):
         self._offered: frozenset[str] | None = None
         self._arriving = threading.Lock()
         """Guards the pending changes against those that arrive at the same time."""
-        self._pending: deque[_PendingChange] = deque()
+        self._pending: deque[tuple[float, WatchEvent]] = deque()
+        """The changes of the truth that the copy hasn't followed yet, each with the time at which it was made."""
         self._committed: dict[str, str] = {}
         """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
         self._sequences: dict[str, int] = {}
@@ -103,7 +94,7 @@ class LocalCopy(ObjectStore):
         """Follow the truth up to `delay` seconds ago."""
         until = self._now() - self.delay
         with self.lock:
-            while self._pending and self._pending[0].time <= until:
+            while self._pending and self._pending[0][0] <= until:
                 self._apply(1)
         self._deliver()
 
@@ -214,13 +205,13 @@ class LocalCopy(ObjectStore):
     def _note(self, event: WatchEvent) -> None:
         """Queue a change of the truth; called by the thread that makes it."""
         with self._arriving:
-            self._pending.append(_PendingChange(self._now(), event))
+            self._pending.append((self._now(), event))
 
     def _apply(self, count: int) -> None:
         """Apply the next changes to the copy."""
         with self.lock:
             for _ in range(count):
-                self._take(self._pending.popleft().event)
+                self._take(self._pending.popleft()[1])
 
     def _catch_up_with(self, obj: Named) -> None:
         """Apply all changes of one object ahead of the others, after an own write."""
@@ -230,12 +221,11 @@ class LocalCopy(ObjectStore):
             with self._arriving:
                 own: list[WatchEvent] = []
                 for _ in range(len(self._pending)):
-                    change = self._pending.popleft()
-                    changed = change.event.object
-                    if type(changed) is kind and changed.key == key:
-                        own.append(change.event)
+                    time, event = self._pending.popleft()
+                    if type(event.object) is kind and event.object.key == key:
+                        own.append(event)
                     else:
-                        self._pending.append(change)
+                        self._pending.append((time, event))
             for event in own:
                 self._take(event)
         self._deliver()

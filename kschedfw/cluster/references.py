@@ -141,7 +141,7 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
         kind = _SPREADING_OWNERS.get((owner.api_version, owner.kind))
         if kind is not None:
             yield kind, f"{pod.namespace}/{owner.name}"
-    if implied and any(map(_looks_at_namespaces, _terms(pod))):
+    if implied and any(map(_looks_at_namespaces, spec.affinity.pod_terms)):
         yield from ((Namespace, name) for name in implied)
 
 
@@ -154,14 +154,6 @@ def _of_claim(cluster: Cluster, key: str) -> Iterator[Reference]:
         yield PersistentVolume, claim.spec.volume_name
     elif claim.spec.storage_class_name:
         yield StorageClass, claim.spec.storage_class_name
-
-
-def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:
-    affinity = pod.spec.affinity
-    for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        if each is not None:
-            yield from each.required
-            yield from (weighted.pod_affinity_term for weighted in each.preferred)
 
 
 def _looks_at_namespaces(term: PodAffinityTerm) -> bool:

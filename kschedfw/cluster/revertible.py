@@ -121,7 +121,8 @@ class RevertibleCluster(InMemoryCluster):
                 self._put_back(obj, change.place)
                 old = obj
             elif old is None:
-                self._take_out(obj)
+                del self._objects[type(obj)][obj.key]
+                self._places.get(type(obj), {}).pop(obj.key, None)
             else:
                 self._objects[type(obj)][obj.key] = old
             before[identity] = old
@@ -136,11 +137,6 @@ class RevertibleCluster(InMemoryCluster):
         assert place is not None, "deletions number the places"
         self._places[kind][obj.key] = place
         self._out_of_order.add(kind)
-
-    def _take_out(self, obj: Named) -> None:
-        del self._objects[type(obj)][obj.key]
-        if type(obj) in self._places:
-            del self._places[type(obj)][obj.key]
 
     def _publish_undone(self, now: Named | None, before: Named | None) -> None:
         if now is before:

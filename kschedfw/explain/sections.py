@@ -172,7 +172,10 @@ def _best(explanation: Explanation, top: int) -> Section:
     ]
     if same:
         lines.append(f"the same for all of them: {'; '.join(same)}")
-    lines.extend(_draw(explanation))
+    if len(tied := explanation.tied) > 1:
+        lines.append(
+            f"{len(tied)} nodes have the highest total; {explanation.node} was drawn from {listed(tied)}"
+        )
     if score.beyond:
         lines.append("the scores were asked for this explanation only: a single feasible node isn't scored")
     return Section(title, ("node", "total", *short.values()), rows, tuple(lines))
@@ -197,12 +200,6 @@ def _initials(names: Sequence[str]) -> Mapping[str, str]:
     return {name: initials if taken.count(initials) == 1 else name for name, initials in short.items()}
 
 
-def _draw(explanation: Explanation) -> Iterator[str]:
-    tied = explanation.tied
-    if len(tied) > 1:
-        yield f"{len(tied)} nodes have the highest total; {explanation.node} was drawn from {listed(tied)}"
-
-
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
     """The reasons why nodes aren't feasible, with the rows of the nodes."""
     groups: list[tuple[Status, IntArray]] = []
@@ -218,16 +215,12 @@ def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
         left_out = np.setdiff1d(np.arange(len(explanation.nodes)), pre_filter.left_over)
         if len(left_out):
             groups.append((not_left_over(pre_filter.narrowing), left_out))
-    not_reached = _not_reached(step, len(explanation.nodes))
+    not_reached = step.not_looked_at
+    if step.nominated or step.batch_of:
+        not_reached = np.setdiff1d(np.arange(len(explanation.nodes)), step.candidates)
     if len(not_reached):
         groups.append((Status.unschedulable(_why_not_reached(explanation, step)), not_reached))
     return groups
-
-
-def _not_reached(step: FilterStep, nodes: int) -> IntArray:
-    if step.nominated or step.batch_of:
-        return np.setdiff1d(np.arange(nodes), step.candidates)
-    return step.not_looked_at
 
 
 def _why_not_reached(explanation: Explanation, step: FilterStep) -> str:

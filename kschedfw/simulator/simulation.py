@@ -224,7 +224,9 @@ class Simulation:
         self._end_step()
         start = self._clock()
         try:
-            for _ in self._steps():
+            while (attempt := self.next_attempt()) is not None:
+                self.scheduler.make_attempt(attempt)
+                self._explain_attempt()
                 self._end_step()
                 if progress is not None:
                     progress(self.ledger.tried, len(self._found.pending))
@@ -288,13 +290,6 @@ class Simulation:
             framework.close()
 
     # --- time ---
-
-    def _steps(self) -> Iterator[None]:
-        """Schedule, one attempt at a time, and advance the time, until the simulation ends."""
-        while (attempt := self.next_attempt()) is not None:
-            self.scheduler.make_attempt(attempt)
-            self._explain_attempt()
-            yield
 
     def next_attempt(self) -> Attempt | None:
         """Advance the time to the next attempt, for `scheduler.make_attempt`; return None at the simulation's end."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count as numbers
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
@@ -20,10 +20,6 @@ NamedT = TypeVar("NamedT", bound=Named)
 _MOST_NAMES: Final = 10
 
 
-class _Write(Protocol):
-    def __call__(self, obj: NamedT) -> NamedT: ...
-
-
 class TransactionObjects:
     """The objects of an engine's cluster, for operations of transactions.
 
@@ -34,7 +30,7 @@ class TransactionObjects:
         self._cluster = engine.cluster
         self._history = engine.history
 
-    def write(self, write: _Write, obj: NamedT) -> NamedT:
+    def write(self, write: Callable[[NamedT], NamedT], obj: NamedT) -> NamedT:
         try:
             return write(obj)
         except ClusterError as error:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import attrs
 
@@ -24,6 +24,9 @@ from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, te
 from kschedfw.what_if.history import Mark
 from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
+
+if TYPE_CHECKING:
+    from kschedfw.what_if.what_if import WhatIf  # makes transactions
 
 NamedT = TypeVar("NamedT", bound=Named)
 
@@ -49,14 +52,6 @@ class _OpenChange:
     is_undone: bool = False
 
 
-class _Parent(Protocol):
-    """The object that a transaction is opened in: a WhatIf or another transaction."""
-
-    _transaction: Transaction | None
-
-    def objects(self) -> Iterator[Named]: ...
-
-
 class Transaction:
     """Changes that are undone at the end of the `with` block, unless they are committed.
 
@@ -67,7 +62,7 @@ class Transaction:
     While a nested transaction is open, this one can't be used.
     """
 
-    def __init__(self, engine: Engine, parent: _Parent, outer: Transaction | None) -> None:
+    def __init__(self, engine: Engine, parent: WhatIf | Transaction, outer: Transaction | None) -> None:
         self._engine = engine
         self._objects = TransactionObjects(engine)
         self._parent = parent
