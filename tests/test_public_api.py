@@ -31,7 +31,17 @@ def test_no_name_is_listed_twice(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["kschedfw", "kschedfw.api", "kschedfw.cli", "kschedfw_lab", "kschedfw.plugins"]
+    "module",
+    [
+        "kschedfw",
+        "kschedfw.api",
+        "kschedfw.cli",
+        "kschedfw.cluster",
+        "kschedfw.plugins",
+        "kschedfw.simulator",
+        "kschedfw.what_if",
+        "kschedfw_lab",
+    ],
 )
 def test_names_are_those_that_type_checkers_see(module: str) -> None:
     file = MODULES[module].__file__

@@ -1,45 +1,8 @@
-"""The replay of a cluster: its pending pods are scheduled in virtual time, and the results reported."""
+"""The replay of a cluster: its pending pods are scheduled in virtual time, and the results reported.
 
-from kschedfw.simulator.arrivals import LONGEST, SHORTEST, Arrivals, ArrivalsError
-from kschedfw.simulator.decision import Decision, Outcome
-from kschedfw.simulator.failures import Failures
-from kschedfw.simulator.openb import (
-    GPU,
-    NAMESPACE,
-    PODS_PER_NODE,
-    OpenbError,
-    openb_notes,
-    read_openb_nodes,
-    read_openb_pods,
-)
-from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
-from kschedfw.simulator.simulation import LONGEST_ATTEMPT, Simulation
-from kschedfw.simulator.state import ANNOTATIONS
-from kschedfw.simulator.timeline import Timeline
+The names are in `__init__.pyi`; a name's module is imported when the name is first used.
+"""
 
-__all__ = [
-    "ANNOTATIONS",
-    "GPU",
-    "LONGEST",
-    "LONGEST_ATTEMPT",
-    "NAMESPACE",
-    "PODS_PER_NODE",
-    "SHORTEST",
-    "Arrivals",
-    "ArrivalsError",
-    "Decision",
-    "Failures",
-    "OpenbError",
-    "Outcome",
-    "Peak",
-    "Reason",
-    "Replay",
-    "Report",
-    "Simulation",
-    "Spread",
-    "Timeline",
-    "Utilisation",
-    "openb_notes",
-    "read_openb_nodes",
-    "read_openb_pods",
-]
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,32 +1,8 @@
-"""Questions about a private copy of a cluster: would pods fit if nodes came, went or were drained, or pods came?"""
+"""Questions about a private copy of a cluster: would pods fit if nodes came, went or were drained, or pods came?
 
-from kschedfw.what_if.checks import ConcurrentUseError, WhatIfError
-from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.results import (
-    Evictions,
-    Feasibility,
-    Outcome,
-    Placed,
-    Refused,
-    Replicas,
-    Schedule,
-    Waiting,
-)
-from kschedfw.what_if.transaction import Transaction
-from kschedfw.what_if.what_if import WhatIf
+The names are in `__init__.pyi`; a name's module is imported when the name is first used.
+"""
 
-__all__ = [
-    "ConcurrentUseError",
-    "Evictions",
-    "Feasibility",
-    "Outcome",
-    "Placed",
-    "Progress",
-    "Refused",
-    "Replicas",
-    "Schedule",
-    "Transaction",
-    "Waiting",
-    "WhatIf",
-    "WhatIfError",
-]
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,13 @@
+from .checks import ConcurrentUseError as ConcurrentUseError
+from .checks import WhatIfError as WhatIfError
+from .engine import Progress as Progress
+from .results import Evictions as Evictions
+from .results import Feasibility as Feasibility
+from .results import Outcome as Outcome
+from .results import Placed as Placed
+from .results import Refused as Refused
+from .results import Replicas as Replicas
+from .results import Schedule as Schedule
+from .results import Waiting as Waiting
+from .transaction import Transaction as Transaction
+from .what_if import WhatIf as WhatIf
