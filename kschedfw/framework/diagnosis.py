@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 import attrs
 import numpy as np
 
-from kschedfw.api import EMPTY, KschedfwError, Pod
+from kschedfw.api import EMPTY, FrozenDict, KschedfwError, Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -263,6 +263,10 @@ EvidenceValue: TypeAlias = str | int | float | None
 """The values of JSON that are no containers."""
 
 
+def _frozen(values: Mapping[str, EvidenceValue]) -> FrozenDict[str, EvidenceValue]:
+    return FrozenDict(values)
+
+
 @attrs.frozen
 class Evidence:
     """One reason why a pod can't go on a node, in numbers.
@@ -277,7 +281,7 @@ class Evidence:
     asked: str
     found: str = ""
     gap: float | None = None
-    values: Mapping[str, EvidenceValue] = EMPTY
+    values: FrozenDict[str, EvidenceValue] = attrs.field(default=EMPTY, converter=_frozen)
 
     def __str__(self) -> str:
         return f"{self.asked}; {self.found}" if self.found else self.asked

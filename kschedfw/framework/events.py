@@ -176,16 +176,8 @@ _POD_UPDATES = (
     | ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     | ActionType.UPDATE_OTHER
 )
-_NODE_UPDATES = (
-    ActionType.UPDATE_NODE_ALLOCATABLE
-    | ActionType.UPDATE_NODE_LABEL
-    | ActionType.UPDATE_NODE_TAINT
-    | ActionType.UPDATE_NODE_CONDITION
-    | ActionType.UPDATE_NODE_ANNOTATION
-    | ActionType.UPDATE_NODE_DECLARED_FEATURE
-)
 _UPDATES: Mapping[EventResource | CustomKind, ActionType] = {
-    EventResource.NODE: _NODE_UPDATES,
+    EventResource.NODE: ActionType.UPDATE & ~_POD_UPDATES,
     **dict.fromkeys(_PODS, _POD_UPDATES),
 }
 """The actions of an object's updates, by resource; updates of other resources are UPDATE_OTHER."""

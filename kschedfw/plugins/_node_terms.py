@@ -245,12 +245,12 @@ def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
 def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
     """Yield evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
     if not terms:
-        yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
+        yield Evidence(f"{where} without a term", "matches no node", values={"term": where})
     for index, term in enumerate(terms):
         name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
         problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
         if problem is not None:
-            yield Evidence(f"{name} matches no node", problem, values=FrozenDict({"term": name}))
+            yield Evidence(f"{name} matches no node", problem, values={"term": name})
             continue
         for requirements, given in (
             (term.match_expressions, node.labels),
@@ -265,4 +265,4 @@ def unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evid
     """Return evidence that a node lacks what `asked` names; `given` are the labels or fields that were looked at."""
     value = given.get(key)
     found = f"no label {key}" if value is None else f"{key}={value}"
-    return Evidence(asked, found, values=FrozenDict({"term": term, "key": key, "value": value}))
+    return Evidence(asked, found, values={"term": term, "key": key, "value": value})

@@ -7,6 +7,7 @@ scheduled in groups (see `kschedfw.framework.preemption.eviction`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -65,7 +66,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     """Evicts pods of lower priority, where that does least harm, and nominates the pod to their node."""
 
     name = "DefaultPreemption"
-    args_type = DefaultPreemptionArgs
+    args_type: ClassVar[type[object] | None] = DefaultPreemptionArgs
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -95,7 +96,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
     """
 
     name = "NodeAffinity"
-    args_type = NodeAffinityArgs
+    args_type: ClassVar[type[object] | None] = NodeAffinityArgs
     reads = Reads.NODE
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:

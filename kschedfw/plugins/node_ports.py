@@ -11,7 +11,6 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
-    FrozenDict,
     IntArray,
     NodeInfo,
     NodeTable,
@@ -99,7 +98,7 @@ def _held(wanted: HostPort, holder: Pod) -> Evidence:
     return Evidence(
         f"hostPort {port}/{protocol}{address}",
         f"held by {holder.key}",
-        values=FrozenDict({"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key}),
+        values={"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from operator import attrgetter, itemgetter
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -73,7 +74,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     """
 
     name = "NodeResourcesBalancedAllocation"
-    args_type = NodeResourcesBalancedAllocationArgs
+    args_type: ClassVar[type[object] | None] = NodeResourcesBalancedAllocationArgs
     reads = Reads.PODS
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:

@@ -11,7 +11,6 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
-    FrozenDict,
     IntArray,
     Node,
     NodeInfo,
@@ -74,7 +73,7 @@ class TaintToleration(Plugin):
             value = f"={taint.value}" if taint.value else ""
             yield Evidence(
                 f"taint {taint.key}{value}:{taint.effect}",
-                values=FrozenDict({"key": taint.key, "value": taint.value, "effect": taint.effect.value}),
+                values={"key": taint.key, "value": taint.value, "effect": taint.effect.value},
             )
 
     @hookimpl

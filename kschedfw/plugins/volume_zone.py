@@ -13,7 +13,6 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
-    FrozenDict,
     IntArray,
     NodeInfo,
     NodeTable,
@@ -125,7 +124,7 @@ class VolumeZone(StoragePlugin[Topologies]):
                         f"{where}: {requirement_text(wanted)}", where, each.key, node_info.node.labels
                     )
                     names = {"claim": claim.key, "volume": volume.name}
-                    yield attrs.evolve(found, values=FrozenDict({**found.values, **names}))
+                    yield attrs.evolve(found, values={**found.values, **names})
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:

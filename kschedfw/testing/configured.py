@@ -8,29 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
-
-from kschedfw import FeatureGates, Profile, Registry, SchedulerConfiguration, load_configuration
+from kschedfw import Profile, Registry, SchedulerConfiguration, default_profile, load_configuration
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
-from kschedfw.scheduler.setup import profiles_of
+from kschedfw.scheduler.setup import Setup
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""
-
-
-@attrs.frozen
-class RunSetup:
-    """The settings of a configuration for scheduling; for the fields see `Scheduler`."""
-
-    profiles: Sequence[Profile] | None = None
-    extenders: Sequence[Extender] = ()
-    percentage_of_nodes_to_score: int = 0
-    initial_backoff: float = 1.0
-    max_backoff: float = 10.0
-    feature_gates: FeatureGates = DEFAULT_GATES
 
 
 @contextmanager
@@ -38,8 +23,10 @@ def set_up(
     configuration: Configuration | None,
     profiles: Sequence[Profile] | None,
     registry: Registry | None,
-) -> Iterator[RunSetup]:
-    """Yield the setup from a configuration or from profiles, of which one is None; close extenders at the end.
+) -> Iterator[tuple[Setup, Sequence[Extender]]]:
+    """Yield the set-up from a configuration or from profiles, of which one is None; close extenders at the end.
+
+    Without either the profile is kube-scheduler's default one.
 
     Raises:
         ValueError: there are both.
@@ -49,7 +36,7 @@ def set_up(
         OSError: the file can't be read.
     """
     if configuration is None:
-        yield RunSetup(profiles)
+        yield Setup("", (default_profile(),) if profiles is None else tuple(profiles)), ()
         return
     if profiles is not None:
         raise ValueError("give a configuration or profiles, not both: a configuration has its own")
@@ -57,14 +44,7 @@ def set_up(
     with ExitStack() as stack:
         extenders = make_extenders(read.extenders)
         stack.callback(close_extenders, extenders)
-        yield RunSetup(
-            profiles_of(read),
-            extenders,
-            read.percentage_of_nodes_to_score,
-            float(read.pod_initial_backoff_seconds),
-            float(read.pod_max_backoff_seconds),
-            read.gates,
-        )
+        yield Setup.of("", read), extenders
 
 
 def tie_breaker(seed: int | None) -> HostSelector | None:

@@ -54,13 +54,13 @@ def decide(
     names = [registry.register(plugin, replace=True).name for plugin in plugins]
     if profile is None and names and configuration is None:
         profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
-    with set_up(configuration, None if profile is None else [profile], registry) as setup:
+    with set_up(configuration, None if profile is None else [profile], registry) as (setup, extenders):
         return explain_pod(
             cluster,
             pod,
             profiles=setup.profiles,
             registry=registry,
-            extenders=setup.extenders,
+            extenders=extenders,
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             selector=tie_breaker(seed),
             seed=seed or 0,

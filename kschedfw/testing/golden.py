@@ -149,14 +149,14 @@ def simulated(
     """
     __tracebackhide__ = True
     cluster = _cluster(cluster)
-    with set_up(configuration, profiles, registry) as setup:
+    with set_up(configuration, profiles, registry) as (setup, extenders):
         report = Simulation(
             cluster,
             profiles=setup.profiles,
             registry=registry,
             seed=seed or 0,
             selector=tie_breaker(seed),
-            extenders=setup.extenders,
+            extenders=extenders,
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             initial_backoff=setup.initial_backoff,
             max_backoff=setup.max_backoff,

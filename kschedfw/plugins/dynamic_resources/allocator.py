@@ -150,16 +150,13 @@ class DeviceSearch:
     def _is_selected(
         self, wanted: WantedClaim, option: Option, slice_: PublishedSlice, position: int
     ) -> bool:
-        try:
-            if not slice_.matches(position, option.selectors[0], self._budget):
-                return False
-        except SelectorFailure as refusal:
-            raise _selector_error(f"class {option.device_class.name}", refusal) from None
-        try:
-            if not slice_.matches(position, option.selectors[1], self._budget):
-                return False
-        except SelectorFailure as refusal:
-            raise _selector_error(f"claim {wanted.claim.key}", refusal) from None
+        owners = f"class {option.device_class.name}", f"claim {wanted.claim.key}"
+        for owner, expressions in zip(owners, option.selectors, strict=True):
+            try:
+                if not slice_.matches(position, expressions, self._budget):
+                    return False
+            except SelectorFailure as refusal:
+                raise AllocationError(f"{owner}: selector #{refusal.index}: {refusal.why}") from None
         return slice_.devices[position].is_reached_by(self._reach.node)
 
     def _search(self) -> bool:
@@ -349,7 +346,3 @@ class DeviceSearch:
         if counters is None:
             counters = self._counters[id_] = PoolCounters(self._reach.pool_of[id_], self._usage.of(id_))
         return counters
-
-
-def _selector_error(whose: str, refusal: SelectorFailure) -> AllocationError:
-    return AllocationError(f"{whose}: selector #{refusal.index}: {refusal.why}")

@@ -37,9 +37,14 @@ _POLL_INTERVAL: Final = 5.0
 class ClaimBindingError(KschedfwError):
     """The error of claims that couldn't be reserved for a pod; the pod has to be scheduled again."""
 
+    preparation = DevicePreparation.ERROR
+    """The end of a wait for devices that ended by this error, in metrics."""
+
 
 class DeviceBindingTimeoutError(ClaimBindingError):
     """The error of devices that weren't ready in time."""
+
+    preparation = DevicePreparation.TIMEOUT
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"device binding timeout: {cause}")
@@ -47,6 +52,8 @@ class DeviceBindingTimeoutError(ClaimBindingError):
 
 class DeviceBindingFailedError(ClaimBindingError):
     """The error of a device that can't be made ready, as its driver says by a condition."""
+
+    preparation = DevicePreparation.FAILURE
 
     def __init__(self, claim: ResourceClaim, failed: DeviceCondition) -> None:
         super().__init__(
@@ -233,11 +240,8 @@ class ClaimBinder:
         try:
             self._wait_until_ready(reservation, pod, in_pre_bind, started + self._timeout)
             result = DevicePreparation.SUCCESS
-        except DeviceBindingTimeoutError:
-            result = DevicePreparation.TIMEOUT
-            raise
-        except DeviceBindingFailedError:
-            result = DevicePreparation.FAILURE
+        except ClaimBindingError as error:
+            result = error.preparation
             raise
         finally:
             profile, seconds = self._handle.profile_name, clock.now() - started

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import FrozenDict, NodeInfo
+from kschedfw import NodeInfo
 from kschedfw.api import EMPTY, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
 from kschedfw.cel import Budget, OutOfStepsError
@@ -197,7 +197,7 @@ def _evidence(
     for claim in devices.unavailable_on(info.node):
         ready = devices.may_be_ready(claim)
         found = "its devices can't be used on this node" if ready else "its devices aren't ready to be used"
-        yield Evidence(f"claim {claim.name}, which is allocated", found, values=FrozenDict(claim=claim.key))
+        yield Evidence(f"claim {claim.name}, which is allocated", found, values={"claim": claim.key})
     demand = devices.demand(resources)
     if demand.question is None:
         return
@@ -248,15 +248,13 @@ def _of_option(
         f"{name}: {what} of class {option.device_class.name}",
         f"{would_do} of {total} devices would do" if total else "the node has no device",
         gap=max(0, count - would_do) / count if count else 1.0,
-        values=FrozenDict(
-            {
-                "request": name,
-                "class": option.device_class.name,
-                "count": count,
-                "devices": total,
-                "wouldDo": would_do,
-            }
-        ),
+        values={
+            "request": name,
+            "class": option.device_class.name,
+            "count": count,
+            "devices": total,
+            "wouldDo": would_do,
+        },
     )
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     for reason, devices in ordered[:_MOST_REASONS]:
@@ -269,7 +267,7 @@ def _of_option(
             f"{name}: {reason.asked}",
             f"{reason.found} {len(devices)} of {total} devices: {_examples(reason, devices)}",
             gap=0.0,
-            values=FrozenDict({**values, **reason.values}),
+            values={**values, **reason.values},
         )
     if len(ordered) > _MOST_REASONS:
         others = sum(len(devices) for _, devices in ordered[_MOST_REASONS:])
@@ -298,7 +296,7 @@ def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[P
         f"among the devices that would do: {listed or 'none'}"
         + (f" and {more} more values" if more > 0 else ""),
         gap=0.0,
-        values=FrozenDict({"constraint": kind, "attribute": name, "values": len(most)}),
+        values={"constraint": kind, "attribute": name, "values": len(most)},
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import attrs
 
-from kschedfw import FrozenDict, NodeInfo, PodInfo, Snapshot
+from kschedfw import NodeInfo, PodInfo, Snapshot
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import AffinityTerm
@@ -86,9 +86,7 @@ def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterato
         yield Evidence(
             f"podAffinity on {key} to {selector}",
             found,
-            values=FrozenDict(
-                {"term": "podAffinity", "topologyKey": key, "selector": selector, "domain": domain}
-            ),
+            values={"term": "podAffinity", "topologyKey": key, "selector": selector, "domain": domain},
         )
 
 
@@ -98,16 +96,14 @@ def _broken(term: str, key: str, domain: str, pods: list[str], selector: str | N
     return Evidence(
         f"{term} on {key}{'' if selector is None else f' to {selector}'}",
         f"{domain} has {named}{more}",
-        values=FrozenDict(
-            {
-                "term": term,
-                "topologyKey": key,
-                "selector": selector,
-                "domain": domain,
-                "pods": len(pods),
-                "pod": pods[0],
-            }
-        ),
+        values={
+            "term": term,
+            "topologyKey": key,
+            "selector": selector,
+            "domain": domain,
+            "pods": len(pods),
+            "pod": pods[0],
+        },
     )
 
 

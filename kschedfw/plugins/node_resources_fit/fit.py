@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
+from typing import ClassVar
 
 from kschedfw import (
     ActionType,
@@ -61,7 +62,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     """Refuses nodes without enough room for the pod's requests, and scores the others by their usage with the pod."""
 
     name = "NodeResourcesFit"
-    args_type = NodeResourcesFitArgs
+    args_type: ClassVar[type[object] | None] = NodeResourcesFitArgs
     reads = Reads.PODS
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:

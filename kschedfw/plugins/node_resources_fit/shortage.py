@@ -63,15 +63,13 @@ class Shortage:
             f"{self.resource}: {requested} requested",
             f"{left} free of {all_} allocatable, {missing} short",
             gap=short / self.requested,
-            values=FrozenDict(
-                {
-                    "resource": self.resource,
-                    "requested": self.requested,
-                    "free": free,
-                    "allocatable": self.capacity,
-                    "short": short,
-                }
-            ),
+            values={
+                "resource": self.resource,
+                "requested": self.requested,
+                "free": free,
+                "allocatable": self.capacity,
+                "short": short,
+            },
         )
 
     @property

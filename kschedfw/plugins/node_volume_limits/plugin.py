@@ -14,7 +14,6 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
-    FrozenDict,
     Handle,
     IntArray,
     NodeInfo,
@@ -107,7 +106,7 @@ class NodeVolumeLimits(Plugin):
                 f"{wanted} more volume{'s' * (wanted > 1)} of {driver}",
                 f"{present} of at most {limit} attached",
                 gap=(present + wanted - limit) / wanted,
-                values=FrozenDict({"driver": driver, "wanted": wanted, "attached": present, "limit": limit}),
+                values={"driver": driver, "wanted": wanted, "attached": present, "limit": limit},
             )
 
     def _exceeded(

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import ByDomain, FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
+from kschedfw import ByDomain, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
@@ -82,7 +82,7 @@ class ConstraintCounts:
         asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector_text(constraint.siblings.selector)}"
         values: dict[str, EvidenceValue] = {"topologyKey": key, "domain": domain, "maxSkew": max_skew}
         if domain is None:
-            return Evidence(asked, f"no label {key}", values=FrozenDict(values))
+            return Evidence(asked, f"no label {key}", values=values)
         count, allowed = self.count(domain), self.allowed()
         if count <= allowed:
             return None
@@ -92,7 +92,7 @@ class ConstraintCounts:
             asked,
             f"{count} of them in {domain}, {least} in the emptiest domain: the skew would be {skew}",
             gap=(skew - max_skew) / max_skew,
-            values=FrozenDict({**values, "matching": count, "minimum": least, "skew": skew}),
+            values={**values, "matching": count, "minimum": least, "skew": skew},
         )
 
     def verdicts(self) -> npt.NDArray[np.int8]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw import ClusterClient, FrozenDict, KschedfwError, Node, Pod
+from kschedfw import ClusterClient, KschedfwError, Node, Pod
 from kschedfw.api import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -89,12 +89,12 @@ class VolumeClaims:
         names = {"claim": claim.key, "volume": claim.spec.volume_name}
         where = f"claim {claim.key}, volume {claim.spec.volume_name}"
         if volume is None:
-            yield Evidence(where, "the volume isn't there", values=FrozenDict(names))
+            yield Evidence(where, "the volume isn't there", values=names)
             return
         reach = BoundReach.of(volume).on(node.name, self.cluster)
         if reach.terms is not None and not reach.has(node.labels):
             for each in unmatched_terms(reach.terms, node, where):
-                yield attrs.evolve(each, values=FrozenDict({**each.values, **names}))
+                yield attrs.evolve(each, values={**each.values, **names})
 
     def _not_available(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node
@@ -103,7 +103,7 @@ class VolumeClaims:
         if (problems := pod_volumes.on(node, self.cluster).problems) != FINE:
             where = f"claim {claim.key}, StorageClass {storage_class.name}"
             names = {"claim": claim.key, "storageClass": storage_class.name}
-            yield Evidence(where, ", ".join(STATUSES[problems].reasons), values=FrozenDict(names))
+            yield Evidence(where, ", ".join(STATUSES[problems].reasons), values=names)
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
         """Return the node restrictions of the pod's volumes.

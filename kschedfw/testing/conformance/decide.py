@@ -144,14 +144,8 @@ class PodRun:
             **devices.on_feasible(state, feasible),
         }
         if not feasible:
-            return (
-                decision
-                | _NOTHING_SCORED
-                | {
-                    "fitError": str(FitError(pod, len(self.snapshot), diagnosis)),
-                }
-                | self._post_filter(state, pod, diagnosis)
-            )
+            error = str(FitError(pod, len(self.snapshot), diagnosis))
+            return decision | _NOTHING_SCORED | {"fitError": error} | self._post_filter(state, pod, diagnosis)
         scores = self.scheduler.score_nodes(self.framework, state, pod, feasible)
         totals = _by_node(scores, self._totals(state, pod, feasible))
         best = sorted(name for name, total in totals.items() if total == max(totals.values()))
@@ -180,7 +174,7 @@ class PodRun:
             if status.is_success:
                 feasible.append(info)
             else:
-                filtered[info.name] = {"plugin": status.plugin} | _verdict(status)
+                filtered[info.name] = {"plugin": status.plugin} | verdict_json(status)
                 if not status.is_rejected:
                     texts.add(status.message)
         return {
@@ -234,7 +228,7 @@ class PodRun:
         for info in self.snapshot.node_infos:
             if info.name not in passed:
                 status = diagnosis.node_to_status.get(info.name)
-                verdicts[info.name] = {"plugin": status.plugin} | _verdict(status)
+                verdicts[info.name] = {"plugin": status.plugin} | verdict_json(status)
                 if left_over is not None and info.name not in left_over:
                     verdicts[info.name]["excluded"] = True
         return verdicts
@@ -294,17 +288,15 @@ class PodRun:
         return dict(refusals)
 
 
-def _verdict(status: Status) -> Json:
+def verdict_json(status: Status) -> Json:
     return {"code": str(status.code), "reasons": sorted(status.reasons)}
 
 
 def _own_verdict(status: Status) -> Json:
     """Return the plugin's own message, without the prefix of errors."""
     prefix = f'running "{status.plugin}" filter plugin: '
-    return {
-        "code": str(status.code),
-        "reasons": sorted(reason.removeprefix(prefix) for reason in status.reasons),
-    }
+    own = tuple(reason.removeprefix(prefix) for reason in status.reasons)
+    return verdict_json(attrs.evolve(status, reasons=own))
 
 
 _NOTHING_SCORED: Json = {
@@ -323,18 +315,18 @@ def _preemption(plan: PreemptionPlan) -> Json:
         "code": str(plan.status.code),
         "message": plan.status.message,
         "nominatedNode": None if chosen is None else chosen.node_name,
-        **({"victims": [], "numPDBViolations": 0} if chosen is None else _victims(chosen)),
+        **({"victims": [], "numPDBViolations": 0} if chosen is None else victims_json(chosen)),
         "tied": sorted(candidate.node_name for candidate in plan.tied),
-        "candidates": {candidate.node_name: _victims(candidate) for candidate in plan.candidates},
+        "candidates": {candidate.node_name: victims_json(candidate) for candidate in plan.candidates},
         "rejected": {
-            name: {"plugin": status.plugin} | _verdict(status)
+            name: {"plugin": status.plugin} | verdict_json(status)
             for name, status in plan.rejected
             if plan.status.code is not Code.ERROR
         },
     }
 
 
-def _victims(candidate: Candidate) -> Json:
+def victims_json(candidate: Candidate) -> Json:
     victims = candidate.victims
     return {"victims": [pod.key for pod in victims.pods], "numPDBViolations": victims.num_pdb_violations}
 

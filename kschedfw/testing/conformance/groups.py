@@ -43,6 +43,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.conformance.decide import verdict_json, victims_json
 from kschedfw.testing.conformance.group_cluster import AnsweringCluster
 from kschedfw.testing.conformance.scenario import GroupScenario, Json
 
@@ -240,11 +241,7 @@ class _Decisions:
         if self._own is not None:
             told["decision"] = self._own.json()
         if self.plan is not None and (chosen := self.plan.chosen) is not None:
-            told["podPreemption"] = {
-                "node": chosen.node_name,
-                "victims": [pod.key for pod in chosen.victims.pods],
-                "numPDBViolations": chosen.victims.num_pdb_violations,
-            }
+            told["podPreemption"] = {"node": chosen.node_name, **victims_json(chosen)}
         return told
 
     def _group_json(self, decision: GroupDecision) -> Json:
@@ -292,11 +289,7 @@ class _Decisions:
             if PREEMPTION_PLAN in member.attempt.state:
                 chosen = member.attempt.state.read(PREEMPTION_PLAN).chosen
                 assert chosen is not None
-                told["preempts"] = {
-                    "node": chosen.node_name,
-                    "victims": [pod.key for pod in chosen.victims.pods],
-                    "numPDBViolations": chosen.victims.num_pdb_violations,
-                }
+                told["preempts"] = {"node": chosen.node_name, **victims_json(chosen)}
         return told
 
 
@@ -337,12 +330,7 @@ class _PodDecision:
             "feasible": self._feasible,
             "preFilter": diagnosis.pre_filter_message,
             "filter": {
-                name: {
-                    "plugin": status.plugin,
-                    "code": str(status.code),
-                    "reasons": sorted(status.reasons),
-                }
-                for name, status in filtered.items()
+                name: {"plugin": status.plugin, **verdict_json(status)} for name, status in filtered.items()
             },
             "nominatedFirst": nominated_first,
             "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins),
