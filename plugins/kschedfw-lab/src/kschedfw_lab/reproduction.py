@@ -102,6 +102,7 @@ def digest_of(*files: Path) -> str:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
+        # Between files, so that content that moves from one to the next changes the digest.
         digest.update(b"\0")
     return digest.hexdigest()
 
@@ -164,6 +165,7 @@ def reproduce(
         except KeyboardInterrupt:
             is_interrupted = True
         except EngineError:
+            # The tables get what was done before the engine broke down.
             writer.finish((each.key for each in tasks), others=False)
             raise
         return Reproduced(writer.finish((each.key for each in tasks), others=False), is_interrupted)
@@ -285,6 +287,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
         for part in text.split(","):
             first, _, last = part.partition("-")
             these = range(int(first), int(last or first) + 1)
+            # Checked before they are listed, since a range may be of any size.
             if not these or len(these) + len(seeds) > _MOST_SEEDS:
                 raise ValueError
             seeds.extend(these)
@@ -295,6 +298,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def _workers(text: str) -> int:
+    # Cut, since `int` refuses thousands of digits with an error of its own.
     if text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 1024:
         return int(text)
     raise argparse.ArgumentTypeError(f"expected a number from 1 to 1024, found {text!r}")

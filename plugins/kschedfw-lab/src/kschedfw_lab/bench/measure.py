@@ -98,6 +98,7 @@ def _with_repeats(
     try:
         _algorithm(
             small,
+            # Nobody reads the times of this run.
             Laps(small, timer, timer, None, None),
             DerivedRegistry(registry, listener.listened_to),
         )
@@ -130,6 +131,7 @@ def _algorithm(case: Case, laps: Laps, registry: Registry) -> Measurement:
             for late in in_cluster(cluster, churn.due(laps.elapsed)):
                 _attempt(stage, late, laps)
             places.append(_attempt(stage, pod, laps))
+    # Before the calls are counted, since those attempts ask plugins, too.
     used = uses(len(laps.seconds))
     calls = [_calls(stage, pod) for pod in in_cluster(cluster, Objects.further(case, COUNTED_PODS))]
     stage.framework.close()
@@ -157,6 +159,7 @@ def _attempt(stage: AlgorithmStage, pod: Pod, laps: Laps) -> str:
     laps.start()
     node_name = _place(stage, state, pod)
     laps.add(laps.stop())
+    # After the lap: the algorithm ends when the pod is assumed.
     if node_name:
         _settle(stage, state, pod, node_name)
     return node_name
@@ -234,6 +237,7 @@ def _end_to_end(case: Case, laps: Laps, registry: Registry) -> Measurement:
             deadline = scheduler.queue.next_deadline()
             if deadline is None:
                 break
+            # Backoffs cost no real time.
             clock.skip_to(deadline)
     places = [_node_name(cluster, pod) for pod in measured]
     placed = sum(map(bool, places))

@@ -218,6 +218,7 @@ def _made_pod(index: int) -> Manifest:
     return shapes.pod("pod", NAMESPACE, requests=requests, limits=limits, port=False)
 
 
+# A case asks for its workload each time when it is used.
 @lru_cache(maxsize=1)
 def _read(trace: Path) -> tuple[Callable[[int], Manifest], Callable[[int], Manifest]]:
     nodes, pods = read_openb_nodes(trace / NODES_FILE), read_openb_pods(trace / PODS_FILE)

@@ -40,6 +40,7 @@ class Machine:
             system=f"{platform.system()} {platform.machine()}",
             cpus=os.cpu_count() or 1,
             python=f"{platform.python_implementation()} {platform.python_version()}"
+            # Python before 3.13 lacks this function, and always has the GIL.
             + ("" if getattr(sys, "_is_gil_enabled", lambda: True)() else " without GIL"),
             kschedfw=version("kschedfw"),
             numpy=version("numpy"),

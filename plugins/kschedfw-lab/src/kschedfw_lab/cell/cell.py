@@ -109,7 +109,8 @@ class _Thinking:
     def begin(self, nodes: frozenset[str]) -> float:
         self._scheduler.copy.offer(nodes)
         pods = self._scheduler.next_pods()
-        if not pods:  # A pod may have become active by nodes that are no longer offered.
+        # A pod may have become active by nodes that are no longer offered.
+        if not pods:
             return 0.0
         self._decision = self._scheduler.decide(pods)
         return self._seconds(pods[0], len(pods))

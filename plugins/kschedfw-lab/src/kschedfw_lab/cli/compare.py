@@ -174,7 +174,8 @@ def compare(
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
-    if failures.count:  # If a plugin fails, the figures prove nothing, whatever the conditions say.
+    # If a plugin fails, the figures prove nothing, whatever the conditions say.
+    if failures.count:
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)

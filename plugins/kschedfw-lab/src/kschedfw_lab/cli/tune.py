@@ -74,6 +74,7 @@ def tune(
     directory = Path(f"{spec.stem}-results") if results is None else results
     started = time.perf_counter()
     try:
+        # Imported here, since Optuna is an extra.
         from kschedfw_lab.tuning.searching import CONFIGURATION, TuningError
         from kschedfw_lab.tuning.searching import tune as search
     except MissingExtraError as error:

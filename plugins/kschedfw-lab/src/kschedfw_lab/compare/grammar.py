@@ -150,6 +150,7 @@ class Parser(ABC, Generic[LeafT]):
         return tests[0] if len(tests) == 1 else Joined(tuple(tests), all=word == "and")
 
     def _test(self) -> Expression[LeafT]:
+        # Counted, so that no text exhausts the stack.
         self._depth += 1
         if self._depth > DEEPEST:
             raise self.error(f"it is nested more than {DEEPEST} levels deep")

@@ -105,6 +105,7 @@ def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[F
         [[each.get(name) for name in names[:-1]] + [1] for each in workload.pending], dtype=np.int64
     )
     free = np.array([[node.free(name) for name in names] for node in nodes], dtype=np.int64)
+    # Without rows, an array has only one dimension.
     asked, free = asked.reshape(-1, len(names)), free.reshape(-1, len(names))
     refused = np.zeros(free.shape, dtype=np.int64)
     for request, count in zip(asked, counts, strict=True):
@@ -114,6 +115,7 @@ def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[F
     for column, name in enumerate(workload.resources):
         asking = int(counts[asked[:, column] > 0].sum())
         if asking and any(name in node.allocatable for node in nodes):
+            # An exact sum, so that the order of the nodes doesn't matter.
             unusable = math.fsum((free[:, column] * (refused[:, column] / asking)).tolist())
             found.append(Fragmentation(name, unusable, int(free[:, column].sum())))
     return found

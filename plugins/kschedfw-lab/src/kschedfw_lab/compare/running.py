@@ -129,6 +129,7 @@ def _places(report: Report) -> Mapping[str, str]:
 def _moves(baseline: Report, other: Report, said: _Said) -> Iterator[Move]:
     before = {decision.pod: decision for decision in baseline.decisions}
     after = {decision.pod: decision for decision in other.decisions}
+    # A dict, which keeps the baseline's order.
     for pod in {**before, **after}:
         had, has = before.get(pod), after.get(pod)
         if _fate(had) != _fate(has):

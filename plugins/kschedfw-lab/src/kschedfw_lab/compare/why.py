@@ -95,7 +95,8 @@ class Against:
 
 def against(explanation: Explanation, node: str) -> Against | None:
     """Return why this decision didn't choose the node; None if it did, or if the reason isn't known."""
-    if node not in explanation.nodes:  # No nodes were considered for the pod.
+    # No nodes were considered for the pod.
+    if node not in explanation.nodes:
         return None
     other = explanation.of(node)
     match other.verdict:
@@ -108,7 +109,8 @@ def against(explanation: Explanation, node: str) -> Against | None:
             plugin, reasons = ("", ()) if refusal is None else (refusal.plugin, tuple(refusal.reasons))
             return Against(node, explanation.node, Ground.REFUSED, plugin, reasons)
         case Verdict.FEASIBLE:
-            if explanation.node is None:  # A node was chosen, but a plugin failed in a later step.
+            # A node was chosen, but a plugin failed in a later step.
+            if explanation.node is None:
                 return None
             return _outdone(explanation.of(explanation.node), other)
 

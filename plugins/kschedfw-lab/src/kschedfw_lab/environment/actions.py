@@ -78,6 +78,7 @@ class WeightActions:
 
     def row(self, action: Action, decision: OpenDecision) -> int:
         shares = np.asarray(action, dtype=np.float64)
+        # Written so that NaN is refused, too.
         if shares.shape != self.space.shape or not ((shares >= 0.0) & (shares <= 1.0)).all():
             raise ActionError(f"the action must be {len(self._plugins)} numbers from 0 to 1, not {action!r}")
         weights = np.rint(shares * LARGEST_WEIGHT).astype(np.int64).tolist()

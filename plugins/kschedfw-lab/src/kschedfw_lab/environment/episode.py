@@ -61,6 +61,7 @@ class OpenDecision:
         Raises:
             SchedulingError: a plugin failed.
         """
+        # As kube-scheduler, which doesn't score a node without a rival.
         if len(self.feasible) == 1:
             return int(self.rows[0])
         attempt = self.attempt

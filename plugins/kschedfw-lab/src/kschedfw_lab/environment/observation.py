@@ -48,6 +48,7 @@ class Units:
             there = {name for name, amount in most.items() if amount > 0}
             first = [name for name in (CPU, MEMORY, PODS) if name in there]
             resources = (*first, *sorted(there.difference(first)))
+        # At least 1, since a resource that no node has can't be a divisor.
         largest = np.array([max(1, most.get(name, 0)) for name in resources], dtype=np.float64)
         return cls(len(table) if nodes is None else nodes, tuple(resources), largest)
 
@@ -149,6 +150,7 @@ class Observer:
                 if column is not None:
                     # Multiply in float64; the only rounding is that to float32 here.
                     self._free[: len(table), index] = table.free[:, column] * self._per_unit[index]
+            # Overcommitted nodes have less than nothing free.
             np.clip(self._free, 0.0, 1.0, out=self._free)
             return
         free = table.free

@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.openb is not None:
         workloads["openb"] = options.openb
         try:
+            # Read only to find errors before any run. The workers read it themselves.
             openb(options.openb)
         except OSError as error:
             print(f"omega: {error.filename}: can't be read: {error.strerror}", file=sys.stderr)

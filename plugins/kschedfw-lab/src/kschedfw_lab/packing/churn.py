@@ -39,6 +39,7 @@ def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES)
     nodes = trace.shuffled_nodes(chance)
     running = round(LOAD * trace.gpus / trace.gpus_per_pod)
     counted = _Counted()
+    # A heap. The number makes items distinct, since pods can't be compared.
     leaving: list[tuple[float, int, Pod]] = []
     samples: list[Sequence[NodeAllocation]] = []
     due = [lifetimes * (0.5 + 0.5 * (number + 1) / SAMPLES) for number in range(SAMPLES)]
@@ -71,6 +72,7 @@ def _arrivals(
     for _ in range(running):
         # The exponential distribution has no memory: what is left of a stay is distributed as a whole one.
         yield 0.0, chance.expovariate(1.0), chance.choice(trace.pods)
+    # By Little's law, as many pods arrive in a mean lifetime as are to run.
     time = chance.expovariate(running)
     while time < lifetimes:
         yield time, chance.expovariate(1.0), chance.choice(trace.pods)

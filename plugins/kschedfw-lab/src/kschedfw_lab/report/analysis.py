@@ -110,6 +110,7 @@ def analyse(
     treatments = _cells(results, runs, question.compared)
     contexts = _cells(results, runs, context_factors)
     by_cell = _by_cell(runs, contexts, treatments, context_factors, question)
+    # Each value occurs in some run, but perhaps no run has all of them.
     if runs and question.baseline not in treatments:
         together = named(question.compared, question.baseline)
         raise QuestionError(f"--baseline: no run has {together} together")

@@ -46,6 +46,7 @@ class Axis:
         """Return an axis that contains all values."""
         values = list(values)
         low, high = min(values), max(values)
+        # All values may be equal, and even 0; an axis needs a length.
         room = (high - low) * _PADDING or abs(high) * _PADDING or 1.0
         return cls(low - room, high + room, start, end)
 

@@ -219,6 +219,7 @@ def pairs(analysis: Analysis, table: MetricTable, form: Format) -> Chart | None:
         if treatment != analysis.baseline
     }
     both = [value for own in found.values() for point in own for value in point]
+    # Fewer than three pairs, of two values each.
     if len(both) < 6:
         return None
     x = Axis.over(both, LEFT, WIDTH - RIGHT)

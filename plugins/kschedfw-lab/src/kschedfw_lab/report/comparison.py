@@ -207,6 +207,7 @@ def _judged(difference: Difference, corrected: float, comparisons: int) -> Diffe
     verdict = difference.verdict
     if corrected <= SIGNIFICANCE:
         verdict = Verdict.HIGHER if difference.estimate.mean > 0 else Verdict.LOWER
+    # Even if all pairs agreed, the correction would leave too large a probability.
     elif verdict is Verdict.CHANCE and least_p(difference.estimate.count) * comparisons > SIGNIFICANCE:
         verdict = Verdict.TOO_FEW
     return attrs.evolve(difference, corrected=corrected, verdict=verdict)

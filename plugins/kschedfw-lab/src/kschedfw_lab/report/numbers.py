@@ -92,6 +92,7 @@ def _decimals(estimates: Sequence[Estimate], unit: Unit) -> int:
     if halves:
         decimals = min(1 - _magnitude(median(halves)), most)
     else:
+        # Counts have no decimals.
         decimals = 0 if all(mean.is_integer() for mean in means) else most - 1
     return min(_MOST_DECIMALS, max(0, decimals))
 

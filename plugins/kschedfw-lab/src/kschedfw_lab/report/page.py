@@ -128,6 +128,7 @@ class ReportPage:
             label=label,
             axes=axes,
         )
+        # Names of files may have bytes that aren't UTF-8; Python keeps them as characters that it can't encode.
         self.file.write_text(page, encoding="utf-8", errors="replace")
 
 

@@ -179,6 +179,7 @@ def _factor(results: Results, name: str, option: str) -> str:
 
 def _value(results: Results, factor: str, wanted: Value) -> Value:
     values = values_of(results, factor)
+    # The exact text first: labels have only six digits.
     for written in (cell, label):
         for value in values:
             if wanted == value or wanted == written(value):
@@ -196,6 +197,7 @@ def _metrics(results: Results, wanted: Sequence[str]) -> tuple[str, ...]:
     for pattern in wanted:
         found = [metric for metric in known if metric == pattern or fnmatchcase(metric, pattern)]
         if not found:
+            # Cut, since difflib may take quadratic time.
             similar = get_close_matches(pattern[:100], known, n=1)
             hint = f"did you mean {similar[0]}?" if similar else f"the metrics are: {', '.join(known[:30])}"
             raise QuestionError(f"--metric {printable(pattern)}: no run has it; {hint}")

@@ -39,7 +39,8 @@ def read_results(path: str | Path, *, most_rows: int = MOST_ROWS) -> Results:
         OSError: the file can't be read.
     """
     path = Path(path)
-    path.stat()  # Raises OSError if the path doesn't exist.
+    # Raises OSError if the path doesn't exist.
+    path.stat()
     if path.is_dir():
         path = _file_of(path, CSV, JOURNAL)
     if path.name == JOURNAL:

@@ -42,6 +42,7 @@ def checked_value(name: str, value: object) -> Value:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
+    # Half of a surrogate pair can't be written as UTF-8.
     if isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value):
         return value
     raise ResultsError(

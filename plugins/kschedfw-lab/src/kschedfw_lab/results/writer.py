@@ -50,6 +50,7 @@ class ResultsWriter:
         self._factors = checked_factors(factors)
         self._parquet = parquet
         if parquet:
+            # Fails now rather than after hours of runs.
             pyarrow()
         self._directory = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,8 @@ class ResultsWriter:
             for metric, curve in series.items()
             for time, value in curve
         ]
-        if points:  # Write the series before the results, so that a recorded run always has its series.
+        # The series first, so that a recorded run always has its series.
+        if points:
             self._series = self._series or Journal(self._directory / SERIES_JOURNAL)
             self._series.append(points)
         self._results.append(result.rows())

@@ -102,6 +102,7 @@ class PluginChange:
     def apply(self, content: dict[str, Any]) -> None:
         if self.value is None:
             return
+        # Without profiles, kube-scheduler has one with its defaults.
         profiles = content.get("profiles") or [{}]
         content["profiles"] = profiles
         for index, profile in enumerate(profiles):
@@ -126,6 +127,7 @@ class PluginChange:
             found = found or any(map(self._is_named, enabled))
             listed.update({"enabled": enabled, "disabled": disabled})
         if not is_wanted:
+            # No point enables it by name any more, so it is enough to keep it out of the defaults.
             _append(plugins, "multiPoint", "disabled", {"name": self.plugin})
         elif not found:
             # A point that disables all plugins doesn't get those that multiPoint enables.
@@ -137,6 +139,7 @@ class PluginChange:
         return isinstance(entry, dict) and entry.get("name") == self.plugin
 
     def _weighted(self, entry: dict[str, Any], point: str) -> dict[str, Any]:
+        # Only scores have weights, and multiPoint passes its weight on to score.
         if isinstance(self.value, bool) or point not in ("score", "multiPoint"):
             return entry
         return {**entry, "weight": self.value}

@@ -138,12 +138,14 @@ def _with_crossed(
     factors: Sequence[Factor], points: Sequence[Point], crossed: Sequence[Factor]
 ) -> Iterator[Point]:
     """Yield each point with every combination of the crossed factors' values."""
+    # Checked before any point is made, since the product may be of any size.
     if (count := len(points) * math.prod(map(_count, crossed))) > MOST_RUNS:
         raise SweepError.at("design", f"{count:,} combinations of values; at most {MOST_RUNS:,}")
     names = [factor.name for factor in crossed]
     for point in points:
         for values in itertools.product(*(factor.values.listed for factor in crossed)):
             found = {**point, **dict(zip(names, values, strict=True))}
+            # In the order of the factors, which is that of the columns.
             yield {factor.name: found[factor.name] for factor in factors}
 
 

@@ -55,8 +55,10 @@ def drawn(objects: Sequence[Named], draw: Draw, seed: int) -> Sequence[Named]:
         SweepError: days are to be drawn, and the trace has only one.
     """
     pending = [obj for obj in objects if isinstance(obj, Pod) and is_pending(obj)]
+    # A text as the seed, so that the draws differ from those of the simulation, which has the same number.
     random = Random(f"{draw} {seed}")
     claims = OwnClaims(objects, pending)
+    # By identity: equal objects need not be the same, and comparing them takes long.
     gone = {id(each) for each in (*pending, *claims)}
     others = [each for each in objects if id(each) not in gone]
     find = _of_days if draw is Draw.DAYS else _of_places

@@ -85,6 +85,7 @@ class ClusterSource:
                 with open_file(path, again=True) as file:
                     while piece := file.read(_PIECE):
                         digest.update(piece)
+                # Between files, so that content that moves from one to the next changes the digest.
                 digest.update(b"\0")
         except OSError as error:
             raise SweepError(one_line(error)) from None

@@ -16,6 +16,7 @@ from kschedfw_lab.compare.metric_values import COUNTS, DIFFERENCES, WITHIN, valu
 from kschedfw_lab.sweep.prices import NANO, Prices
 from kschedfw_lab.sweep.usage import Usage, mean_over_time
 
+# Each reason is a metric of its own, and messages may name pods or nodes.
 _MOST_REASONS: Final = 50
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

@@ -76,6 +76,7 @@ class OwnClaims:
                 volume = _renamed(volume, names.of(volume))
                 copy = attrs.evolve(copy, spec=attrs.evolve(copy.spec, volume_name=volume.name))
                 if (reference := volume.spec.claim_ref) is not None:
+                    # A reference without a uid reserves the volume for any claim of that name, so it stays without one.
                     reference = attrs.evolve(reference, name=copy.name, uid=copy.uid if reference.uid else "")
                     volume = attrs.evolve(volume, spec=attrs.evolve(volume.spec, claim_ref=reference))
                 brought.append(volume)

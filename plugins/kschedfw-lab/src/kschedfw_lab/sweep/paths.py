@@ -34,6 +34,7 @@ def steps_of(path: str) -> Sequence[Step]:
             break
         steps.append((match["key"] or match["item"], match["key"] is None))
         position = match.end()
+    # The first step is a key, since a document is an object.
     if not steps or position < len(path) or steps[0][1]:
         raise SweepError(
             f"{path[:_LONGEST]!r} is no path; a path is like profiles[0].percentageOfNodesToScore"
@@ -89,6 +90,7 @@ def _in_list(here: list[Any], key: str, is_item: bool, place: str, value: object
             del here[index]
         return None
     if index in (-1, len(here)):
+        # Profiles are known by their scheduler's name, and all other items by their name.
         name = "schedulerName" if place == "profiles" else "name"
         here.append([] if opens_list and key.isdecimal() else {} if key.isdecimal() else {name: key})
         index = len(here) - 1

@@ -81,6 +81,7 @@ class Sweep:
             raise SweepError(
                 f"{path}: factors: expected an object with at least {CLUSTER}, found {shown(factors)}"
             )
+        # A key without a value is null in YAML, and means the default.
         optional = {key: content[key] for key in _KEYS[1:] if content.get(key) is not None}
         return cls(factors, folder=path.parent, source=str(path), **optional)
 
@@ -156,6 +157,7 @@ def _factors(given: Mapping[str, object], folder: Path) -> tuple[Factor, ...]:
     for name, values in given.items():
         with inside(name):
             factors.append(read_factor(name, values, folder))
+    # Always a factor, so that reports can pair runs by it.
     if SEED not in given:
         factors.append(Factor(SEED, Choices((0,))))
     return tuple(factors)

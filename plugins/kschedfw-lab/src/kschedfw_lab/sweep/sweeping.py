@@ -107,6 +107,7 @@ def run_sweep(
         except KeyboardInterrupt:
             interrupted = True
         except EngineError:
+            # The tables get what was done before the engine broke down.
             writer.finish((run.key for run in plan.runs), others=False)
             raise
         results = writer.finish((run.key for run in plan.runs), others=False)

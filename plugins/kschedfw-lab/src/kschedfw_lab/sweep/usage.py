@@ -54,6 +54,7 @@ class Usage:
             self._moves(obj, None if is_gone else obj.node_name)
 
     def _moves(self, pod: Pod, place: str | None) -> None:
+        # By uid, since another pod may have the name later.
         before = self._places.get(pod.uid)
         if place == before:
             return
@@ -127,6 +128,7 @@ def mean_over_time(usage: Usage, prices: Mapping[str, int]) -> tuple[Mapping[str
             nodes += len(state.on_node) * passed
             price += rate * passed
             now = step.time
+        # The rate follows the step's node alone: summing over all nodes at each step would take quadratic time.
         was_used = step.node in state.on_node
         state.take(step)
         rate += prices.get(step.node, 0) * ((step.node in state.on_node) - was_used)

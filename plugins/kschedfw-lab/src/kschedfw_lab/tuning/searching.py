@@ -138,6 +138,7 @@ class _Search:
         self._tuning = tuning
         self._runner = runner
         self._training, self._held_out = tuning.training.runs, tuning.held_out.runs
+        # All at once, so that every worker has a run. First, since without the default nothing can be judged.
         default = self._scores((*self._training, *self._held_out), {})
         self._default = default[: len(self._training)]
         self._default_held_out = default[len(self._training) :]
@@ -168,6 +169,7 @@ class _Search:
             objective=tuning.objective,
             best=best,
             configuration=json.loads(tuning.configuration(self._training[0], best.values).document),
+            # They end in another order than they were drawn in.
             trials=tuple(sorted(self._trials, key=lambda trial: trial.number)),
             training=PairedScores(self._default, best.scores),
             held_out=PairedScores(self._default_held_out, self._scores(self._held_out, best.values)),

@@ -117,6 +117,7 @@ class Tuning:
                 objective if isinstance(objective, Objective) else _objective(objective),
                 _whole("trials", trials, 1, MOST_TRIALS),
                 _whole("batch", batch, 1, MOST_IN_BATCH),
+                # Optuna draws with NumPy's RandomState, which takes seeds of 32 bits.
                 _whole("seed", seed, 0, (1 << 32) - 1),
                 _switch("pruning", pruning),
             )
@@ -162,6 +163,7 @@ class Tuning:
             SweepError: the configuration is invalid with these values.
         """
         configuration = self.configuration(run, values)
+        # The plugins' distributions depend on the values, and are found anew.
         own = [text for text in run.distributions if text.startswith(f"{OWN_DISTRIBUTION} ")]
         searched = {factor.name: label_of(values.get(factor.name)) for factor in self.search}
         return attrs.evolve(
