@@ -11,7 +11,7 @@ from kschedfw import RECORDERS, MetricsRecorder, NoMetrics, PluginMetric
 
 _log = logging.getLogger(__name__)
 
-_TOLD: Final = tuple(name for name in vars(NoMetrics) if not name.startswith("_"))
+_TOLD: Final = tuple(name for name in vars(MetricsRecorder) if not name.startswith("_"))
 """The names of a recorder's methods."""
 
 
