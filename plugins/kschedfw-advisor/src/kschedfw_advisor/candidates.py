@@ -229,7 +229,8 @@ def _around_shortages(
         if not isinstance(resource, str) or not isinstance(missing, int) or not isinstance(requested, int):
             return
         short[resource] = missing
-        if resource in node.status.allocatable:  # a node without any GPU doesn't get one
+        # A node without any GPU doesn't get one.
+        if resource in node.status.allocatable:
             by = rounded(resource, missing, up=True)
             enlarged.append(EnlargeNode(node.name, resource, by, each.gap or 0.0))
         left = rounded(resource, requested - missing, up=False)

@@ -125,6 +125,7 @@ def edits_of(changes: Iterable[Change], pod: Pod, cluster: Cluster) -> Iterator[
     for change in changes:
         changed = change.changed(changed)
         if isinstance(change, NodeChange):
+            # Several changes of one node add up.
             nodes[change.node] = change.altered(nodes.get(change.node) or _node(cluster, change.node))
     if changed != pod:
         yield from object_differences(pod, changed)
@@ -434,6 +435,7 @@ class RequestLess(Change):
     def changed(self, pod: Pod) -> Pod:
         less = self.instead_of - self.request
         sizes = [_request(each, self.resource) for each in pod.spec.containers]
+        # One container alone, so that one number of the manifest changes.
         largest = sizes.index(max(sizes))
         if sizes[largest] < less:
             return pod
@@ -459,7 +461,8 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
         MEMORY,
         EPHEMERAL_STORAGE,
     ):
-        limits = FrozenDict({**limits, resource: quantity})  # such resources can't be overcommitted
+        # Such resources can't be overcommitted: the API server demands a limit that equals the request.
+        limits = FrozenDict({**limits, resource: quantity})
     return attrs.evolve(container, resources=ResourceRequirements(requests, limits))
 
 

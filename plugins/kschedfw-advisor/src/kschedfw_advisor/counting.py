@@ -16,7 +16,8 @@ def smallest_count(
     If the `guess` is right, and does `all_of_them`, which no count exceeds, it is asked twice only. Without a guess,
     that is `most`.
     """
-    low, step = 0, 1  # low does less, high does as much
+    # `low` does less than the best, `high` does as much.
+    low, step = 0, 1
     high = most if guess is None else min(guess, most)
     best = place(high)
     if best == all_of_them:

@@ -137,6 +137,7 @@ def plan_drain(
         evictions = trial.evict(*leaving)
         steps += _steps(what_if, trial, number, evictions.evicted, home, frozenset(nodes), preempt=preempt)
         leaving = [pod for pod, _ in evictions.blocked]
+        # Without an eviction, the next round would find the same budgets.
         if not evictions.evicted or not leaving:
             break
         budgets.update(trial, (step.pod for step in steps if step.to_node is None))

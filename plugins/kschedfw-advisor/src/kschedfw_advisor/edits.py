@@ -95,8 +95,10 @@ def _item(place: object, part: str, edit: Edit) -> object:
 
 
 def _escaped(key: str) -> str:
+    # `~` first, since the escape of `/` has one.
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def _unescaped(part: str) -> str:
+    # In this order, by RFC 6901: `~01` stands for `~1`, and not for `/`.
     return part.replace("~1", "/").replace("~0", "~")

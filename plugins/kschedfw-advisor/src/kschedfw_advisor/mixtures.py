@@ -152,7 +152,8 @@ class Programme:
             )
         bounds = list(self._bounds)
         for counts in failed:
-            more: dict[int, float] = {}  # a variable for each group: 1 if the answer has more nodes of it
+            # A variable for each group: 1 if the answer has more nodes of it.
+            more: dict[int, float] = {}
             for g, supply in enumerate(self._supplies):
                 if (wanted := counts.get(supply.name, 0) + 1) <= supply.most:
                     more[len(bounds)] = 1.0

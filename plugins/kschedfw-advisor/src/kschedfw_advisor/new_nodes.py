@@ -28,6 +28,7 @@ def add_nodes(trial: Transaction, template: Node, count: int, daemons: Sequence[
     required node affinity isn't known any more: its controller has put the name of a node in its place.)
     """
     nodes = trial.add_nodes(template, count)
+    # All nodes are alike, so one of them is asked.
     fitting = [pod for pod in daemons if nodes and _is_eligible(pod, nodes[0])]
     for node in nodes:
         trial.add(*(_on(pod, node) for pod in fitting))
@@ -46,6 +47,7 @@ def daemons_of(cluster: Cluster) -> tuple[Pod, ...]:
 
 def _is_eligible(pod: Pod, node: Node) -> bool:
     return Selector.from_labels(pod.spec.node_selector).matches(node.labels) and all(
+        # The DaemonSet controller looks only at NoSchedule and NoExecute, too.
         taint.effect is TaintEffect.PREFER_NO_SCHEDULE
         or any(each.tolerates(taint) for each in pod.spec.tolerations)
         for taint in node.spec.taints

@@ -220,6 +220,7 @@ def node_shapes(nodes: Iterable[Node]) -> tuple[NodeGroup, ...]:
     for node in nodes:
         template = _as_new(node)
         shape = (template.labels, template.spec, template.status)
+        # The shape is hashed and compared as values, with quantities by their amount and not by their text.
         first.setdefault(shape, template)
         counts[shape] = counts.get(shape, 0) + 1
     shapes = sorted(first, key=lambda shape: -counts[shape])

@@ -133,7 +133,8 @@ def _of_kept_workloads(
         for created in range(min(lacking, _MOST_CREATED)):
             if (refusal := _refusal(admission, pod)) and workload is not None:
                 yield Uncreated(workload, lacking - created, refusal, tuple(refused.get(key, ())))
-            if refusal:  # the next one would be refused as well
+            # The next one would be refused as well.
+            if refusal:
                 break
 
 

@@ -141,7 +141,8 @@ def _search(
         if known is not None and known.placed == len(pods) and size(changes) >= size(known.changes):
             continue
         if any(each.placed == len(pods) and _outdoes(each, changes) for each in best.values()):
-            continue  # it couldn't place more, so it wouldn't be told
+            # They couldn't place more, so they wouldn't be told.
+            continue
         tried += 1
         if changes in useless:
             continue

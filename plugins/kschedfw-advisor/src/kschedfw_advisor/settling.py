@@ -71,7 +71,8 @@ def settle(
             ):
                 pending.append(pending_again(what_if, trial, victim))
             elif not victim.node_name and victim.key not in {pod.key for pod in pending}:
-                pending.append(victim)  # it was placed in this very transaction
+                # It was placed in this very transaction.
+                pending.append(victim)
         if outcome.placed:
             pending += [each.pod for each in outcome.waiting]
         elif preempt and any(each.node_name for each in outcome.refused):
@@ -103,7 +104,8 @@ def _more_telling(
     if not isinstance(before, Refused) or before.node_name:
         return now
     if now.reasons == before.reasons:
-        return before  # it may tell of preemption, too
+        # The earlier one may tell of preemption, too.
+        return before
     # A pod without which its group is stuck fits once the others of the group have given up their places.
     return before if now.reasons in stuck else now
 

@@ -244,6 +244,7 @@ class _Copies:
 
     def _free_copy(self) -> GroupTemplate:
         """The next copy none of whose objects has the name of one that is there."""
+        # Copies have numbers of their own, so only what was there before can have one's name.
         return next(
             copy
             for copy in map(self._template.copy, self._numbers)

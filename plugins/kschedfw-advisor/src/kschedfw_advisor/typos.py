@@ -157,7 +157,9 @@ def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
         if not amount:
             continue
         most = max((_offered(node, name) for node in nodes), default=0)
+        # A multiple of 1024 was written with a binary unit.
         step = 1000 if amount % 1024 else 1024
+        # With the next smaller unit it has to fit on a node.
         if amount > _FAR_MORE * most and 0 < amount // step <= most:
             yield MistakenUnit(name, amount // step, amount)
 

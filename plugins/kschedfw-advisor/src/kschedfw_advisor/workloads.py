@@ -124,7 +124,8 @@ def _claimed(volume: Volume, pod: Pod) -> Volume:
     claim = volume.persistent_volume_claim
     if claim is None or not claim.claim_name.endswith(f"-{pod.name}"):
         return volume
-    template = claim.claim_name.removesuffix(pod.name)  # `data-` of the claim `data-web-0`
+    # For example `data-` of the claim `data-web-0`.
+    template = claim.claim_name.removesuffix(pod.name)
     return attrs.evolve(volume, persistent_volume_claim=attrs.evolve(claim, claim_name=template))
 
 

@@ -144,6 +144,7 @@ def explore(
             f"kschedfw: warning: the page is reachable from other machines, at {address}, without encryption",
             file=sys.stderr,
         )
+    # An IPv6 address needs brackets in a URL.
     shown_host = f"[{host}]" if ":" in host else host
     url = f"http://{shown_host}:{port}/?token={token}"
 

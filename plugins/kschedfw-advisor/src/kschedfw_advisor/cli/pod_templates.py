@@ -223,7 +223,7 @@ def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
             if before is None
             else attrs.evolve(before, count=before.count + 1)
         )
-    # Workloads without replicas
+    # A workload without replicas has no pod in the cluster, so one is made of its template.
     owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
         *cluster.list(ReplicaSet),
         *cluster.list(StatefulSet),
@@ -268,6 +268,7 @@ def _as_new(pod: Pod) -> Pod:
         annotations=given.annotations,
         owner_references=given.owner_references,
     )
+    # Without gates, since no scheduler tries a gated pod.
     return Pod(metadata, attrs.evolve(pod.spec, node_name="", scheduling_gates=()), PodStatus())
 
 

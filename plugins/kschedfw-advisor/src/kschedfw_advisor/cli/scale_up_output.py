@@ -112,6 +112,7 @@ def _searched(search: Search | None, is_better: str) -> str:
         return f"a mixture that {is_better} may exist; with {INSTALL} all are searched"
     if not search.gap:
         return f"no mixture of these groups {is_better}"
+    # Rounded up, so that it stays a bound.
     return f"a mixture that {is_better} may exist, by {math.ceil(search.gap * 1000) / 10:g} % at most"
 
 

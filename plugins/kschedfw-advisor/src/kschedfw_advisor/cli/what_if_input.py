@@ -85,7 +85,8 @@ def asked_about(
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster), loaded.refused)
     if not loaded.cluster.list(Node):
-        tell([NO_NODES])  # on stderr, where the command isn't wrapped
+        # On standard error, which doesn't wrap the command in this text.
+        tell([NO_NODES])
         background.notes.append("the input has no nodes")
     names = tuple(profile.scheduler_name for profile in configuration.profiles)
     failures = Failures()

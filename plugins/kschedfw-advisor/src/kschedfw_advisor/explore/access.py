@@ -95,7 +95,8 @@ class Guarded:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # the lifespan
+        # The events of the application's lifespan: no request, so nothing to guard.
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 

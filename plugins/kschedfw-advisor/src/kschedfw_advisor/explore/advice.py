@@ -78,6 +78,7 @@ def _kind_advice(kind: PodKind) -> KindAdvice:
     pods = [pod.key for pod in kind.pods]
     title = pods[0] if kind.workload is None else str(kind.workload)
     group = group_key(kind.pods[0]) if kind.workload == group_of(kind.pods[0]) else ""
+    # The page makes changes only by editing manifests.
     remedies = [_help(remedy, pods) for remedy in kind.remedies if remedy.edits]
     return KindAdvice(title, group, pods, kind.message, list(kind.notes), kind.fits, kind.tried, remedies)
 

@@ -333,7 +333,8 @@ def _answered(work: Callable[[], Response]) -> Response:
         return work()
     except KschedfwError as error:
         return _text(422, str(error))
-    except Exception as error:  # of a plugin, or of kschedfw: the page goes on
+    except Exception as error:
+        # An error of a plugin, or of kschedfw. The page goes on.
         _LOG.exception("a request failed")
         return _text(500, f"this failed: {type(error).__name__}: {error}")
 

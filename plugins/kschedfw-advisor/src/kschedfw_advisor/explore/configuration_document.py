@@ -73,6 +73,7 @@ class ConfigurationDocument:
     def set_arguments(self, profile: str, plugin: str, arguments: Mapping[str, Any]) -> None:
         """Replace the arguments of a plugin."""
         listed: list[dict[str, Any]] = self._profile(self.content, profile)["pluginConfig"]
+        # In place, since the list is a part of the document.
         listed[:] = [each for each in listed if each["name"] != plugin]
         listed.append({"name": plugin, "args": dict(arguments)})
 
@@ -91,6 +92,7 @@ class ConfigurationDocument:
 
     def _remove(self, profile: str, point: ExtensionPoint, plugin: str) -> None:
         listed = self._enabled(profile, point)
+        # In place, since the list is a part of the document.
         listed[:] = [each for each in listed if each["name"] != plugin]
 
     def _was_at(self, profile: str, point: ExtensionPoint, plugin: str) -> bool:

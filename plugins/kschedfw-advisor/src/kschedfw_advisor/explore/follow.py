@@ -51,7 +51,8 @@ class Follower:
         while not self._ended.wait(self._seconds):
             try:
                 self.look()
-            except Exception:  # of a source: the page goes on with what there is
+            except Exception:
+                # An error of the source. The page goes on with what it has.
                 _LOG.exception("the cluster can't be read again")
                 self._tell("the cluster can't be read again; the log says why")
 

@@ -98,6 +98,7 @@ def shape_of(hint: object, depth: int = 0) -> Shape:
     """The shape of a type. What is nested deeper than forms are readable is JSON."""
     if depth > _DEEPEST:
         return Shape("json")
+    # Durations are written as texts, such as `10s`.
     if hint == Duration:
         return Shape("text")
     if get_origin(hint) is Annotated:

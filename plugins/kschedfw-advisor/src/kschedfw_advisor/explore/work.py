@@ -42,6 +42,7 @@ class Work:
         return self._cancelled.is_set()
 
     def begin(self, what: str) -> None:
+        # A cancellation that came after the last request had ended isn't about this one.
         self._cancelled.clear()
         self._now = Job(what)
 
