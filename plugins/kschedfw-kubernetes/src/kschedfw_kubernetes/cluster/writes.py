@@ -256,9 +256,7 @@ class Writes:
 
 
 _WITH_STATUS: Final = frozenset(
-    kind.name
-    for cls, kind in KIND_OF.items()
-    if any(field.name == "status" for field in cls.__attrs_attrs__)
+    kind.name for cls, kind in KIND_OF.items() if any(field.name == "status" for field in cls.__attrs_attrs__)
 )
 
 
