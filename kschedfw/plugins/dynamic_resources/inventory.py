@@ -374,7 +374,9 @@ class Inventory:
         with self._numbering:
             known = self._reaches.get(key)
             if known is None:
-                known = self._reaches[key] = ReachablePools(len(self._by_number), node, self._pools_of(slices))
+                known = self._reaches[key] = ReachablePools(
+                    len(self._by_number), node, self._pools_of(slices)
+                )
                 self._by_number.append(known)
                 for id_ in {each.pool for each in slices}:
                     self._reaching[id_].append(known.number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,44 +56,41 @@ def test_score_by_balance_is_that_of_the_scalar_form(
 
 
 @st.composite
-def columns(draw: st.DrawFn) -> dict[str, object]:
+def columns(draw: st.DrawFn) -> list[Any]:
     """The arguments of a pass over up to 9 nodes that tells a node's total by every part of it."""
     count = draw(st.integers(1, 9))
 
     def amounts(resources: int) -> IntArray:
         rows = st.lists(AMOUNTS, min_size=count, max_size=count)
-        return np.array([draw(rows) for _ in range(resources)], dtype=np.int64)
+        made: IntArray = np.array([draw(rows) for _ in range(resources)], dtype=np.int64)
+        return made
 
     free = amounts(6)
     free.setflags(write=False)
     few = st.sampled_from([0, 1, 100])
-    return {
-        "scores": floats(
-            draw(st.lists(st.sampled_from([-(2.0**54), 0.0, 300.0]), min_size=count, max_size=count))
+    return [
+        floats(draw(st.lists(st.sampled_from([-(2.0**54), 0.0, 300.0]), min_size=count, max_size=count))),
+        free,
+        floats(amounts(4)),
+        floats(amounts(4)),
+        floats(amounts(2)),
+        draw(st.tuples(few, few, few, st.just(1))),
+        np.array(draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2)), np.int64).reshape(
+            -1, 2
         ),
-        "free": free,
-        "allocatable": floats(amounts(4)),
-        "requested": floats(amounts(4)),
-        "non_zero": floats(amounts(2)),
-        "wanted": draw(st.tuples(few, few, few, st.just(1))),
-        "extended": np.array(
-            draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2)), np.int64
-        ).reshape(-1, 2),
-        "scored": draw(st.tuples(few, few)),
-        "amounts": draw(st.tuples(few, few)),
-        "weights": draw(st.tuples(*[st.integers(0, 2)] * 3)),
-    }
+        draw(st.tuples(few, few)),
+        draw(st.tuples(few, few)),
+        draw(st.tuples(*[st.integers(0, 2)] * 3)),
+    ]
 
 
 @given(columns(), st.integers(0, 8), st.integers(1, 9))
-def test_total_of_one_node_is_that_of_a_pass_over_all(
-    given: dict[str, object], start: int, most: int
-) -> None:
-    count = len(given["scores"])  # type: ignore[arg-type]  # an array
-    alone = [_pass.total_at(row, *given.values()) for row in range(count)]  # type: ignore[arg-type]
+def test_total_of_one_node_is_that_of_a_pass_over_all(arguments: list[Any], start: int, most: int) -> None:
+    count = len(arguments[0])
+    alone = [_pass.total_at(row, *arguments) for row in range(count)]
     totals = np.full(count, np.nan)
     start %= count
-    feasible, looked_at = _pass.totals_of(*given.values(), start, most, totals)  # type: ignore[arg-type]
+    feasible, looked_at = _pass.totals_of(*arguments, start, most, totals)
     visited = [(start + step) % count for step in range(looked_at)]
     assert [max(totals[row], -1.0) for row in visited] == [max(alone[row], -1.0) for row in visited]
     passing = [row for row in visited if alone[row] >= 0]
