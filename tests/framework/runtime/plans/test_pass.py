@@ -90,7 +90,7 @@ def test_total_of_one_node_is_that_of_a_pass_over_all(arguments: list[Any], star
     alone = [_pass.total_at(row, *arguments) for row in range(count)]
     totals = np.full(count, np.nan)
     start %= count
-    feasible, looked_at = _pass.totals_of(*arguments, start, most, totals)
+    feasible, looked_at = _pass.totals_of(*[*arguments, start, most, totals])
     visited = [(start + step) % count for step in range(looked_at)]
     assert [max(totals[row], -1.0) for row in visited] == [max(alone[row], -1.0) for row in visited]
     passing = [row for row in visited if alone[row] >= 0]
