@@ -18,7 +18,7 @@ from kschedfw.cel.values import (
     Value,
     add,
     compare,
-    equal,
+    equal_or,
     no_such_overload,
 )
 
@@ -27,14 +27,7 @@ _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", 
 
 def contains(elements: list[Value], value: Value) -> bool:
     """Return whether an element equals `value`; elements that can't be compared with it don't."""
-    return any(_same(element, value) for element in elements)
-
-
-def _same(a: Value, b: Value) -> bool:
-    try:
-        return equal(a, b)
-    except EvaluationError:
-        return False
+    return any(equal_or(element, value, otherwise=False) for element in elements)
 
 
 # --- Lists, Kubernetes' own functions
@@ -77,12 +70,14 @@ for _name, _sign in (("max", 1), ("min", -1)):
 
 @overload("<list(A)>.indexOf(A) -> int")
 def _index_of(elements: list[Value], value: Value) -> int:
-    return next((i for i, element in enumerate(elements) if _same(element, value)), -1)
+    return next((i for i, element in enumerate(elements) if equal_or(element, value, otherwise=False)), -1)
 
 
 @overload("<list(A)>.lastIndexOf(A) -> int")
 def _last_index_of(elements: list[Value], value: Value) -> int:
-    return next((i for i in reversed(range(len(elements))) if _same(elements[i], value)), -1)
+    return next(
+        (i for i in reversed(range(len(elements))) if equal_or(elements[i], value, otherwise=False)), -1
+    )
 
 
 # --- Lists, the extended functions (version 3)

@@ -225,13 +225,13 @@ def equal(a: Value, b: Value) -> bool:
         # Kubernetes' types refuse others.
         raise no_such_overload()
     if kind is list:
-        return len(a) == len(b) and all(map(_not_unequal, a, b))
+        return len(a) == len(b) and all(equal_or(x, y, otherwise=True) for x, y in zip(a, b, strict=True))
     if isinstance(a, Map):
         if len(a) != len(b):
             return False
         for key, value in a.items():
             found, present = b.find(key)
-            if not present or not _not_unequal(value, found):
+            if not present or not equal_or(value, found, otherwise=True):
                 return False
         return True
     if kind is Optional:
@@ -239,12 +239,12 @@ def equal(a: Value, b: Value) -> bool:
     return bool(a == b)
 
 
-def _not_unequal(a: Value, b: Value) -> bool:
-    """Compare elements; if that is an error, they count as equal, as in cel-go."""
+def equal_or(a: Value, b: Value, *, otherwise: bool) -> bool:
+    """Compare as `==` does; an error gives `otherwise`, which is true for elements of lists and maps, as in cel-go."""
     try:
         return equal(a, b)
     except EvaluationError:
-        return True
+        return otherwise
 
 
 _NUMBERS: Final = frozenset({int, UInt, float})

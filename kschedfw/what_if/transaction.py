@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -130,17 +130,17 @@ class Transaction:
 
     def cordon(self, *names: str) -> None:
         """Make nodes unschedulable, with the taint that Kubernetes adds then."""
-        wanted = expect_all(str, names, "names")
-        with self._change():
-            for node in [self._objects.node(name) for name in wanted]:
-                self._engine.cluster.update(cordoned(node))
+        self._update_nodes(names, cordoned)
 
     def uncordon(self, *names: str) -> None:
         """Make nodes schedulable again."""
+        self._update_nodes(names, uncordoned)
+
+    def _update_nodes(self, names: Iterable[str], changed: Callable[[Node], Node]) -> None:
         wanted = expect_all(str, names, "names")
         with self._change():
             for node in [self._objects.node(name) for name in wanted]:
-                self._engine.cluster.update(uncordoned(node))
+                self._engine.cluster.update(changed(node))
 
     def drain(self, *names: str) -> Evictions:
         """Cordon nodes and evict their pods, as `kubectl drain --ignore-daemonsets --force` does."""

@@ -93,12 +93,14 @@ class WhatIf:
                 "a configuration has its own profiles, extenders and percentage: give one or the other"
             )
         self._cluster = _take_over(source)
-        if registry is None and isinstance(source, Scheduler):
-            registry = source.registry
+        if isinstance(source, Scheduler):
+            registry = source.registry if registry is None else registry
+            feature_gates = source.feature_gates if feature_gates is None else feature_gates
+            if profiles is None:
+                profiles = [framework.profile for framework in source.frameworks.values()]
         chance = Random(seed)
         clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
         if configuration is not None:
-            percentage_of_nodes_to_score = configuration.percentage_of_nodes_to_score
             scheduler = scheduler_from_configuration(
                 configuration,
                 self._cluster,
@@ -109,12 +111,6 @@ class WhatIf:
                 idle=True,
             )
         else:
-            if profiles is None and isinstance(source, Scheduler):
-                profiles = [framework.profile for framework in source.frameworks.values()]
-            if feature_gates is not None:
-                gates = feature_gates
-            else:
-                gates = source.feature_gates if isinstance(source, Scheduler) else DEFAULT_GATES
             scheduler = Scheduler(
                 self._cluster,
                 profiles,
@@ -126,7 +122,7 @@ class WhatIf:
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
                 selector=selector,
                 idle=True,
-                feature_gates=gates,
+                feature_gates=DEFAULT_GATES if feature_gates is None else feature_gates,
             )
         self._engine = Engine(self._cluster, scheduler, chance)
         self._transaction: Transaction | None = None
