@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kschedfw.testing.conformance.__main__ import main
+from kschedfw.testing.conformance.scenario import read_scenarios
 from tests.conformance.check import main as check
 
 pytestmark = pytest.mark.slow
@@ -40,6 +41,12 @@ def test_check_passes_and_says_what_it_did_not_compare(
     out = capsys.readouterr().out
     assert "0 differences" in out
     assert "decisions and 1 refused configuration checked, 0 differences" in out
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.jsonl.gz")), ids=lambda path: path.name)
+def test_check_reads_each_file_that_its_page_names(path: Path) -> None:
+    """Recordings of another form have folders of their own: the page's pattern doesn't meet them."""
+    assert next(iter(read_scenarios(path))).name
 
 
 def test_check_fails_and_shows_where_the_first_differences_are(

@@ -26,7 +26,7 @@ from kschedfw.scheduler import Scheduler, Selection, profiles_of
 from kschedfw.testing import FakeClock
 from tests.config.documents import document, loaded
 
-DATA = Path(__file__).parent / "data" / "batching.jsonl.gz"
+DATA = Path(__file__).parent / "data" / "batching" / "batching.jsonl.gz"
 CASES = [json.loads(line) for line in gzip.decompress(DATA.read_bytes()).splitlines()]
 
 
