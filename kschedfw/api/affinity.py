@@ -12,7 +12,7 @@ from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedul
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration's value is compared with a taint's (core/v1 TolerationOperator)."""
+    """The comparison of a toleration with a taint (core/v1 TolerationOperator)."""
 
     EQUAL = "Equal"
     EXISTS = "Exists"
@@ -117,7 +117,7 @@ class Affinity:
 
 
 class UnsatisfiableAction(StrEnum):
-    """What happens to a pod that would break a spread constraint (core/v1 UnsatisfiableConstraintAction)."""
+    """The action for a pod that would break a spread constraint (core/v1 UnsatisfiableConstraintAction)."""
 
     DO_NOT_SCHEDULE = "DoNotSchedule"
     SCHEDULE_ANYWAY = "ScheduleAnyway"

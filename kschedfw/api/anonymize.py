@@ -157,7 +157,7 @@ def _own_claims(obj: Named) -> Iterator[tuple[str, str]]:
 
 
 def _has_names(field: str, value: Any) -> bool:
-    """Whether a field that is kept elsewhere has names here: an object's status, and a claim's list of requests."""
+    """Tell whether a field that is kept in other objects has names in this one: a status, or a claim's requests."""
     return isinstance(value, Mapping if field == "status" else list) and field in ("status", "requests")
 
 

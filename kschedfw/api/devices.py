@@ -135,7 +135,7 @@ class CounterSet:
 
 @attrs.frozen
 class DeviceCounterConsumption:
-    """What a device takes of a counter set while it is allocated."""
+    """The counters that a device takes from a counter set while it is allocated."""
 
     counter_set: str = ""
     counters: FrozenDict[str, Counter] = EMPTY

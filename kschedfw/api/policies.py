@@ -36,7 +36,7 @@ class RuntimeScheduling:
 
 @attrs.frozen
 class RuntimeClass(Named):
-    """How the containers of a pod are run (node/v1 RuntimeClass)."""
+    """A way to run the containers of a pod (node/v1 RuntimeClass)."""
 
     overhead: Overhead | None = None
     scheduling: RuntimeScheduling | None = None
@@ -84,7 +84,7 @@ class QuotaScope(StrEnum):
 
 
 class ScopeOperator(StrEnum):
-    """How a scope is compared with its values (core/v1 ScopeSelectorOperator)."""
+    """The comparison of a scope with its values (core/v1 ScopeSelectorOperator)."""
 
     IN = "In"
     NOT_IN = "NotIn"

@@ -119,7 +119,7 @@ class ResourceClaimSpec:
 
 
 class ConfigSource(StrEnum):
-    """Where a driver's parameters come from."""
+    """The origin of a driver's parameters: a DeviceClass or a claim."""
 
     FROM_CLASS = "FromClass"
     FROM_CLAIM = "FromClaim"

@@ -18,7 +18,7 @@ _INT64_DIGITS: Final = 19
 
 
 class Operator(StrEnum):
-    """How a requirement compares a label with its values. `GT` and `LT` exist for nodes only."""
+    """The comparison of a label with a requirement's values. `GT` and `LT` exist for nodes only."""
 
     IN = "In"
     NOT_IN = "NotIn"

@@ -116,7 +116,7 @@ def _nested_in_pairs(arguments: tuple[Value, ...]) -> float:
 
 
 def _joining(arguments: tuple[Value, ...]) -> float:
-    """Return the steps of joining lists, which are copied. cel-go refers to both, and so charges nothing for size."""
+    """Return the steps of joining two lists. Here lists are copied; cel-go doesn't copy them, so it charges nothing."""
     return sum(map(_size, arguments)) / _ELEMENTS_PER_STEP
 
 

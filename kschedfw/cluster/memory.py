@@ -83,7 +83,7 @@ class InMemoryCluster(ObjectStore):
         self._version = 0
         self._uids = 0
         self._events: BoundedDict[tuple[str, str, str, str, str, str], int] = BoundedDict(events_limit)
-        """How many times each event was recorded; the keys are the object's key, its kind, type, reason and message."""
+        """The number of times each event was recorded, by the object's key, its kind, type, reason and message."""
         for obj in objects:
             self.add(obj)
 

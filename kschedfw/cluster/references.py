@@ -75,7 +75,7 @@ def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
 
 @attrs.frozen
 class ClaimProblem:
-    """Why a claim of a pod has no volume, where no scheduler can change that.
+    """A pod's claim without a volume, where no scheduler can change that. `text` has the reason.
 
     `misspelt` is the kind and key of the object for which `text` asks whether another one was meant; None if it
     doesn't ask.

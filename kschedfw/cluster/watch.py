@@ -32,7 +32,7 @@ class Subscription:
         self._delivering = False
         self._closed = False
         self.received = len(self._queue)
-        """How many events there were so far; `handled` is how many of them the handler has returned from."""
+        """The number of events so far; `handled` is the number of those that the handler has returned from."""
         self.handled = 0
 
     def put(self, event: WatchEvent) -> None:

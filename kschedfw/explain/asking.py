@@ -1,4 +1,4 @@
-"""Asks every filter about every node, and collects the evidence for rejections, which decisions don't need."""
+"""Further questions to plugins for explanations: every filter about every node, and evidence for rejections."""
 
 from __future__ import annotations
 

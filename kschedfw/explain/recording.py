@@ -35,7 +35,7 @@ def _every(_: Pod) -> bool:
 
 @attrs.frozen
 class Explaining:
-    """Which attempts to explain, and the function that takes the explanations, in the order of the attempts.
+    """The attempts to explain, and the function that takes the explanations, in the order of the attempts.
 
     Only pods for which `wanted` is true are explained. With `beyond`, every filter is called for every node, which
     the decision doesn't need.

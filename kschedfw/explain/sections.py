@@ -65,7 +65,7 @@ def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
 
 
 def node_section(node: NodeExplanation) -> Iterator[Section]:
-    """Everything about one node."""
+    """Return everything about one node."""
     tied = ", with the highest total" if node.is_tied else ""
     lines = [f"node {node.node}: {node.verdict}{tied}"]
     if node.refusal is not None:
@@ -88,7 +88,7 @@ def node_section(node: NodeExplanation) -> Iterator[Section]:
 
 
 def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Iterator[Section]:
-    """Everything about one plugin."""
+    """Return everything about one plugin."""
     yield Section(lines=tuple(_part(explanation, plugin)))
     groups = [(status, nodes) for status, nodes in _groups(explanation) if status.plugin == plugin]
     if groups:

@@ -1,4 +1,4 @@
-"""Which cluster events may make a rejected pod schedulable (kube-scheduler `ClusterEvent`, KEP-4247)."""
+"""Cluster events that may make a rejected pod schedulable (kube-scheduler `ClusterEvent`, KEP-4247)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ActionType(Flag):
 
 
 class QueueingHint(Enum):
-    """Whether an event may make a rejected pod schedulable."""
+    """The answer to whether an event may make a rejected pod schedulable."""
 
     SKIP = "skip"
     QUEUE = "queue"

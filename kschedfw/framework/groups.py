@@ -170,7 +170,7 @@ MEMBER_STATES: StateKey[MemberStates] = StateKey("kschedfw.member_states")
 
 @attrs.define(eq=False)
 class CallIn:
-    """Whether the group's unscheduled members were activated in a trial, or while its members are submitted.
+    """A flag in a group's cycle: its unscheduled members were activated, in a trial or while members are submitted.
 
     Once is enough while all are in flight; activating them for each that waits made the cycle quadratic.
     """

@@ -48,7 +48,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class NominatingMode(Enum):
-    """Whether a post_filter result changes the pod's nominated node."""
+    """The effect of a post_filter result on the pod's nominated node."""
 
     NOOP = "noop"
     OVERRIDE = "override"
@@ -124,7 +124,7 @@ class ByDomain:
 
 
 class Normalizing(Enum):
-    """How raw scores become 0–100; `low` and `high` are the least and the greatest among the feasible nodes."""
+    """A way to turn raw scores into 0–100; `low` and `high` are the least and the greatest among the feasible nodes."""
 
     STRETCHED = "stretched"
     """100 × (score − low) / (high − low), as a float that is cut off; all 0 where low is high."""

@@ -204,7 +204,7 @@ class EventHandlers:
                 self._queue.assigned_pod_updated(known, pod, change)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the pod belongs into the queue: pending, of one of our profiles, and not in its binding cycle."""
+        """Tell whether the pod belongs in the queue: pending, of one of our profiles, and not in its binding cycle."""
         if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
             return False
         return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None

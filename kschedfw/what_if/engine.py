@@ -344,7 +344,7 @@ class Engine:
 
 
 def _needs_claims(pod: Pod) -> bool:
-    """Whether controllers make claims for the pod as soon as it exists."""
+    """Tell whether controllers make claims for the pod as soon as it exists."""
     return any(volume.ephemeral for volume in pod.spec.volumes) or any(
         claim.resource_claim_template_name for claim in pod.spec.resource_claims
     )

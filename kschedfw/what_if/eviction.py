@@ -56,7 +56,7 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
 
 
 def _spares_unhealthy(budget: PodDisruptionBudget) -> bool:
-    """Whether the eviction of an unhealthy pod isn't counted, since it takes nothing from a running application."""
+    """Tell whether evicting an unhealthy pod uses no budget, since it takes nothing from a running application."""
     if budget.spec.unhealthy_pod_eviction_policy is UnhealthyPodEvictionPolicy.ALWAYS_ALLOW:
         return True
     return budget.status.current_healthy >= budget.status.desired_healthy > 0

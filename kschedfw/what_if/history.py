@@ -28,7 +28,7 @@ class Mark:
     point: RestorePoint
     waits: Waits
     states: Mapping[str, Mapping[str, object]]
-    """What plugins remembered, by profile and plugin."""
+    """The tokens of plugins' states, by profile and plugin."""
 
 
 @attrs.frozen(eq=False)

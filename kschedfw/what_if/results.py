@@ -90,7 +90,7 @@ class Refused:
 
 
 Outcome: TypeAlias = Placed | Waiting | Refused
-"""What became of one pod."""
+"""The outcome for one pod."""
 
 
 @attrs.frozen(eq=False)

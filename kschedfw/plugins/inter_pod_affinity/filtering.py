@@ -158,7 +158,7 @@ class RequiredState:
         return matching <= 0 and self.terms.company is not None and self.terms.company.matches(self.pod)
 
     def _refusals(self, nodes: NodeTable) -> Sequence[tuple[ByDomain, int]]:
-        """Return the domains with a refusal by topology key, and its code. Keys without any are left out."""
+        """Return the refused domains of each topology key, with the refusal's code; keys without any are left out."""
         found = [
             (ByDomain(column.codes, occupied), what)
             for what in (AVERSE, AVOIDED)

@@ -166,7 +166,7 @@ class NodeVolumeLimits(Plugin):
     def _may_be_full(
         self, state: CycleState, new: Iterable[Attachment], limits: LimitColumns, nodes: NodeTable
     ) -> npt.NDArray[np.bool_]:
-        """Return by row whether the attached volumes (at most) and the new ones may exceed a limit."""
+        """Return, for each row, whether new volumes may exceed a limit of the node, as an upper bound."""
         used = nodes.encoded("attachments at most", _most_attachments, Reads.PODS)
         taken = np.array([most or 0 for most in used.values], dtype=np.int64)[used.codes]
         may_be: npt.NDArray[np.bool_] = (taken == _UNCLEAR) & (limits.lowest != NO_LIMIT)

@@ -320,7 +320,7 @@ class GroupObservation(Protocol):
 
     @property
     def follows_placed(self) -> bool:
-        """Whether decisions on members that get a node are followed, and not only those on members that get none.
+        """Tell whether decisions on members that get a node are followed, and not only those on members that get none.
 
         Equal members are placed without a decision on each (`EqualMembers`) unless they are followed.
         """

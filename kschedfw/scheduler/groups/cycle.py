@@ -59,7 +59,7 @@ class GroupDecision:
 
     @property
     def refusals(self) -> Mapping[str, MemberRefusal]:
-        """Why members go back to the queue, by uid; without the members that get their node."""
+        """Return why members go back to the queue, by uid; without the members that get their node."""
         tried = () if self.result is None else self.result.members
         found = {pod.uid: MemberRefusal(self.status) for pod in self.group.pods}
         for member in tried:

@@ -41,7 +41,7 @@ class PodAlreadyQueuedError(KschedfwError):
 
 @attrs.define(eq=False)
 class PodInFlightError(KschedfwError):
-    """The error of taking a pod out of the queue that is being scheduled or bound."""
+    """The error of taking a pod out of the queue while it is being scheduled or bound."""
 
     pod: Pod
 

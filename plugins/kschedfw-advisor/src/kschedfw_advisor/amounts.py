@@ -9,7 +9,7 @@ _MIB = 1 << 20
 
 
 def exact_text(resource: str, amount: int) -> str:
-    """An amount in the resource's unit (CPU: millicores), such that a manifest with this text has just this amount."""
+    """Return the text that stands for exactly this amount, given in the resource's unit (CPU: millicores)."""
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     return str(Quantity.of(amount, _format(resource)))
@@ -21,12 +21,12 @@ def quantity_of(resource: str, amount: int) -> Quantity:
 
 
 def step_of(resource: str) -> int:
-    """The smallest amount to go by: a MiB where the resource is counted in bytes, as nobody writes single bytes."""
+    """Return the unit for rounding amounts: 1 MiB for resources counted in bytes, since nobody writes single bytes."""
     return _MIB if _format(resource) is QuantityFormat.BINARY_SI else 1
 
 
 def rounded(resource: str, amount: int, *, up: bool) -> int:
-    """The amount in whole steps (`step_of`)."""
+    """Return the amount, rounded up or down to whole steps (`step_of`)."""
     step = step_of(resource)
     return (-(-amount // step) if up else amount // step) * step
 

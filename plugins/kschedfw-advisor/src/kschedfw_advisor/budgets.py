@@ -1,4 +1,4 @@
-"""What PodDisruptionBudgets allow while pods are evicted and replaced: the status that a controller would write."""
+"""The status of PodDisruptionBudgets while pods are evicted and replaced, as the disruption controller writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCALED: Final[dict[str, type[ReplicaSet | ReplicationController | StatefulSet]]
 
 @attrs.frozen
 class _Health:
-    """Of a budget's pods: how many are healthy, how many have to be, and how many evictions are allowed."""
+    """The pods of a budget: the healthy ones, the number that must be healthy, and the evictions that are allowed."""
 
     current: int
     desired: int
@@ -36,7 +36,7 @@ class _Health:
 
 @attrs.frozen
 class _Budget:
-    """A budget, and how it stands as long as none of its pods is missing."""
+    """A budget, and its health before any of its pods is evicted."""
 
     budget: PodDisruptionBudget
     health: _Health
@@ -47,7 +47,7 @@ class _Budget:
 
 
 class Budgets:
-    """The budgets of a cluster whose pods are evicted, and healthy again once they have another place.
+    """The budgets of a cluster. An evicted pod counts as healthy again once it has another place.
 
     A budget with a status allows as many disruptions as that says. For one without, as in manifests that no controller
     has seen, they are computed as the disruption controller does (v1.36 `updatePdbStatus`), where every pod with a node
@@ -114,7 +114,7 @@ def _scaled(value: int | str, of: int) -> int:
 
 
 def _expected(pods: Sequence[Pod], cluster: Cluster) -> int:
-    """How many pods their controllers want, all together; a pod without a controller isn't counted."""
+    """Return the number of pods that the controllers of these pods want. Pods without a controller aren't counted."""
     owners: dict[OwnerReference, list[Pod]] = {}
     for pod in pods:
         if (owner := pod.metadata.controller) is not None:

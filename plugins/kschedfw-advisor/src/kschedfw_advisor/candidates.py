@@ -1,4 +1,4 @@
-"""Which changes may help a pod that has no place: made from the obstacles that an explanation found, and not tried yet.
+"""Candidates: changes that may help a pod without a place, made from the obstacles in its explanation, not tried yet.
 
 A candidate is a set of changes that would take away all obstacles between the pod and one node, as far as the obstacles
 tell. Whether it helps, only a transaction can say.
@@ -40,13 +40,13 @@ from kschedfw_advisor.typos import typos
 Changes: TypeAlias = tuple[Change, ...]
 
 NODES_OF_A_PATTERN: Final = 2
-"""How many of the nodes are looked at that are refused by the same plugins: those that are closest."""
+"""The number of nodes looked at, of those that the same plugins refuse: the closest ones."""
 MOST_NODES: Final = 16
 """How many nodes are looked at."""
 MOST_FOR_A_NODE: Final = 12
 """How many candidates are made from the obstacles of one node."""
 MOST_DELETED: Final = 5
-"""How many pods of a node are tried to be deleted for an obstacle that no other change is known for."""
+"""The number of pods of a node whose deletion is tried against an obstacle that no other change helps against."""
 MOST_OBSTACLES: Final = 4
 """A node with more obstacles isn't looked at."""
 
@@ -57,7 +57,7 @@ _FACTS: Final = (
     "beta.kubernetes.io/",
     "failure-domain.beta.kubernetes.io/",
 )
-"""Labels that say what a node is and where; another label wouldn't make it another node."""
+"""Labels that describe the node's hardware, system or place. Changing such a label doesn't change the node itself."""
 
 
 PodsOnNode: TypeAlias = Callable[[str], Sequence[Pod]]
@@ -81,7 +81,7 @@ def candidates(
 
 
 def size(changes: Changes) -> tuple[float, ...]:
-    """By which candidates are compared.
+    """Return the sort key of candidates.
 
     What takes too much comes last, and corrections of typos first, also with other changes. Then the number of changes
     counts, then the greatest effort, then the amounts.
@@ -119,7 +119,7 @@ def _for_node(
 def _ways(
     plugin: str, pod: Pod, node: Node, evidence: Sequence[Evidence], cluster: Cluster, pods_on: PodsOnNode
 ) -> Iterator[Sequence[Changes]]:
-    """The ways around each obstacle that a plugin sees on a node; an obstacle without a way is an empty sequence."""
+    """Yield the changes that may remove an obstacle, for each obstacle that a plugin sees on a node; perhaps none."""
     match plugin:
         # These plugins' changes are made from evidence. Without it the obstacle has no way around.
         case "NodePorts" | "PodTopologySpread" | "InterPodAffinity" if not evidence:
@@ -174,7 +174,7 @@ def _around_labels(pod: Pod, node: Node) -> Iterator[Changes]:
 
 
 def _without_requirements(required: NodeSelector, node: Node) -> Iterator[Change]:
-    """For each term the change that lets the node match it."""
+    """Yield the change with which the node matches a term, for each term."""
     for term in required.node_selector_terms:
         failed = tuple(each for each in term.match_expressions if not each.matches(node.labels))
         if failed and all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
@@ -182,7 +182,7 @@ def _without_requirements(required: NodeSelector, node: Node) -> Iterator[Change
 
 
 def _missing_labels(required: NodeSelector, node: Node) -> dict[str, str | None] | None:
-    """The fewest labels that make a node match; None where labels can't."""
+    """Return the smallest set of labels with which the node matches; None if labels can't do it."""
     ways = []
     for term in required.node_selector_terms:
         if not all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
@@ -203,7 +203,7 @@ def _labelled(node: Node, labels: dict[str, str | None]) -> dict[str, str]:
 
 
 def _fitting(requirement: Requirement) -> str | None:
-    """A value that may meet the requirement; None: no label."""
+    """Return a label value that meets the requirement; None stands for a node without the label."""
     match requirement.operator:
         case Operator.IN:
             return requirement.values[0]
@@ -246,7 +246,7 @@ def _around_shortages(
 
 
 def _smallest_victim(pod: Pod, there: Sequence[Pod], short: dict[str, int]) -> Pod | None:
-    """The least important and smallest pod whose resources would do; none of the pod's own siblings."""
+    """Return the least important, smallest pod whose resources would suffice and that may be deleted; None if none."""
     able = [
         each
         for each in there
@@ -260,7 +260,7 @@ def _smallest_victim(pod: Pod, there: Sequence[Pod], short: dict[str, int]) -> P
 
 
 def _around_the_unknown(pod: Pod, there: Sequence[Pod]) -> Sequence[Changes]:
-    """Against what no other change is known for: the least important pods of the node, one by one."""
+    """Return changes for an obstacle of an unknown kind: delete one of the node's least important pods."""
     able = sorted((each for each in there if _may_go(each, pod)), key=lambda each: (each.priority, each.key))
     return [(DeletePod(each),) for each in able[:MOST_DELETED]]
 
@@ -270,14 +270,17 @@ def _freed(pod: Pod, resource: str) -> int:
 
 
 def _without_named_pod(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:
-    """Against a single pod that stands in the way, if it may go."""
+    """Return the change that deletes the single pod in the way, if it may be deleted."""
     key = evidence.values.get("pod")
     named = cluster.get(Pod, key) if isinstance(key, str) else None
     return [(DeletePod(named),)] if named is not None and _may_go(named, pod) else []
 
 
 def _may_go(other: Pod, pod: Pod) -> bool:
-    """Whether the other pod may be deleted for this one: it isn't its node's, no sibling, and no more important."""
+    """Tell whether the other pod may be deleted for this one.
+
+    That is so unless it belongs to its node, is a sibling, or is more important.
+    """
     own = pod.metadata.controller
     is_sibling = own is not None and other.metadata.controller == own
     return other.priority <= pod.priority and not is_sibling and not belongs_to_its_node(other)
@@ -316,7 +319,7 @@ def _own_workload(pod: Pod, evidence: Evidence, cluster: Cluster) -> OwnerRefere
 
 
 def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:
-    """The labels by whose values the pod must keep away from others, if that keeps it from having a place."""
+    """Return the topology keys of the pod's anti-affinity and spread constraints, if these refuse it everywhere."""
     refusing = () if explanation.beyond is None else explanation.beyond.refusals
     keys: list[str] = []
     if "InterPodAffinity" in refusing and (rules := pod.spec.affinity.pod_anti_affinity) is not None:

@@ -50,7 +50,7 @@ _PLATFORM: Final = frozenset(
 
 
 class Effort(IntEnum):
-    """How much a change takes, from little to much: the order in which changes are offered."""
+    """The effort of a change, from little to much: the order in which changes are offered."""
 
     TYPO = 0
     GATE = 1
@@ -62,7 +62,7 @@ class Effort(IntEnum):
     OTHER_POD = 7
     NEW_NODES = 8
     TOO_MUCH = 9
-    """A request or a node that would be another one altogether, or a place that is kept for others."""
+    """The request or node would change beyond recognition, or the place is reserved for other pods."""
 
 
 @attrs.frozen
@@ -73,17 +73,17 @@ class Change:
 
     @property
     def effort(self) -> Effort:
-        """How much the change takes."""
+        """Return how much the change takes."""
         return self.usual_effort
 
     @property
     def amount(self) -> float:
-        """How large it is among changes of the same effort."""
+        """Return the size of the change, for comparing changes of the same effort."""
         return 0.0
 
     @property
     def steps(self) -> int:
-        """By how many steps it can be smaller."""
+        """Return the number of steps by which the change can be made smaller."""
         return 0
 
     def smaller(self, steps: int) -> Change:
@@ -92,14 +92,14 @@ class Change:
         return self
 
     def make(self, trial: Transaction, cluster: Cluster) -> None:
-        """Make the change to the transaction's cluster, as far as it is one."""
+        """Make the change in the transaction, if it is a change of the cluster."""
 
     def changed(self, pod: Pod) -> Pod:
-        """The pod with the change, as far as it is one of the pod."""
+        """Return the pod with the change; the pod itself if the change isn't one of the pod."""
         return pod
 
     def other_edits(self, cluster: Cluster) -> Iterator[Edit]:  # noqa: ARG002  # some look at other pods
-        """What the change does beside that of the pod and, for a NodeChange, of the node."""
+        """Return the edits of other objects than the pod and, for a NodeChange, the node."""
         return iter(())
 
 
@@ -119,7 +119,7 @@ class NodeChange(Change):
 
 
 def edits_of(changes: Iterable[Change], pod: Pod, cluster: Cluster) -> Iterator[Edit]:
-    """What the changes, all together, do to the manifests of the pod and of the cluster."""
+    """Return the edits of manifests that all changes together amount to."""
     changed = pod
     nodes: dict[str, Node] = {}
     for change in changes:
@@ -290,7 +290,7 @@ def _platform_text(keys: Iterable[str]) -> str:
 
 
 def _effort_without(keys: Iterable[str]) -> Effort:
-    """The effort for a pod that may come to nodes with any values of these labels."""
+    """Return the effort of letting the pod onto nodes with any values of these labels."""
     return Effort.POD_RULE if _PLATFORM.isdisjoint(keys) else Effort.TOO_MUCH
 
 
@@ -474,7 +474,7 @@ class EnlargeNode(NodeChange):
     resource: str
     by: int
     share: float
-    """`by` as a share of what the pod requests, to compare resources by."""
+    """Return `by` as a share of the pod's request, for comparing resources."""
 
     def __str__(self) -> str:
         return f"{exact_text(self.resource, self.by)} more {self.resource} on node {self.node}"
@@ -537,7 +537,7 @@ class AddNodes(Change):
     exists: bool
     count: int = 1
     apart: str = ""
-    """A label whose value is another one on each new node, such as that of the zone; empty for none."""
+    """The label with a different value on each new node, such as the zone's; empty for none."""
     daemons: tuple[Pod, ...] = attrs.field(default=(), eq=False, repr=False)
     """A pod of each DaemonSet, whose siblings come with the nodes (`daemons_of`)."""
 

@@ -26,7 +26,7 @@ _Rule = TypeVar("_Rule", TopologySpreadConstraint, PodAffinityTerm)
 
 @attrs.frozen
 class _Respelling(Change):
-    """A key, with or without its value, that is meant to be another one."""
+    """The correction of a misspelt key, with or without its value."""
 
     usual_effort = Effort.TYPO
     where: ClassVar[str]

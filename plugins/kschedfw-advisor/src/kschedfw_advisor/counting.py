@@ -1,4 +1,4 @@
-"""How many of a thing are needed: the smallest number that does as much as any."""
+"""A search for the smallest number of things that achieves as much as any larger number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 def smallest_count(
     place: Callable[[int], int], most: int, *, guess: int | None = None, all_of_them: int | None = None
 ) -> int:
-    """The smallest count from 1 to `most` that does as much as `most` does.
+    """Return the smallest count from 1 to `most` that achieves as much as `most`.
 
     `place` says how much a count does; it is taken to do no less with more, and asked O(log most) times. It was asked
     for the count that is returned, and for one less.

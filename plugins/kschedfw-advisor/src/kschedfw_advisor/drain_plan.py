@@ -1,4 +1,4 @@
-"""Whether nodes can be drained: where their pods go, in which order, and what stands in the way."""
+"""Plans to drain nodes: where their pods go, in which order, and what stands in the way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ROUNDS: Final = 1000
 
 
 class Move(StrEnum):
-    """What becomes of a pod that is evicted."""
+    """The ends that an evicted pod can have."""
 
     MOVES = "moves"
     NO_PLACE = "no place"
@@ -59,7 +59,7 @@ class Step:
 
     @property
     def trouble(self) -> str:
-        """Why the pod is in the way; empty if it moves."""
+        """Return why the pod is in the way; empty if it moves."""
         return ": ".join(filter(None, (_TROUBLES.get(self.move), self.message)))
 
 
@@ -73,7 +73,7 @@ class Blocked:
 
 @attrs.frozen
 class DrainPlan:
-    """How the drain of nodes ends.
+    """The result of draining nodes.
 
     `steps` are in their order. Pods of one round can be evicted at the same time; those of the next round must wait
     until the successors of these run, for the sake of a disruption budget. `staying` are pods of DaemonSets and mirror
@@ -87,17 +87,17 @@ class DrainPlan:
 
     @property
     def succeeds(self) -> bool:
-        """Whether the nodes can be drained, and all pods find another place."""
+        """Tell whether the nodes can be drained, and all pods find another place."""
         return not self.blocked and all(step.move is Move.MOVES for step in self.steps)
 
     @property
     def rounds(self) -> int:
-        """In how many rounds the pods are evicted."""
+        """Return the number of rounds in which the pods are evicted."""
         return max((step.round for step in self.steps), default=0)
 
 
 def emptydir_data(pod: Pod) -> str:
-    """Why `kubectl drain` evicts the pod only with --delete-emptydir-data; empty for a pod without such volumes."""
+    """Return the reason why `kubectl drain` needs --delete-emptydir-data for the pod; empty if it doesn't."""
     volumes = ", ".join(volume.name for volume in pod.spec.volumes if volume.empty_dir is not None)
     return (
         f"has data in emptyDir volumes ({volumes}); kubectl drain wants --delete-emptydir-data"

@@ -1,4 +1,4 @@
-"""Changes of manifests, as programs read them: which object, where in it, from what, to what."""
+"""Edits of manifests in a form for programs: the object, the path in it, the old and the new value."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class EditError(KschedfwError):
 
 
 def written(obj: Pod | Node) -> Mapping[str, object]:
-    """The manifest of a whole object, without what the API server writes into its metadata."""
+    """Return the manifest of an object without the metadata that the API server writes."""
     manifest = to_manifest(obj)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _OF_SERVER}
     return {**manifest, "metadata": metadata}
 
 
 def object_differences(old: Pod | Node, new: Pod | Node) -> Iterator[Edit]:
-    """The changes that make one object of another of its name. Lists of different lengths are replaced as a whole."""
+    """Return the edits that turn one object into the other. Lists of different lengths are replaced as a whole."""
     return _differences(f"{type(old).__name__} {old.key}", to_manifest(old), to_manifest(new), "")
 
 

@@ -17,7 +17,7 @@ import attrs
 INSTALL: Final = "pip install 'kschedfw-advisor[optimal]'"
 
 _MOST_SOLVED: Final = 1000
-"""So many nodes of its search tree HiGHS looks at. A time limit would give another answer on another machine."""
+"""The nodes of its search tree that HiGHS visits. With a time limit the answer would depend on the machine."""
 _ROUNDINGS: Final = (1, 2, 3)
 _INFEASIBLE: Final = 2
 """SciPy's status of a problem without a solution."""
@@ -27,7 +27,7 @@ _MARGIN: Final = 1e-6
 
 @attrs.frozen
 class Kind:
-    """Pods that are alike: how many, what one requests, and how many of them one node of each group takes."""
+    """Pods that are alike: their number, the requests of one, and how many of them a node of each group takes."""
 
     count: int
     requests: Mapping[str, int]
@@ -36,7 +36,7 @@ class Kind:
 
 @attrs.frozen
 class Supply:
-    """A group: what a node costs, how many new ones there are at least and at most, and what pods can use of one."""
+    """A group: the cost of a node, the bounds for the number of new nodes, and the resources of one for pods."""
 
     name: str
     cost: float
@@ -47,14 +47,14 @@ class Supply:
 
 @attrs.frozen
 class Mixture:
-    """How many nodes of each group; None if there is no mixture or none was found. Nothing costs less than `bound`."""
+    """The number of nodes of each group; None if no mixture exists or was found. No mixture costs less than `bound`."""
 
     counts: Mapping[str, int] | None
     bound: float
 
 
 def is_installed() -> bool:
-    """Whether SciPy is there to solve programmes."""
+    """Tell whether SciPy is there to solve programmes."""
     return find_spec("scipy") is not None
 
 
@@ -68,13 +68,13 @@ class _Row:
 
 @attrs.frozen
 class _Bin:
-    """The sizes of pods, by variable, of which as many as its room fit on a node of the group."""
+    """A packing constraint: the sizes of pods, by variable, whose sum on a node must not exceed the node's room."""
 
     group: int
     sizes: Mapping[int, float]
 
     def row(self, spare: float) -> _Row:
-        """The constraint if this part of the room is left free."""
+        """Return the constraint if this part of the room is left free."""
         return _Row(
             {self.group: 1.0 - spare, **{variable: -size for variable, size in self.sizes.items()}}, 0.0
         )
@@ -129,7 +129,7 @@ class Programme:
         return len(self._bounds) - 1
 
     def fewest_left_over(self) -> int:
-        """Return how many pods are left over by any mixture, at least."""
+        """Return the least number of pods that any mixture leaves without a place."""
         found = _minimum(dict.fromkeys(self._left, 1.0), self._bounds, self._rows_with_bins())
         # A bound of 2.0000001 means 2.
         return math.ceil(max(0.0, found.bound) - _MARGIN)
@@ -137,7 +137,7 @@ class Programme:
     def cheapest(
         self, left_over: int, below: float, failed: Sequence[Mapping[str, int]] = (), spare: float = 0.0
     ) -> Mixture:
-        """Return the cheapest mixture that leaves no more pods over and costs less than that.
+        """Return the cheapest mixture that leaves at most `left_over` pods without a place and costs less than `below`.
 
         Its bound is infinity if there is none. It has more nodes of at least one group than each of the mixtures that
         `failed`, as so few don't do. `spare` is the part of the nodes' room that is left free; the bound doesn't hold
@@ -201,7 +201,7 @@ def _minimum(
 
 
 def _bins(group: int, sizes: Mapping[int, Fraction]) -> Iterator[_Bin]:
-    """What pods request of a resource fits on the group's nodes, whose room is 1: as a sum, and rounded.
+    """Yield constraints that pods' requests of a resource fit on the group's nodes, with room 1: as a sum, and rounded.
 
     A sum takes halves of two pods for a whole one. Fekete and Schepers' functions round sizes such that whatever fits
     in a bin still does: pods of more than half a node need one each, those of more than a third at least half a one.

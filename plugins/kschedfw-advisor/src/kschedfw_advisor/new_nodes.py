@@ -1,4 +1,4 @@
-"""Adds nodes as they come in a real cluster: with the pods of DaemonSets that belong on them."""
+"""New nodes as they appear in a real cluster: together with their pods of DaemonSets."""
 
 from __future__ import annotations
 

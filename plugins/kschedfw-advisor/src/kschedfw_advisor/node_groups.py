@@ -1,4 +1,4 @@
-"""Groups of equal nodes: those that a file describes, and those that a cluster has already."""
+"""Groups of equal nodes: groups that a file describes, and kinds of nodes that a cluster has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kschedfw.api import (
 from kschedfw.api.reading import Document, UnreadableError, documents, first_of, sources, structure_strictly
 
 MOST_NODES: Final = 1000
-"""How many nodes a group may have that names no `max`."""
+"""The largest size of a group without `max`."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 CONDITIONS: Final = "node.kubernetes.io/"
@@ -64,17 +64,17 @@ class NodeGroup:
     selector: Selector | None = None
 
     def has(self, node: Node) -> bool:
-        """Whether the node is in the group."""
+        """Tell whether the node is in the group."""
         return self.selector is not None and self.selector.matches(node.labels)
 
     def size(self, nodes: Iterable[Node]) -> int:
-        """How many of the nodes are in the group."""
+        """Return the number of these nodes that are in the group."""
         return sum(map(self.has, nodes))
 
 
 @attrs.frozen
 class _Form:
-    """What a document says of a group, beside its template."""
+    """The fields of a group's document beside its template."""
 
     name: str = ""
     template: FrozenDict[str, object] | None = None

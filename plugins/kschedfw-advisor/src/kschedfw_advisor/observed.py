@@ -1,4 +1,4 @@
-"""What the cluster itself says of its pending pods: conditions, nominations and claims, as they were exported."""
+"""The exported state of pending pods in the cluster itself: conditions, nominations and claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Disagreement:
 
 
 def recorded_message(pod: Pod) -> str:
-    """Why the cluster's scheduler refused the pod last, by its condition PodScheduled; empty if it didn't."""
+    """Return the message with which the cluster's scheduler refused the pod last (PodScheduled); empty if none."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
             return condition.message
@@ -52,7 +52,7 @@ def disagreements_of(placed: Iterable[Placed], cluster: Cluster) -> Iterator[Dis
 
 
 def awaiting_victims(what_if: WhatIf, refused: Iterable[Pod]) -> Mapping[str, str]:
-    """What pods wait for that preemption has nominated to a node, by their keys: they fit once others have ended there.
+    """Return, by pod key, what nominated pods wait for: the victims of their preemption have to end first.
 
     That was tried in a transaction: for all these pods together, without the pods that end.
     """
@@ -82,7 +82,7 @@ def _ending(cluster: Cluster) -> Mapping[str, Sequence[Pod]]:
 
 
 def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> str:
-    """Why the cluster has no place for the pod; `ending` are the pods that are being deleted, by node."""
+    """Return the likely reason why the cluster placed the pod nowhere; `ending` has the pods being deleted, by node."""
     if node := pod.status.nominated_node_name:
         return _preemption_under_way(node, ending.get(node, ()))
     claims = [key for key, claim in _claims(pod, cluster) if claim is None or not claim.spec.volume_name]
@@ -92,7 +92,7 @@ def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> 
 
 
 def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
-    """Preemption has freed a place on the node, and the pod waits there for its victims to end."""
+    """Return the text that the pod is nominated to the node, and that its victims still have to end."""
     if not ending:
         return f"it is nominated to {node}, where preemption has made room"
     until = max(pod.metadata.deletion_timestamp for pod in ending if pod.metadata.deletion_timestamp)
@@ -101,7 +101,7 @@ def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
 
 
 def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
-    """Return a line that says that the pod's PodGroup isn't there: its members wait for it."""
+    """Yield a line if the pod's PodGroup is missing, for which its members wait."""
     key = group_key(pod)
     if key and cluster.get(PodGroup, key) is None:
         names = [each.name for each in cluster.list(PodGroup, pod.namespace)]
@@ -109,7 +109,7 @@ def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
 
 
 def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
-    """Which of the pod's volumes keep it off how many nodes, a line each, the most nodes first."""
+    """Return a line for each of the pod's volumes that keeps it off nodes, with their number; the most nodes first."""
     if not pod.storage:
         return
     refused = Counter(
@@ -123,7 +123,7 @@ def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
 
 
 def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-    """The claims that the pod names, by key; None for one that isn't there. Ephemeral ones come with the pod."""
+    """Return the claims that the pod names, by key; None for a missing claim. Ephemeral claims are left out."""
     for volume in pod.spec.volumes:
         if (source := volume.persistent_volume_claim) is not None:
             key = f"{pod.namespace}/{source.claim_name}"

@@ -1,4 +1,4 @@
-"""The pending pods of a cluster by what keeps them pending, and what would help each kind of them."""
+"""The pending pods of a cluster, grouped by the reasons why they are pending, and the remedies for each kind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kschedfw_advisor.settling import Settled, most_telling, settle
 from kschedfw_advisor.workloads import Workload, group_of, likeness, workload_of
 
 MOST_SHAPES: Final = 25
-"""How many kinds of nodes of the cluster are tried as new nodes: those of which there are the most."""
+"""The number of the cluster's kinds of nodes that are tried as new nodes: the most frequent ones."""
 
 
 _PREEMPTING: Final = ("preemption is under way",)
@@ -66,13 +66,13 @@ class Why:
 
     @property
     def pods(self) -> int:
-        """How many pods these are."""
+        """Return the number of pods of all kinds."""
         return sum(len(kind.pods) for kind in self.kinds)
 
 
 @attrs.frozen
 class Pending:
-    """What became of the pending pods of a cluster.
+    """The result for the pending pods of a cluster.
 
     `settled` says which of them have a place now, and which have none. `whys` groups the latter, those with the most
     pods first. `elsewhere` are for schedulers that the configuration has no profile for. `disagreements` are about pods
@@ -88,7 +88,7 @@ class Pending:
 
     @property
     def pods(self) -> int:
-        """How many pods have no place."""
+        """Return the number of pods without a place."""
         return sum(why.pods for why in self.whys)
 
 
@@ -163,7 +163,7 @@ def explain_pending(
 def not_misspelt(
     missing: Iterable[MissingObject], answer: Pending, cluster: Cluster
 ) -> Iterator[MissingObject]:
-    """The missing objects without those that the answer calls misspelt: no export would have them.
+    """Return the missing objects except those whose names the answer calls misspelt: no export would have these.
 
     Left are objects that pods name of which the answer doesn't say so.
     """
@@ -248,7 +248,7 @@ def _scheduler_text(pod: Pod) -> str:
 def _with_remedies(
     what_if: WhatIf, kind: PodKind, additions: Sequence[AddNodes], siblings: Sequence[Pod]
 ) -> PodKind:
-    """The kind with what helps it, and with notes on volumes that keep it off nodes."""
+    """Return the kind with its remedies, and with notes on volumes that keep it off nodes."""
     if kind.fits:
         return kind
     change = _to_be_scheduled(kind.pods[0], what_if)
@@ -274,7 +274,7 @@ def _with_change(what_if: WhatIf, kind: PodKind, change: Change) -> PodKind:
 
 
 def _with_edits(what_if: WhatIf, kind: PodKind) -> PodKind:
-    """The kind whose remedies say what they do to manifests."""
+    """Return the kind with the edits of manifests in its remedies."""
     remedies = [
         attrs.evolve(each, edits=tuple(edits_of(each.changes, kind.pods[0], what_if.cluster)))
         for each in kind.remedies
@@ -283,7 +283,7 @@ def _with_edits(what_if: WhatIf, kind: PodKind) -> PodKind:
 
 
 def _to_be_scheduled(pod: Pod, what_if: WhatIf) -> Change | None:
-    """The change without which no scheduler tries the pod; None if one does."""
+    """Return the change that is needed before any scheduler tries the pod; None if one tries it already."""
     if gates := tuple(gate.name for gate in pod.spec.scheduling_gates):
         return RemoveGates(gates)
     name = pod.spec.scheduler_name

@@ -1,4 +1,4 @@
-"""What ResourceQuotas and LimitRanges let be created: more replicas of a pod, and the pods that workloads want."""
+"""The pods that ResourceQuotas and LimitRanges allow: more replicas of a pod, and the pods that workloads want."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_CREATED: Final = 10_000
 
 
 _KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
-"""The kinds of workloads that are in a cluster with what they want."""
+"""The kinds of workloads whose objects in a cluster have the number of wanted pods."""
 
 _Controller = tuple[str, str, str]
 """A controller's namespace, kind and name."""
@@ -40,7 +40,7 @@ _Controller = tuple[str, str, str]
 
 @attrs.frozen
 class Allowance:
-    """How many replicas of a pod, or copies of a group, the quotas of the namespace allow.
+    """The number of replicas of a pod, or of copies of a group, that the quotas of the namespace allow.
 
     `refusal` is why not the next; empty if none was refused.
     """
@@ -51,7 +51,7 @@ class Allowance:
 
 @attrs.frozen
 class Uncreated:
-    """Pods that a workload wants and the API server refuses to create: how many, for which reason.
+    """Pods that a workload wants and the API server refuses to create: their number, and the reason.
 
     `refused` are those of them that were refused when manifests were expanded.
     """
@@ -65,7 +65,7 @@ class Uncreated:
 def allowances(
     wanted: Sequence[Sequence[Pod]], cluster: Cluster, at_most: int
 ) -> tuple[Allowance | None, ...]:
-    """How many times the pods of each quotas allow, created in turns, beside the pods that there are.
+    """Return, for each of the lists of pods, how often it can be created under the quotas, beside the existing pods.
 
     The pods of one are of the same namespace: a single pod, or the members of a group. None where the namespace has no
     quota. Each is created up to `at_most` times.
@@ -147,5 +147,5 @@ def _admission(cluster: Cluster) -> Admission:
 
 
 def _refusal(admission: Admission, pod: Pod) -> str:
-    """Create the pod; why it is refused, empty if it isn't."""
+    """Create the pod. Return the reason of its refusal; empty if it is accepted."""
     return "" if admission.admit(pod) is not None else admission.outcome.refused[-1].reason

@@ -1,4 +1,4 @@
-"""Which changes get pods a place that have none: candidates, of which those are kept that help in a transaction."""
+"""Remedies: candidates that got pods a place when they were tried in a transaction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Remedy:
 
     @property
     def placed(self) -> int:
-        """How many of the pods got a place."""
+        """Return the number of pods that got a place."""
         return len(self.nodes)
 
     @property
@@ -62,7 +62,7 @@ class Remedy:
 
 @attrs.frozen
 class Search:
-    """What was found for pods: why the first has no place, and the remedies, the smallest first.
+    """The result of a search: why the first pod has no place, and the remedies, the smallest first.
 
     `tried` is how many candidates were tried, and `untried` how many were left.
     """
@@ -80,7 +80,7 @@ def find_remedies(
     siblings: Sequence[Pod] = (),
     first: Changes = (),
 ) -> Search:
-    """What would get the pods a place: for each sort of change the smallest one that helps.
+    """Return the remedies that get the pods a place: the smallest of each kind of change.
 
     The pods are alike, and have no place now. `additions` are the nodes that there might be more of. `siblings` would
     fit but wait for others, which may be these. Each remedy was tried in a transaction of its own, where nothing is
@@ -236,7 +236,7 @@ def _makes_pointless(simpler: Remedy, remedy: Remedy) -> bool:
 
 
 def _outdoes(simpler: Remedy, changes: Changes) -> bool:
-    """Whether the remedy is simpler than the changes."""
+    """Tell whether the remedy is simpler than the changes."""
     effort = max(change.effort for change in changes)
     own = [change for change in simpler.changes if change not in changes]
     if own and effort > Effort.POD_RULE and all(change.effort is Effort.TYPO for change in own):
@@ -313,7 +313,7 @@ def _schedule_until_refused(trial: Transaction, pods: Sequence[Pod], changes: Ch
 
 
 def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
-    """The pod with the changes, in the transaction, too."""
+    """Return the pod with the changes, and write it to the transaction."""
     changed = _with_all(pod, changes)
     return pod if changed == pod else trial.update(changed)
 

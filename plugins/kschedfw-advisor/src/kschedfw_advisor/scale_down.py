@@ -1,4 +1,4 @@
-"""Which nodes a cluster can do without, and which ones a cheaper node can stand in for."""
+"""Scale-down: nodes that can be removed, and nodes that a cheaper one can replace."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabl
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 
 MOST_REPLACED: Final = 50
-"""So many nodes are tried for each new one: a node rarely takes the pods of more."""
+"""The number of nodes that one new node may replace: a node rarely takes the pods of more."""
 
 
 _HARMLESS: Final = (Move.MOVES, Move.LOST)
-"""A pod is only lost here if it is declared safe to evict: `_held_back` refuses the others without a controller."""
+"""Ends of pods that don't forbid a removal. A pod is lost only if it is declared safe to evict (`_held_back`)."""
 
 _Rank: TypeAlias = tuple[Decimal, bool, int]
-"""What a removal saves, whether it needs no new node, and how many nodes go: the greatest is the best."""
+"""The rank of a removal: its savings, whether it needs no new node, and its number of nodes. Greater is better."""
 
 
 @attrs.frozen
 class Reason:
-    """Why a node stays: because of this pod, or, where `pod` is None, because of the node itself."""
+    """The reason why a node stays: this pod, or the node itself if `pod` is None."""
 
     pod: Pod | None
     text: str
@@ -73,17 +73,17 @@ class ScaleDown:
 
     @property
     def gone(self) -> int:
-        """How many nodes can go."""
+        """Return the number of removed nodes."""
         return sum(len(each.drain.nodes) for each in self.removals)
 
     @property
     def added(self) -> int:
-        """How many nodes come in their place."""
+        """Return the number of new nodes that replace them."""
         return sum(bool(each.added) for each in self.removals)
 
     @property
     def saved(self) -> Decimal | None:
-        """What all removals save; None where prices are missing."""
+        """Return the savings of all removals; None if prices are missing."""
         saved = [each.saved for each in self.removals]
         return None if None in saved else sum((each for each in saved if each is not None), Decimal(0))
 
@@ -135,11 +135,11 @@ class _Planner:
         return ScaleDown(tuple(removals), kept, self._price(list(self._nodes)))
 
     def _left(self) -> list[str]:
-        """The nodes of the beginning that are still there."""
+        """Return the original nodes that haven't been removed."""
         return [name for name in self._nodes if self._what_if.cluster.get(Node, name) is not None]
 
     def _price(self, names: Sequence[str]) -> Decimal | None:
-        """What the nodes cost together; None unless all have a price."""
+        """Return the total price of the nodes; None unless all have a price."""
         prices = [price for name in names if (price := self._prices[name]) is not None]
         return sum(prices, Decimal(0)) if len(prices) == len(names) else None
 
@@ -212,7 +212,7 @@ class _Planner:
             return self._remove(nested, names) is not None
 
     def _largest_set(self, trial: Transaction, names: Sequence[str]) -> Sequence[str]:
-        """Those of the nodes that can go together, of two orders of trying the one that is worth more."""
+        """Return nodes that can be removed together: the more valuable set of two orders of trying."""
         removable = [name for name in names if not self._objections(trial, name)]
         share = {name: self._share(trial, name) for name in removable}
         alone = []
@@ -230,9 +230,9 @@ class _Planner:
         return sum((self._prices[name] or Decimal(0) for name in names), Decimal(0)), len(names)
 
     def _set_in_order(self, trial: Transaction, order: Sequence[str]) -> Sequence[str]:
-        """The longest beginning of the order that can go at once, and of what can follow one by one the same again.
+        """Return nodes that can be removed at once: the longest prefix of the order, and then of what else can go.
 
-        That a longer beginning can't go where a shorter one can't is an assumption; it saves all but a few attempts.
+        It is assumed that a prefix can't go where a shorter one can't. That saves all but a few attempts.
         """
         spare = list(self._within_bounds(order))
         first = self._longest_beginning(trial, [], spare)
@@ -254,7 +254,7 @@ class _Planner:
         return [*base, *order[: smallest_count(fails, len(order) + 1) - 1]]
 
     def _within_bounds(self, order: Sequence[str]) -> Iterator[str]:
-        """Those of the nodes that can go, one after the other, before a group is at its least size."""
+        """Return the nodes that can be removed, one after the other, before a group has its least size."""
         # Groups are counted as the cluster is now: earlier removals and new nodes are done.
         nodes = self._what_if.nodes
         spare = {group.name: group.size(nodes) - group.min for group in self._groups}
@@ -267,7 +267,7 @@ class _Planner:
     # --- new nodes ---
 
     def _offers(self) -> Sequence[NodeGroup]:
-        """The groups with a price of which there can be a node more."""
+        """Return the groups that have a price and room for another node."""
         nodes = self._what_if.nodes
         shapes = node_shapes(self._nodes.values())
         groups = self._groups or [attrs.evolve(each, price=self._prices[each.name]) for each in shapes]
@@ -286,7 +286,7 @@ class _Planner:
     # --- what stays ---
 
     def _share(self, trial: Transaction, name: str) -> float:
-        """The greater share of CPU and memory that the node's own pods request, those of daemons left out."""
+        """Return the share of CPU or of memory, whichever is greater, that the node's pods request, without daemons."""
         room = node_allocatable(self._nodes[name])
         pods = [pod.requests.demand for pod in trial.pods_on(name) if not belongs_to_its_node(pod)]
         return max(
@@ -294,7 +294,7 @@ class _Planner:
         )
 
     def _objections(self, trial: Transaction, name: str) -> Sequence[Reason]:
-        """Why the node must not be drained, whatever becomes of its pods."""
+        """Return the reasons why the node must not be drained, even if its pods find places."""
         node = self._nodes[name]
         reasons = [Reason(None, text) for text in self._of_node(node)]
         for pod in trial.pods_on(name):
@@ -309,7 +309,7 @@ class _Planner:
             yield "it is of the control plane"
 
     def _reasons(self, trial: Transaction, name: str) -> tuple[Reason, ...]:
-        """Why the node stays, in the end."""
+        """Return the reasons why the node stays, for the report."""
         if reasons := self._objections(trial, name):
             return tuple(reasons)
         if not [*self._within_bounds([name])]:
@@ -331,7 +331,7 @@ def _cost(group: NodeGroup | None) -> Decimal:
 
 
 def _held_back(pod: Pod, *, delete_emptydir_data: bool) -> str:
-    """Why the pod must not be evicted to save a node, by cluster-autoscaler's rules; empty if it may."""
+    """Return why cluster-autoscaler wouldn't evict the pod to save a node; empty if it would."""
     safe = pod.annotations.get(SAFE_TO_EVICT)
     if safe == "true":
         return ""

@@ -1,4 +1,4 @@
-"""How many nodes of which groups get the pending pods a place."""
+"""Scale-up: the number of new nodes of each group with which the pending pods get a place."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from kschedfw_advisor.workloads import likeness
 
 _MOST_MIXTURES: Final = 100
 _MOST_PODS: Final = 2_000
-"""So many mixtures are tried, but of many pods fewer, such that so many are scheduled in the search."""
+"""The number of pods scheduled in a search of mixtures, which limits the number of mixtures that are tried."""
 _HALVINGS: Final = 6
-"""So often the room to spare is halved, beginning with half of all: 1.6 % is left."""
+"""The number of times that the spare room is halved, beginning with half of all: down to 1.6 %."""
 
 
 @attrs.frozen
 class Purchase:
-    """New nodes, by group: how many, what they cost, and which pods they get a place."""
+    """New nodes by group: their number, their cost, and the pods that they get a place."""
 
     new_nodes: Mapping[str, Collection[str]]
-    """Their names, by group."""
+    """The names of the new nodes, by group."""
     price: Decimal | None
     placed: tuple[Placed, ...] = ()
     refused: tuple[Refused, ...] = ()
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many new nodes there are of each group."""
+        """Return the number of new nodes of each group."""
         return {name: len(nodes) for name, nodes in self.new_nodes.items()}
 
     @property
     def nodes(self) -> int:
-        """How many new nodes these are."""
+        """Return the number of new nodes."""
         return sum(map(len, self.new_nodes.values()))
 
 
 @attrs.frozen
 class Search:
-    """How far the search of mixtures got: one that gets as many pods a place costs at least `bound`.
+    """The result of the search of mixtures: every mixture that places as many pods costs at least `bound`.
 
     Costs are prices, or numbers of nodes where a group has no price.
     """
@@ -60,13 +60,13 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """By which part of its cost the answer could at most be cheaper."""
+        """Return the greatest part of its cost by which the answer could be cheaper, from 0 to 1."""
         return 0.0 if self.bound >= self.cost else (self.cost - self.bound) / self.cost
 
 
 @attrs.frozen
 class ScaleUp:
-    """The answer: what is best, and what each group does alone.
+    """The answer: the best purchase, and the purchase of each group alone.
 
     `placed_without` are the pods that get a place without a new node, `waiting` the others. `alone` has a purchase for
     each group, by name, and `room` how many nodes each can have more. `search` is None where mixtures weren't searched:
@@ -149,7 +149,7 @@ class _Planner:
         return purchase.price if has_price and purchase.price is not None else Decimal(purchase.nodes)
 
     def _fewest(self, trial: Transaction, now: Purchase, name: str, waiting: Sequence[Pod]) -> Purchase:
-        """The purchase with the smallest number of nodes of one group more that does as much as any number."""
+        """Return the purchase with more nodes of one group: the smallest number that places as many pods as any."""
         tried: dict[int, Purchase] = {}
         there = now.counts.get(name, 0)
 
@@ -191,7 +191,7 @@ class _Planner:
         waiting: Sequence[Pod],
         offers: Mapping[str, Purchase] | None = None,
     ) -> Purchase:
-        """The purchase with more groups, one after the other, each time the one whose nodes cost the least for a pod.
+        """Return the purchase with further groups, added one by one: each time the cheapest group for each pod placed.
 
         `offers` are what each group does first, if that is known.
         """
@@ -232,14 +232,14 @@ class _Planner:
         return found
 
     def _dearness(self, name: str) -> Decimal:
-        """Sorts the most expensive group first."""
+        """Return the sort key that puts the most expensive group first."""
         return -(self._groups[name].price or Decimal(0))
 
     def _cost_of_a_pod(self, purchase: Purchase, now: Purchase) -> Decimal:
         return (self._cost(purchase) - self._cost(now)) / (len(purchase.placed) - len(now.placed))
 
     def _trimmed(self, trial: Transaction, purchase: Purchase, waiting: Sequence[Pod]) -> Purchase:
-        """The purchase without the nodes that it can do without, the most expensive groups first."""
+        """Return the purchase without superfluous nodes, those of the most expensive groups removed first."""
         for name in sorted(purchase.counts, key=self._dearness):
             while purchase.counts.get(name, 0) > self._least.get(name, 0):
                 fewer = self._try(trial, {**purchase.counts, name: purchase.counts[name] - 1}, waiting)
@@ -253,7 +253,7 @@ class _Planner:
     def _searched(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, plans: Sequence[Purchase]
     ) -> tuple[Purchase, Search]:
-        """The best purchase, this one or one that an integer programme finds, and how far the search got.
+        """Return the better one of this purchase and one that an integer programme finds, and the search's result.
 
         A mixture that the programme takes to suffice may not do, as a scheduler spreads pods rather than packs them.
         Then the next one is tried, which proves the optimum of small cases. Of large ones there are too many: for these
@@ -285,7 +285,7 @@ class _Planner:
     def _with_more_pods(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, programme: Programme
     ) -> Purchase:
-        """The best purchase, this one or one at any price that gets more pods a place.
+        """Return the better one of this purchase and one, at any price, that gets more pods a place.
 
         Mixtures are tried that leave as few pods as any could, then those that leave one more, and so on.
         """
@@ -327,7 +327,7 @@ class _Planner:
     def _programme(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, plans: Sequence[Purchase]
     ) -> Programme:
-        """The programme for the pods that a node of a group is needed for."""
+        """Return the programme for the pods that need a new node."""
         new = {node for nodes in best.new_nodes.values() for node in nodes}
         # Pods that have got a place on the cluster's own nodes need no room on new ones.
         settled = {each.pod.key for each in best.placed if each.node_name not in new}
@@ -370,12 +370,12 @@ class _Planner:
 
 
 def _tries(waiting: Sequence[Pod]) -> int:
-    """How many mixtures are tried."""
+    """Return the number of mixtures to try."""
     return min(_MOST_MIXTURES, _MOST_PODS // len(waiting))
 
 
 def _room(node: Node, pods: Sequence[Pod]) -> Mapping[str, int]:
-    """What the node offers beside these pods, by resource."""
+    """Return the node's free amounts beside these pods, by resource."""
     offered = node_allocatable(node)
     used = [pod.requests.demand for pod in pods]
     resources = [name for name, _ in offered.items()]
@@ -386,7 +386,7 @@ def _room(node: Node, pods: Sequence[Pod]) -> Mapping[str, int]:
 
 
 def _taken(trial: Transaction, node: Node, pods: Sequence[Pod]) -> int:
-    """How many of these pods, which are alike and fit on no other node, the node takes."""
+    """Return the number of these pods that the node takes. They are alike and fit on no other node."""
     if len(pods) == 1:
         return int(node.name in trial.can_schedule(pods[0]).nodes)
     with trial.transaction() as nested:

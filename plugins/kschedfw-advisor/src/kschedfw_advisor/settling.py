@@ -1,4 +1,4 @@
-"""Schedules pods until nothing changes any more, as a running scheduler does when it is given time."""
+"""Scheduling of pods until nothing changes any more, as a running scheduler does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kschedfw.cluster import belongs_to_its_node, freed
 from kschedfw.what_if import Outcome, Placed, Progress, Refused
 
 MOST_ROUNDS: Final = 10
-"""How often pods without a place are tried again, as long as others get one in between."""
+"""The number of times that pods without a place are retried while others get places."""
 
 
 @attrs.frozen
 class Settled:
-    """How the pods ended.
+    """The result of scheduling pods until nothing changes.
 
     `refused` have a `node_name` if they fit, and wait in vain for others. `evicted` are the pods that lost their place
     for one of them, those that found another one included.
@@ -100,7 +100,7 @@ def most_telling(refused: Sequence[Refused]) -> Refused:
 def _more_telling(
     before: Placed | Refused | None, now: Refused, stuck: Collection[tuple[str, ...]]
 ) -> Refused:
-    """Of a pod's refusals the one to be shown."""
+    """Return which of two refusals of a pod is shown."""
     if not isinstance(before, Refused) or before.node_name:
         return now
     if now.reasons == before.reasons:
@@ -111,7 +111,7 @@ def _more_telling(
 
 
 def pending_again(what_if: WhatIf, trial: Transaction, pod: Pod) -> Pod:
-    """The pod that a controller makes in place of one that was bound and is gone; it is added."""
+    """Add and return the pod that a controller makes in place of one that was bound and is gone."""
     pod = freed(pod, what_if.cluster.get(Node, pod.node_name))
     trial.add(pod)
     return pod

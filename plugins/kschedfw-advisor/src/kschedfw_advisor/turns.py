@@ -1,4 +1,4 @@
-"""How many replicas of pods, and copies of groups, fit: of each kind by itself, and of several kinds together."""
+"""The number of replicas of pods, and of copies of groups, that fit: each kind alone, and several kinds in turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw.what_if import Outcome, Placed, Progress, Refused, Replicas, Sched
 from kschedfw_advisor.workloads import group_of
 
 _AT_A_TIME: Final = 200
-"""So many pods are placed between two calls of `Progress`."""
+"""The number of pods placed between two calls of `Progress`."""
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ def _member(pod: Pod, number: int, group: PodGroup) -> Pod:
 
 @attrs.frozen
 class WithoutPlace:
-    """A member that fits nowhere beside the others, or whose place is in vain, and why."""
+    """A member that fits nowhere beside the others, or whose place is of no use to the group, with the reason."""
 
     pod: Pod
     message: str
@@ -237,13 +237,13 @@ class _Copies:
             self._placed.append(found.placed)
 
     def _explained(self, copy: GroupTemplate) -> GroupStep:
-        """Why the copy doesn't fit."""
+        """Return the explanation of why the copy doesn't fit."""
         with self._trial.transaction() as one:
             one.add(copy.group)
             return one.explain_group(copy.pods)
 
     def _free_copy(self) -> GroupTemplate:
-        """The next copy none of whose objects has the name of one that is there."""
+        """Return the next copy whose objects' names are all free."""
         # Copies have numbers of their own, so only what was there before can have one's name.
         return next(
             copy

@@ -31,9 +31,9 @@ from kschedfw_advisor.corrections import (
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 
 _CORES_OF_NO_POD: Final = 1000
-"""From so many cores on, a request was meant in millicores: the largest machines on offer have fewer."""
+"""The number of cores from which on a request was meant in millicores: no machine on offer has as many."""
 _FAR_MORE: Final = 10
-"""How many times what the largest node has a request is whose unit was a mistake."""
+"""A request this many times as large as the largest node has a mistaken unit."""
 
 _Pair = tuple[str, str]
 """A key and its value; the value is empty where only the key is wanted."""
@@ -60,7 +60,7 @@ def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:
 
 
 def _values(pairs: Iterable[Iterable[_Pair]]) -> Mapping[str, Collection[str]]:
-    """The values that each key has somewhere."""
+    """Return the values of each key in the pairs."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for of_one in pairs:
         for key, value in of_one:
@@ -69,7 +69,7 @@ def _values(pairs: Iterable[Iterable[_Pair]]) -> Mapping[str, Collection[str]]:
 
 
 def _misspelt(wanted: Iterable[_Pair], there: Mapping[str, Collection[str]]) -> Iterator[tuple[_Pair, _Pair]]:
-    """Those of the wanted pairs that aren't there, each with the one that was meant."""
+    """Yield each wanted pair that doesn't exist, with the existing pair that was meant."""
     for pair in dict.fromkeys(wanted):
         meant = _meant(*pair, there)
         if meant is not None:
@@ -106,7 +106,7 @@ def _wanted_by(requirements: Iterable[Requirement]) -> Iterator[_Pair]:
 
 
 def _tolerated(pod: Pod) -> Iterator[_Pair]:
-    """What the pod tolerates, without conditions of nodes: every pod tolerates some that no node may have now."""
+    """Return the taints that the pod tolerates, except conditions of nodes, which every pod tolerates by default."""
     keys = (each for each in pod.spec.tolerations if each.key and not each.key.startswith(CONDITIONS))
     return ((each.key, each.value) for each in keys)
 
@@ -122,7 +122,10 @@ def _company(pod: Pod) -> Collection[PodAffinityTerm]:
 
 
 def _in_pod_affinity(pod: Pod, cluster: Cluster) -> Iterator[Change]:
-    """Labels of other pods that the pod wants to be with. Anti-affinity to nobody keeps no pod from a place."""
+    """Yield corrections of other pods' labels in the pod's required affinity.
+
+    Anti-affinity needs none: where its labels are misspelt, it refuses no node.
+    """
     for term in _company(pod):
         if term.label_selector is None:
             continue

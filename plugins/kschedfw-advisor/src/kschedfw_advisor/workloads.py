@@ -1,4 +1,4 @@
-"""The workload that a pod belongs to, and which pods are alike: admission and controllers give each some of its own."""
+"""The workload of a pod, and the likeness of pods beside what admission and controllers add to each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_CRON_JOB: Final = re.compile(r"-\d{8}$")
 
 @attrs.frozen
 class Workload:
-    """What users made, and controllers made pods for; `kind` is a Deployment's rather than its ReplicaSet's."""
+    """The object that users made and controllers make pods for: the Deployment rather than its ReplicaSet."""
 
     kind: str
     namespace: str
@@ -74,7 +74,7 @@ def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
 
 
 def group_of(pod: Pod) -> Workload:
-    """The PodGroup that the pod is a member of, as what pods are told by where groups are scheduled together."""
+    """Return the pod's PodGroup as a workload, for naming pods that are scheduled in groups."""
     namespace, _, name = group_key(pod).partition("/")
     return Workload("PodGroup", namespace, name)
 
@@ -92,7 +92,7 @@ def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Wor
 
 
 def likeness(pod: Pod) -> Hashable:
-    """Equal for pods of a namespace that are the same to a scheduler, but for what their own names bring along.
+    """Return a value that is equal for pods of a namespace that a scheduler treats alike.
 
     Left out are volumes that scheduling doesn't read, such as `kube-api-access-<random>`, labels that controllers add,
     the name of the pod in that of its claims, and the node in the affinity of a DaemonSet's pod.
@@ -108,7 +108,7 @@ def likeness(pod: Pod) -> Hashable:
 
 
 def are_interchangeable(pods: Sequence[Pod]) -> bool:
-    """Whether a scheduler decides on each of the pods as on the others: where one is refused, all are."""
+    """Tell whether a scheduler decides alike on all of the pods: where one is refused, all are."""
     # A nominated pod is tried on its node first, and other pods leave room for it there.
     return not any(pod.status.nominated_node_name for pod in pods) and all(
         _what_is_read(pod) == _what_is_read(pods[0]) for pod in pods[1:]

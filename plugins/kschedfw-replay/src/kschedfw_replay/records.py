@@ -1,4 +1,4 @@
-"""What a recording consists of: the state at a time, changes of objects, and gaps in which nothing was seen."""
+"""The records of a recording: a state at a time, changes of objects, and gaps in which nothing was seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ The cluster's own decisions are part of it: a pod's `spec.nodeName`, `status.nom
 
 
 class ChangeType(enum.Enum):
-    """What happened to an object, by the names that the API server's watches use."""
+    """The kinds of changes, with the names in the API server's watches."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -49,7 +49,7 @@ class Gap:
     since: float
     until: float
     reason: str
-    """For people, such as "the recorder wasn't running"."""
+    """The reason, as text for people, such as "the recorder wasn't running"."""
 
 
 Record = State | Change | Gap

@@ -30,7 +30,7 @@ def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
 
 
 def steps_to_json(steps: Sequence[Step]) -> list[dict[str, object]]:
-    """What becomes of each pod, in types that `json.dumps` knows."""
+    """Return the end of each pod in types that `json.dumps` knows."""
     return [
         {
             "round": step.round,
@@ -90,7 +90,7 @@ def _troubles(steps: Sequence[Step]) -> RenderableType:
 
 
 def moves_table(plan: DrainPlan, steps: Sequence[Step]) -> RenderableType:
-    """Where these pods go, and what a round is."""
+    """Return the table of the pods' new nodes, with a note on what a round is."""
     table = plain_table("Where the pods go", "round", first="right")
     shows_from = len({step.from_node for step in steps}) > 1
     for header in ("pod", *(["from"] if shows_from else []), "to"):

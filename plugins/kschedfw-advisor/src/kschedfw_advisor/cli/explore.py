@@ -158,6 +158,6 @@ def explore(
 
 
 def _title(cluster: list[Path] | None, live: Live) -> str:
-    """What the page is about, in a few words."""
+    """Return what the page is about, in a few words."""
     files = [path.name or str(path) for path in cluster or ()]
     return ", ".join([*([live.title] if live.is_wanted else []), *files])

@@ -47,7 +47,7 @@ class Fits:
 
     @property
     def stopped_by(self) -> str | None:
-        """Why there is no more of it; None if nothing stopped it."""
+        """Return the reason why no further one fits; None if there is none."""
         stop = self.fit.refusal if isinstance(self.fit, Replicas) else self.fit.next
         return None if stop is None else stop.message
 

@@ -1,4 +1,4 @@
-"""`--node-group`: the nodes that there might be more of."""
+"""`--node-group`: groups of nodes that could be added."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _CONSTRAINTS: Final = "TopologyAwareWorkloadScheduling"
 
 @attrs.frozen
 class PodTemplate:
-    """A kind of pod: what it is called, a pending pod of it, and how many the file has, at least one."""
+    """A kind of pod: its name, one pending pod of it, and the number of them in the file (at least 1)."""
 
     name: str
     pod: Pod
@@ -72,7 +72,7 @@ class PodTemplates:
 
 @attrs.frozen
 class PodOptions:
-    """What the options say of a pod; an empty text says nothing."""
+    """The options that describe a pod; an empty text is an option that isn't given."""
 
     image: str = ""
     cpu: str = ""
@@ -102,7 +102,7 @@ class PodOptions:
 def read_pod_templates(
     paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster, gates: FeatureGates
 ) -> PodTemplates:
-    """A template for each pod and workload in the files, changed as the options say; or one of the options alone.
+    """Return a template for each pod and workload in the files, changed by the options, or one of the options alone.
 
     Where the gates have pods of a PodGroup scheduled together, there is one template for all of them. Without the gate
     for topology constraints these are left out of the group, as the API server leaves out a field whose gate is off.
@@ -156,7 +156,7 @@ def _without_constraints(group: PodGroup) -> PodGroup:
 
 
 def _in_groups(templates: Iterable[PodTemplate], groups: Mapping[str, PodGroup]) -> Iterator[Template]:
-    """The templates, with one for all pods of a PodGroup where the first of these was."""
+    """Return the templates, with the pods of a PodGroup merged into one template at the place of the first."""
     members: dict[str, list[PodTemplate]] = {}
     for each in templates:
         # A pod without a group is under its own name, with which no key of a group begins.
@@ -186,7 +186,7 @@ def _group(key: str, kinds: Sequence[PodTemplate], group: PodGroup | None) -> Gr
 
 
 def _with_names_of_their_own(kinds: Iterable[PodTemplate]) -> Iterator[Pod]:
-    """The pods of the kinds; where a name comes again, in a workload or in another file, it gets a number."""
+    """Return the pods of the kinds. Names that occur more than once get a number."""
     names: Counter[str] = Counter()
     for kind in kinds:
         for _ in range(kind.count):
@@ -240,7 +240,7 @@ def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
 
 
 def _others(cluster: InMemoryCluster) -> Iterator[Named]:
-    """What else is in a file, without nodes, and without claims that were made for its pods."""
+    """Return the other objects of a file, without nodes and without claims that were made for its pods."""
     implied = cluster.implied_namespaces
     for kind in KINDS.values():
         if kind.cls not in (Node, Pod):
@@ -252,7 +252,7 @@ def _others(cluster: InMemoryCluster) -> Iterator[Named]:
 
 
 def _workload(pod: Pod) -> str:
-    """What the pod is called with its siblings: after its Deployment, Job or other controller, or else itself."""
+    """Return the name of the pod's Deployment, Job or other controller; the pod's own name if it has none."""
     owner = pod.metadata.controller
     name = pod.name if owner is None else owner.name.removesuffix(f"-{pod.labels.get(TEMPLATE_HASH, '')}")
     return f"{pod.namespace}/{name}"

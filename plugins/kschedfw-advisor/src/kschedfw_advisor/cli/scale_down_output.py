@@ -16,7 +16,7 @@ from kschedfw_advisor.scale_down import Reason, Removal, ScaleDown
 
 _REASONS_SHOWN = 3
 _NODES_NAMED = 5
-"""Of a removal of more nodes, the pods aren't told one by one, and of more nodes that stay, not every message."""
+"""Removals of more nodes are shown without single pods, and more nodes that stay without every message."""
 
 
 def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
@@ -98,7 +98,10 @@ def _pods(removal: Removal) -> Iterator[RenderableType]:
 
 
 def _by_node(drain: DrainPlan, moves: Sequence[Step]) -> RenderableType:
-    """How many pods leave each of the nodes, and for how many others; the table of each pod would be a page long."""
+    """Return a table of the number of pods that leave each node, and of nodes that they go to.
+
+    A row for each pod would fill a page.
+    """
     table = plain_table("Nodes that go; --json has each of their pods", "node")
     for header in ("pods", "to nodes"):
         table.add_column(header, justify="right", header_style="dim")
@@ -110,7 +113,7 @@ def _by_node(drain: DrainPlan, moves: Sequence[Step]) -> RenderableType:
 
 
 def _kept(kept: Mapping[str, Sequence[Reason]]) -> Iterator[RenderableType]:
-    """The nodes that stay, those with the same reasons together; of many, those with the same sorts of reasons."""
+    """Yield the nodes that stay, grouped by their reasons; if there are many, by the kinds of their reasons."""
     by_reason: dict[frozenset[str], list[str]] = {}
     for node, reasons in kept.items():
         sorts = frozenset(each.text for each in reasons)

@@ -107,7 +107,7 @@ def _have_prices(groups: Sequence[NodeGroup]) -> bool:
 
 
 def _searched(search: Search | None, is_better: str) -> str:
-    """How good the answer is among all mixtures of the groups."""
+    """Return the line on how much cheaper another mixture of the groups could be."""
     if search is None:
         return f"a mixture that {is_better} may exist; with {INSTALL} all are searched"
     if not search.gap:

@@ -1,4 +1,4 @@
-"""What the commands of "what if" have in common: their input as a `WhatIf`, and the pods and options they take."""
+"""The input that the commands of "what if" share: a cluster as a `WhatIf`, pods and options."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every
 
 @attrs.frozen
 class Asked:
-    """A cluster that is asked about, and what there is to say of it."""
+    """The cluster that a command asks about, with notes on it."""
 
     what_if: WhatIf
     background: Background
@@ -108,7 +108,7 @@ def asked_about(
 
 @contextmanager
 def _lasting() -> Iterator[None]:
-    """Keep the garbage collector from what is made in the block, then and later: it lasts as long as the command.
+    """Exempt the objects made in the block from garbage collection, since they live as long as the command.
 
     Scanning the cluster and its copy takes a tenth of the time of `pending`.
     """

@@ -18,7 +18,7 @@ from kschedfw_advisor.quotas import Uncreated
 
 @attrs.frozen
 class Background:
-    """What there is to say beside the answer: notes on what was read and done first, and objects that are missing.
+    """Messages beside the answer: notes on what was read and done first, and missing objects.
 
     `refused` are the pods of manifests that an API server wouldn't create.
     """
@@ -28,7 +28,7 @@ class Background:
     refused: Sequence[RefusedPod] = ()
 
     def without(self, uncreated: Iterable[Uncreated]) -> Background:
-        """Return the background of an answer that tells itself of these pods that can't be created."""
+        """Return the background without these pods that can't be created, since the answer itself names them."""
         told = {pod for each in uncreated for pod in each.refused}
         return attrs.evolve(self, refused=[pod for pod in self.refused if pod not in told])
 
@@ -46,23 +46,23 @@ class Background:
 
 
 def names_text(names: Sequence[str], most: int) -> str:
-    """The names, of many only the first."""
+    """Return the names as text; if there are many, only the first ones."""
     rest = len(names) - most
     return ", ".join([*names[:most], *([f"{rest:,} more"] if rest > 0 else [])])
 
 
 def price_text(price: Decimal) -> str:
-    """The price without needless zeros."""
+    """Return the price without trailing zeros."""
     return f"{price.normalize():,f}"
 
 
 def pods_text(pods: Iterable[Pod], most: int = 3) -> str:
-    """The keys of the pods, of many only the first."""
+    """Return the keys of the pods as text; if there are many, only the first ones."""
     return names_text([pod.key for pod in pods], most)
 
 
 def by_text(texts: Iterable[tuple[str, str]], most: int = 3) -> Iterator[str]:
-    """Lines for names with a text each, given as (name, text): a text comes once, after the names that have it.
+    """Return lines for pairs (name, text): each text once, after the names that have it.
 
     The texts speak of one pod: "its eviction would …". So several names are introduced by "each of".
     """
@@ -75,7 +75,7 @@ def by_text(texts: Iterable[tuple[str, str]], most: int = 3) -> Iterator[str]:
 
 
 def counts_text(names: Iterable[str], most: int = 3) -> str:
-    """Names with how often each comes, where that is more than once."""
+    """Return the names as text, each with its number of occurrences if that is more than 1."""
     counted = [(name, len(list(same))) for name, same in groupby(sorted(names))]
     counted.sort(key=lambda each: -each[1])
     return names_text([name if count == 1 else f"{name} ({count})" for name, count in counted], most)

@@ -1,4 +1,4 @@
-"""Who may use the page: whoever knows its token, from a page of its own origin.
+"""Access to the page: only with its token, and only from its own origin.
 
 The token comes in the address that the command prints, and becomes a cookie at the first load. Other websites that
 the user's browser visits can't ask (the cookie is SameSite=Strict, there is no CORS, and requests that change something
@@ -117,7 +117,7 @@ def _refused(status: int, text: str) -> Response:
 
 
 def _is_own(headers: list[Header]) -> bool:
-    """Whether a request that changes something comes from the page, or from no browser."""
+    """Tell whether a request that changes something comes from the page, or from no browser."""
     kind = _value(headers, b"content-type").partition(";")[0].strip().lower()
     # Programs send no such header. Browsers that lack it send Origin with a POST.
     site = _value(headers, b"sec-fetch-site") or "same-origin"

@@ -16,11 +16,11 @@ from kschedfw_advisor.remedies import Remedy
 from kschedfw_advisor.workloads import group_of
 
 MOST_KINDS: Final = 20
-"""For how many kinds of pods the page looks for help: those with the most pods."""
+"""The number of kinds of pods that the page seeks help for: those with the most pods."""
 
 
 class Help(msgspec.Struct, frozen=True):
-    """A remedy: how many of the pods it places, how many others lose their place, and the change that makes it."""
+    """A remedy: the number of pods that it places, the number of others that lose their place, and its change."""
 
     text: str
     placed: int
@@ -53,7 +53,7 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 class Emptied(msgspec.Struct, frozen=True):
-    """Whether a node would be emptied by a drain.
+    """The outcome of a drain that would empty a node.
 
     `evicted` pods would leave it for `places` other nodes, except the `homeless`, each of which is told with why it
     has no other place. `blocked` pods can't be evicted; `staying` is how many belong to the node.

@@ -104,7 +104,7 @@ class AskedNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class News(msgspec.Struct, frozen=True):
-    """What the server says by itself: which reading of the cluster it has, what it works on, and what went wrong."""
+    """The state of the server: which reading of the cluster it has, what it works on, and what went wrong."""
 
     revision: int
     work: Job | None
@@ -112,7 +112,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of requests that say everything by their address."""
+    """The empty body of requests whose address says everything."""
 
 
 class _RefusedError(Exception):

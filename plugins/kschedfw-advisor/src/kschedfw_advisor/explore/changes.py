@@ -1,4 +1,4 @@
-"""What can be changed by hand, of the cluster and of the configuration: each change is a value, and comes as JSON."""
+"""The changes of the cluster and of the configuration that users make on the page; each comes as JSON."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Uncordon(ClusterChange, frozen=True, tag="uncordon"):
 
 
 class Drain(ClusterChange, frozen=True, tag="drain"):
-    """As `kubectl drain`; the evicted pods are pending again."""
+    """Drain nodes as `kubectl drain` does; the evicted pods are pending again."""
 
     nodes: Names
 
@@ -176,7 +176,7 @@ class Drain(ClusterChange, frozen=True, tag="drain"):
 
 
 class DeleteNodes(ClusterChange, frozen=True, tag="delete-nodes"):
-    """Nodes are gone, and their pods with them, as after the garbage collection of pods."""
+    """Delete nodes together with their pods, as if the garbage collection of pods had run."""
 
     nodes: Names
 
@@ -192,7 +192,7 @@ class DeleteNodes(ClusterChange, frozen=True, tag="delete-nodes"):
 
 
 class AddNodes(ClusterChange, frozen=True, tag="add-nodes"):
-    """More nodes like one that there is."""
+    """Add nodes like an existing one."""
 
     like: Name
     count: Count = 1
@@ -210,7 +210,7 @@ class AddNodes(ClusterChange, frozen=True, tag="add-nodes"):
 
 
 class AddObjects(ClusterChange, frozen=True, tag="add"):
-    """Objects from manifests; with a count, that many of each, numbered."""
+    """Add objects from manifests; with a count, that many numbered copies of each."""
 
     manifests: Text
     count: Count = 1
@@ -291,7 +291,7 @@ class EditObjects(ClusterChange, frozen=True, tag="edit"):
 
 
 class DeletePods(ClusterChange, frozen=True, tag="delete-pods"):
-    """Pods are gone, and don't come back."""
+    """Delete pods for good: their controllers make no others."""
 
     pods: Names
 

@@ -78,7 +78,7 @@ class ConfigurationDocument:
         listed.append({"name": plugin, "args": dict(arguments)})
 
     def _insert(self, profile: str, point: ExtensionPoint, plugin: str) -> None:
-        """Put the plugin where the original has it, or else behind all others."""
+        """Insert the plugin at its place in the original configuration; behind all others if it isn't there."""
         listed = self._enabled(profile, point)
         if any(each["name"] == plugin for each in listed):
             return

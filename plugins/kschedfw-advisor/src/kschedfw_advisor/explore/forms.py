@@ -95,7 +95,7 @@ def _plugin(profile: ProfileConfiguration, name: str, catalog: PluginCatalog) ->
 
 
 def shape_of(hint: object, depth: int = 0) -> Shape:
-    """The shape of a type. What is nested deeper than forms are readable is JSON."""
+    """Return the shape of a type. Types that are nested too deeply for a readable form are JSON."""
     if depth > _DEEPEST:
         return Shape("json")
     # Durations are written as texts, such as `10s`.

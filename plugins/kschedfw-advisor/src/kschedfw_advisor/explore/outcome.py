@@ -1,4 +1,4 @@
-"""What becomes of a cluster's pods, and how two outcomes differ."""
+"""The fates of a cluster's pods after changes, and the differences between two outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw.api import PodGroup
 
 @attrs.frozen
 class Fate:
-    """What becomes of a pod: its node, or why it has none. `is_new` tells that it was pending before."""
+    """The fate of a pod: its node, or why it has none. `is_new` tells that it was pending before."""
 
     node: str | None = None
     why: str = ""

@@ -23,7 +23,7 @@ _Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which simulations to run: labels; and how pods come and go, as for `kschedfw simulate`."""
+    """A request for simulations: the labels of those to run, and how pods come and go, as for `kschedfw simulate`."""
 
     runs: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
     reschedule: bool = False

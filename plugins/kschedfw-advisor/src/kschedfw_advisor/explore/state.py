@@ -14,7 +14,7 @@ from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
 from kschedfw_advisor.explore.workbench import Changes, Workbench
 
 MOST_MOVES = 2_000
-"""How many of the pods that fare differently are listed; all are counted."""
+"""The number of moved pods that are listed; all are counted."""
 
 PLACED_NOW = "would be placed"
 
@@ -28,7 +28,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What changes would do that aren't kept: counts by kind of move, the first moves, and nodes that gain or lose."""
+    """The effect of changes that aren't kept: moves by kind, the first moves, and nodes that gain or lose pods."""
 
     changes: list[str]
     counts: dict[str, int]

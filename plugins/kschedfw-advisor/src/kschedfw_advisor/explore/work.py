@@ -1,4 +1,4 @@
-"""How far the page's server is with a request, and its end before its time."""
+"""The progress of the request that the page's server works on, and its cancellation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CancelledError(KschedfwError):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What is worked on, and how much of it is done; a `total` of 0 isn't known."""
+    """The work in progress and how much of it is done; a `total` of 0 means that the total is unknown."""
 
     what: str
     done: int = 0
@@ -25,7 +25,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Work:
-    """The request that is worked on. One thread works; others ask how far it is, or cancel it."""
+    """The request in progress. One thread works on it; others ask for its progress, or cancel it."""
 
     def __init__(self) -> None:
         # Replaced as a whole, so that other threads need no lock to read it.
@@ -34,7 +34,7 @@ class Work:
 
     @property
     def now(self) -> Job | None:
-        """How far it is; None if there is nothing to do."""
+        """Return the progress of the request; None if there is no request."""
         return self._now
 
     @property
@@ -50,7 +50,7 @@ class Work:
         self._now = None
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Say how far it is.
+        """Report the progress of the request.
 
         Raises:
             CancelledError: it isn't wanted any more.

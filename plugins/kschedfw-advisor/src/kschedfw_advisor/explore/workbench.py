@@ -25,9 +25,9 @@ from kschedfw_advisor.explore.work import Work
 Changes = tuple[Change, ...]
 
 _PREPARED = 3
-"""How many configurations have a scheduler that is ready: the kept one, and those tried last."""
+"""The number of configurations whose schedulers are kept ready: the kept one, and those tried last."""
 _REMEMBERED = 8
-"""Of how many states the outcome is remembered."""
+"""The number of states whose outcomes are remembered."""
 
 
 class Workbench:
@@ -53,7 +53,7 @@ class Workbench:
         self.original = configuration
         self.kept: Changes = ()
         self.revision = 0
-        """How often another cluster has taken the place of the one before."""
+        """The number of times that the cluster was replaced by a newer reading."""
         self._cluster = cluster
         self._done: list[Changes] = []
         self._undone: list[Changes] = []
@@ -116,12 +116,12 @@ class Workbench:
 
     @property
     def undoable(self) -> str | None:
-        """What `undo` would undo."""
+        """Return the title of the step that `undo` would undo."""
         return _titles(self.kept[len(self._done[-1]) :]) if self._done else None
 
     @property
     def redoable(self) -> str | None:
-        """What `redo` would redo."""
+        """Return the title of the step that `redo` would redo."""
         return _titles(self._undone[-1][len(self.kept) :]) if self._undone else None
 
     # --- asking ---
@@ -131,11 +131,11 @@ class Workbench:
         return self._prepare(self.kept if changes is None else changes)[0]
 
     def document(self, changes: Changes | None = None) -> dict[str, object]:
-        """The same as a KubeSchedulerConfiguration that says everything."""
+        """Return the configuration with these changes as a KubeSchedulerConfiguration with every field written out."""
         return self._edited(self.kept if changes is None else changes).content
 
     def outcome(self, changes: Changes | None = None) -> Outcome:
-        """What becomes of the pods with these changes, by default the kept ones.
+        """Return the fates of the pods after these changes, by default the kept ones.
 
         Raises:
             KschedfwError: a change can't be made, or a plugin failed.
@@ -195,7 +195,7 @@ class Workbench:
         return WhatIf(cluster, configuration, registry=self.registry, selector=FirstByNameSelector())
 
     def plan_drain(self, node: str, changes: Changes) -> DrainPlan:
-        """How a drain of the node would end, of the pods that are bound to it.
+        """Return the plan to drain the node, for the pods that are bound to it.
 
         Raises:
             WhatIfError: there is no such node.
@@ -224,7 +224,7 @@ class Workbench:
             return Outcome(what_if.nodes, pods, fates, notes, _groups(what_if))
 
     def _schedule(self, trial: Transaction, what_if: WhatIf) -> Schedule:
-        """Give the pending pods their places."""
+        """Schedule the pending pods."""
         step = partial(self.work.step, "pods are scheduled")
         return trial.schedule(what_if.pending, preempt=True, progress=step)
 
@@ -232,7 +232,7 @@ class Workbench:
     def _changed(
         self, changes: Changes, early: list[Schedule] | None = None
     ) -> Iterator[tuple[Transaction, WhatIf, list[str]]]:
-        """A transaction in which the changes of the cluster are made, and the notes on them.
+        """Open a transaction, make the changes of the cluster in it, and yield it with the notes on them.
 
         With `early`, the pending pods get their places before a change that is made after that, and `early` gets how.
         """
@@ -283,7 +283,7 @@ def _titles(changes: Sequence[Change]) -> str:
 
 
 def _set_aside(pod: Pod, trial: Transaction) -> str:
-    """Why a pod without a node isn't tried."""
+    """Return the reason why a pod without a node isn't scheduled."""
     if pod.is_terminating:
         return "it is being deleted"
     return (

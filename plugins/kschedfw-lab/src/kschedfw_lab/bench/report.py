@@ -72,7 +72,7 @@ class BenchReport:
 
     @property
     def plugins(self) -> tuple[PluginUse, ...]:
-        """How often the profile's plugins were called, over all measurements with 100 % of the nodes.
+        """Return how often the profile's plugins were called, over all measurements with 100 % of the nodes.
 
         If there are none of these, over all measurements.
         """

@@ -1,4 +1,4 @@
-"""`kschedfw record`: what happens in a live cluster, in a directory."""
+"""`kschedfw record`: writes the changes of a live cluster to a directory."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ _READERS: Final[Mapping[ImportedFormat, Callable[[Path], Iterator[Observation | 
 }
 
 _STEP_SECONDS: Final = 0.5
-"""Between writes. A kill loses what came in after the last one: less than a second, whatever else the machine does."""
+"""Seconds between two writes. If the process is killed, it loses the changes since the last one: less than a second."""
 _LINE_SECONDS: Final = 10.0
-"""Between status lines of --json."""
+"""Seconds between two status lines of --json."""
 _LISTING_SECONDS: Final = 300.0
-"""How long the first lists may take."""
+"""Seconds that the first lists may take."""
 _SECRET_BYTES: Final = 32
 
 
@@ -248,7 +248,7 @@ def record(
 
 @attrs.frozen
 class _Imported:
-    """The file of which a recording is made."""
+    """The file that a recording is made from."""
 
     path: Path
     format: ImportedFormat
@@ -275,7 +275,7 @@ def _import(writer: RecordingWriter, fields: Fields, chosen: _Imported, start: S
 
 
 class _Recording:
-    """A recording that goes on until it is ended, and tells how far it is."""
+    """A recording in progress, which shows its status."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class _Recording:
         )
 
     def go_on(self, ending: SimpleQueue[None], end_after: float | None) -> None:
-        """Record until there is something in `ending`, or so many seconds have passed."""
+        """Record until `ending` has an item, or the seconds have passed."""
         next_line = self._begun + _LINE_SECONDS
         while True:
             left = _STEP_SECONDS
@@ -334,7 +334,7 @@ class _Recording:
 
 @contextlib.contextmanager
 def _ending() -> Iterator[SimpleQueue[None]]:
-    """A queue that SIGTERM and SIGINT put something into; a second signal has its usual effect."""
+    """Return a queue that gets an item at SIGTERM or SIGINT; a second signal has its usual effect."""
     # The one queue whose `put` may interrupt itself, as signal handlers do.
     ending = SimpleQueue[None]()
 
@@ -356,7 +356,7 @@ def _ending() -> Iterator[SimpleQueue[None]]:
 
 @contextlib.contextmanager
 def _status(*, enabled: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line on stderr in place of the last one; it does nothing where that is no terminal."""
+    """Return a function that replaces the last line on stderr; without a terminal it does nothing."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield lambda _text: None
@@ -366,7 +366,7 @@ def _status(*, enabled: bool) -> Iterator[Callable[[str], None]]:
 
 
 def _secret(out: Path) -> bytes:
-    """The secret of pseudonyms, which a recording that is gone on with needs again; made where there is none."""
+    """Return the secret of pseudonyms from its file. A recording that is continued needs the same secret."""
     path = out.with_name(f"{out.name}.secret")
     try:
         # Created with its mode, so that nobody else can read it at any time. Two recorders can't both create it.

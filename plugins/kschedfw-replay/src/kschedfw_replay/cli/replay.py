@@ -45,7 +45,7 @@ Exit codes:
 _LARGEST_PRICES: Final = 1 << 20
 
 FACTORS: Final = ("policy", "seed")
-"""Of the results of a replay."""
+"""The factors of a replay's results."""
 
 _UNFINISHED: Final = "it is still being written, or the recorder or the import was ended by an error"
 
@@ -180,7 +180,7 @@ def _conditions(texts: Iterable[str]) -> list[Condition[ReplayComparison]]:
 
 @contextlib.contextmanager
 def _status(*, enabled: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows on stderr what is replayed; it does nothing where that is no terminal."""
+    """Return a function that shows on stderr what is replayed; without a terminal it does nothing."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield lambda _label: None

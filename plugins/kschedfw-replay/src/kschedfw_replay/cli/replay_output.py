@@ -20,7 +20,7 @@ from kschedfw_replay.replaying.replay import Replayed
 from kschedfw_replay.shadow.output import agreements, line
 
 REASONS = 10
-"""How many reasons for moves are listed; the JSON has all of them."""
+"""The number of reasons for moves that are listed; the JSON has all."""
 
 _UNITS: Final = (
     ("seconds", 1, 120),
@@ -28,7 +28,7 @@ _UNITS: Final = (
     ("hours", 3_600, 172_800),
     ("days", 86_400, math.inf),
 )
-"""Units of time, their seconds, and up to how many seconds they are used."""
+"""Units of time, with their seconds and the number of seconds below which they are used."""
 
 
 def print_replays(comparison: ReplayComparison) -> None:
@@ -56,7 +56,7 @@ def _parts(comparison: ReplayComparison) -> Iterator[RenderableType]:
 
 
 def _span(seconds: float) -> str:
-    """Say how long a time is: `65 seconds`, `2.24 hours`, `7 days`."""
+    """Return a duration as text: `65 seconds`, `2.24 hours`, `7 days`."""
     unit, size = next((unit, size) for unit, size, most in _UNITS if seconds < most)
     return f"{seconds / size:.3g} {unit}"
 

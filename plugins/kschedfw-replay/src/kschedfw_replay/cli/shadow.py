@@ -288,7 +288,7 @@ def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
 
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """An event that the first SIGINT or SIGTERM sets, within the block; a second one does what it always does."""
+    """Yield an event that the first SIGINT or SIGTERM sets; a second signal has its usual effect."""
     stopping = threading.Event()
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -305,10 +305,10 @@ def _stopping() -> Iterator[threading.Event]:
 
 @contextmanager
 def _following(live: KubernetesCluster, stopping: threading.Event) -> Iterator[KubernetesCluster]:
-    """Follow the cluster for the time of the block, which begins when all is listed.
+    """Follow the cluster for the time of the block, which begins when all objects are listed.
 
     Raises:
-        NotSyncedError: it isn't within a minute.
+        NotSyncedError: listing them takes more than a minute.
     """
     with live:
         waited = 0.0

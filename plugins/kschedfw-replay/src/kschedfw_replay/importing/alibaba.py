@@ -20,11 +20,11 @@ from kschedfw_replay.recording.blocks import RecordingError
 
 MEMORY: Final = 512 << 30
 PODS: Final = 1000
-"""Of a node; the trace knows no such limit."""
+"""The number of pods that a node takes; the trace has no such limit."""
 ZERO: Final = datetime(2018, 1, 1, tzinfo=UTC).timestamp()
 """The time that second 0 of the trace stands for, in seconds since 1970: the trace doesn't tell it."""
 MOST_INSTANCES: Final = 200_000
-"""Of a task; a larger number is taken for a mistake."""
+"""The most instances of a task; a larger number is taken for a mistake."""
 _MACHINES: Final = Table(
     "machine_meta",
     ("machine_id", "time_stamp", "failure_domain_1", "failure_domain_2", "cpu_num", "mem_size", "status"),
@@ -50,7 +50,7 @@ _TASKS: Final = Table(
 
 
 def read_alibaba_2018(directory: Path) -> Iterator[Observation]:
-    """Yield what the tables `machine_meta`, `container_meta` and `batch_task` of a directory tell.
+    """Yield the observations in the tables `machine_meta`, `container_meta` and `batch_task` of a directory.
 
     Raises:
         RecordingError: there are no tables of work, or a row is none of its table.
@@ -159,7 +159,7 @@ def _machine(at: int, row: Row) -> Iterator[Observation]:
 
 
 def _pod(name: str, app: str, cpu: float, memory: float, namespace: str) -> dict[str, Any]:
-    """The manifest of a pod; CPU is in hundredths of a core, memory in percent of the largest machine."""
+    """Return the manifest of a pod; CPU is in hundredths of a core, memory in percent of the largest machine."""
     requests = {"cpu": f"{round(10 * cpu)}m", "memory": str(round(MEMORY * memory / 100))}
     return {
         "apiVersion": "v1",
@@ -178,7 +178,7 @@ def _machine_name(row: Row) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name that Kubernetes takes: `M2_1` has an underscore."""
+    """Return the name in a form that Kubernetes accepts, without underscores (`M2_1`)."""
     return "".join(each if each.isascii() and each.isalnum() else "-" for each in text.lower())[:63].strip(
         "-"
     )

@@ -1,4 +1,4 @@
-"""kube-apiserver's audit log: what was written to the cluster, with the objects as they were afterwards.
+"""kube-apiserver's audit log: the writes to a cluster, with the resulting objects.
 
 Needed are the responses to successful writes, at level RequestResponse; `POLICY` asks the API server for these alone.
 An audit log doesn't tell of objects that nobody wrote meanwhile: what was there before is known from its next write on.
@@ -34,7 +34,7 @@ def policy() -> str:
 
 
 def read_audit_log(path: Path) -> Iterator[Observation | Binding]:
-    """Yield what an audit log tells: JSON lines of the log backend, or batches of the webhook backend.
+    """Yield the observations in an audit log: JSON lines of the log backend, or batches of the webhook backend.
 
     Raises:
         RecordingError: a line is no event of audit.k8s.io/v1.
@@ -79,7 +79,7 @@ def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation 
 
 
 def _objects(response: object, kind: str, where: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a response; those of a list don't tell their kind themselves."""
+    """Return the objects of a response. Objects of a list get their kind from the list."""
     if not isinstance(response, Mapping):
         return
     if response.get("kind") == f"{kind}List":
@@ -91,7 +91,7 @@ def _objects(response: object, kind: str, where: str) -> Iterator[Mapping[str, A
 
 
 def _is_gone(obj: Mapping[str, Any], verb: object) -> bool:
-    """Whether an object no longer exists after a write: deleted, without grace period or finalizers that hold it."""
+    """Tell whether a write has removed the object: it was deleted, and no grace period or finalizer holds it."""
     metadata = _mapping(obj, "metadata")
     if metadata.get("deletionTimestamp") is None:
         return verb in ("delete", "deletecollection")

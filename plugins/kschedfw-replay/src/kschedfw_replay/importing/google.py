@@ -22,7 +22,7 @@ from kschedfw_replay.recording.blocks import RecordingError
 CPUS: Final = 64
 MEMORY: Final = 256 << 30
 PODS: Final = 1000
-"""Of a node; the traces know no such limit."""
+"""The number of pods that a node takes; the traces have no such limit."""
 _NAMESPACE: Final = "google"
 _MICROSECONDS: Final = 1_000_000
 _AFTER_THE_TRACE: Final = (1 << 63) - 1
@@ -36,7 +36,7 @@ _EVICTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "Evic
 
 @attrs.frozen
 class _Version:
-    """What differs between the traces.
+    """The differences between the versions of the traces.
 
     Attributes:
         zero: the time that second 0 of the trace stands for, in seconds since 1970.
@@ -128,7 +128,7 @@ _V2019: Final = _Version(
 
 
 def read_google_2011(directory: Path) -> Iterator[Observation]:
-    """Yield what the tables `machine_events` and `task_events` of the trace of 2011 tell.
+    """Yield the observations in the tables `machine_events` and `task_events` of the trace of 2011.
 
     Raises:
         RecordingError: a table is missing, or has a row that is none of it.
@@ -137,7 +137,7 @@ def read_google_2011(directory: Path) -> Iterator[Observation]:
 
 
 def read_google_2019(directory: Path) -> Iterator[Observation]:
-    """Yield what the tables `machine_events` and `instance_events` of a cell of the trace of 2019 tell.
+    """Yield the observations in the tables `machine_events` and `instance_events` of a cell of the trace of 2019.
 
     Raises:
         RecordingError: a table is missing, or has a row that is none of it.
@@ -263,7 +263,7 @@ class _Reading:
 
 
 def _time(row: Row) -> int | None:
-    """The time in microseconds; None for what happened after the trace."""
+    """Return the time in microseconds; None for an event after the end of the trace."""
     at = row.integer("time")
     if at < 0:
         row.refuse("time", "microseconds from 0")
@@ -286,7 +286,7 @@ def _machine_name(row: Row) -> str:
 
 
 def _label(text: str) -> str:
-    """A value of a label: platforms are hashes in Base64."""
+    """Return a platform, which is a hash in Base64, in a form that is valid as a label."""
     return "".join(each if each.isascii() and each.isalnum() else "-" for each in text)[:63].strip("-")
 
 

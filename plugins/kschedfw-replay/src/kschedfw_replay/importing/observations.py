@@ -1,4 +1,4 @@
-"""From what a foreign file tells, one observation after the other, to the records of a recording."""
+"""Conversion of the observations in a foreign file to the records of a recording."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def read_packed(path: Path, read: Callable[[], bytes]) -> bytes:
-    """What the file has next.
+    """Return the next bytes of the file, unpacked.
 
     Raises:
         RecordingError: it can't be unpacked.
@@ -198,7 +198,7 @@ def content_of(path: Path, most: int) -> bytes:
 
 
 def items_of(content: Mapping[str, Any], where: str) -> Sequence[Any]:
-    """The items of a list; none if there is no such field.
+    """Return the items of a list in a field; none if the field is missing.
 
     Raises:
         RecordingError: they are no list.
@@ -210,7 +210,7 @@ def items_of(content: Mapping[str, Any], where: str) -> Sequence[Any]:
 
 
 def seconds_of(text: object, where: str) -> float:
-    """The time that a text of RFC 3339 stands for, in seconds since 1970.
+    """Return the time of a text in RFC 3339, in seconds since 1970.
 
     Raises:
         RecordingError: it isn't one.
@@ -226,7 +226,7 @@ def seconds_of(text: object, where: str) -> float:
 
 
 def _bound(pod: Pod, node_name: str) -> Pod:
-    """The pod as the API server has it after a binding: with the node and the condition that says so."""
+    """Return the pod as it is after its binding: with the node and the condition PodScheduled."""
     others = tuple(each for each in pod.status.conditions if each.type != "PodScheduled")
     conditions = (*others, PodCondition("PodScheduled", "True"))
     return attrs.evolve(

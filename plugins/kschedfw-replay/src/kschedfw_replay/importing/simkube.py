@@ -1,4 +1,4 @@
-"""Traces of SimKube, version 2: workloads as they were applied and deleted, and how long their pods ran.
+"""Traces of SimKube, version 2: workloads that were applied and deleted, with the lifetimes of their pods.
 
 A trace has no nodes and no pods of workloads: the pods are made of the workloads' templates, as kschedfw makes them of
 manifests, and end after the time that the trace tells for the pod of that number. Lost is everything else about them:
@@ -23,7 +23,7 @@ from kschedfw_replay.recording.blocks import RecordingError
 
 _VERSION: Final = 2
 _LARGEST: Final = 1 << 30
-"""Bytes of a trace, which SimKube keeps in memory, too."""
+"""The largest trace, in bytes. It is read into memory, as by SimKube."""
 
 _HOW_TO_RAISE: Final = ": the limit `"
 """Begins the part of an error that says how a limit of manifests is raised; traces have no option for it."""
@@ -47,7 +47,7 @@ class _Trace(msgspec.Struct):
 
 
 def read_simkube(path: Path) -> Iterator[Observation | Binding]:
-    """Yield what a trace tells.
+    """Yield the observations in a trace.
 
     Raises:
         RecordingError: it is no trace of this version.
@@ -68,7 +68,7 @@ class _Expansion:
     def __init__(self, trace: _Trace) -> None:
         self._trace = trace
         self._made: dict[tuple[str, str], dict[str, Named]] = {}
-        """What was made of each workload and is still there, by kind and key."""
+        """The objects made for each workload that still exist, by the workload's kind and key."""
         self._numbers: Counter[tuple[str, str]] = Counter()
         self._ends: list[tuple[float, int, tuple[str, str], str]] = []
         """When pods end, as a heap: time, a number that makes items distinct, workload, pod."""
@@ -123,7 +123,7 @@ class _Expansion:
 
 
 def _expanded(obj: Mapping[str, Any]) -> tuple[dict[str, Named], str]:
-    """What kschedfw makes of a workload's manifest, by kind and key, and why not, if it is wrong.
+    """Return the objects that kschedfw makes for a workload, by kind and key, and the error in its manifest, if any.
 
     Nothing is made of kinds that kschedfw doesn't read.
     """
@@ -151,6 +151,6 @@ def _subject(obj: Mapping[str, Any]) -> str:
 
 
 def _duration(lifecycle: _Lifecycle) -> float | None:
-    """How long a pod ran, in seconds; None if its end isn't known."""
+    """Return the lifetime of a pod in seconds; None if its end is unknown."""
     finished = lifecycle.get("Finished") if isinstance(lifecycle, Mapping) else None
     return max(0.0, finished[1] - finished[0]) if isinstance(finished, tuple) else None

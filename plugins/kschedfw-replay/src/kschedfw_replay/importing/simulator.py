@@ -15,7 +15,7 @@ from kschedfw_replay.importing.observations import Binding, Observation, json_li
 from kschedfw_replay.recording.blocks import RecordingError
 
 _EVENTS: Final = {"Add": False, "Update": False, "Delete": True}
-"""Whether the object is gone after an event."""
+"""The events, and whether the object is gone after them."""
 _LISTS: Final = {
     "namespaces": ("v1", "Namespace"),
     "priorityClasses": ("scheduling.k8s.io/v1", "PriorityClass"),
@@ -29,7 +29,7 @@ _LISTS: Final = {
 
 
 def read_simulator(path: Path) -> Iterator[Observation | Binding]:
-    """Yield what a recording or a snapshot of kube-scheduler-simulator tells; a snapshot's time is 0.
+    """Yield the observations in a recording or a snapshot of kube-scheduler-simulator; a snapshot's time is 0.
 
     Raises:
         RecordingError: it is neither.

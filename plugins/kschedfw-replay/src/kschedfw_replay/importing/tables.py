@@ -19,7 +19,7 @@ from kschedfw_replay.recording.blocks import RecordingError
 LONGEST_ROW: Final = 1 << 16
 """Bytes of a row; those of the traces have a few hundred."""
 MOST_AT_A_TIME: Final = 2_000_000
-"""How many tasks may exist at a time, since these are kept in memory."""
+"""The number of tasks that may exist at a time: all of them are kept in memory."""
 _LARGEST: Final = 1e9
 _ENDINGS: Final = (".csv", ".csv.gz", ".json", ".json.gz")
 _BATCH: Final = 10_000
@@ -67,7 +67,7 @@ class Row:
 
 @attrs.frozen
 class Table:
-    """One of a trace's tables.
+    """A table of a trace.
 
     Attributes:
         name: begins the names of its files, or is the directory with its parts.
@@ -166,7 +166,7 @@ def sort_rows(rows: Iterable[Timed]) -> Iterator[Timed]:
 
 
 def timed(rows: Iterable[Row], time_of: Callable[[Row], int | None]) -> Iterator[Timed]:
-    """Yield each row that has a time with it."""
+    """Yield the rows that have a time, with that time."""
     for row in rows:
         if (at := time_of(row)) is not None:
             yield at, row

@@ -1,4 +1,4 @@
-"""The order in which an API server stored changes: its watches, one per kind, tell of them in an order of their own."""
+"""The order in which an API server stored changes. Its watches, one per kind, report them in another order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedfw.cluster import WatchEvent
 _T = TypeVar("_T")
 
 _MOST_OVERTAKEN: Final = 100
-"""How many changes one may go before: the first list of a kind has its objects in no order of versions."""
+"""The number of changes that a late one may be moved ahead of: a first list isn't in the order of versions."""
 
 
 def version_of(event: WatchEvent) -> int:

@@ -76,7 +76,7 @@ class Recording:
         self.unfinished = f"{segment_path(self.path, number)}: isn't there" if has_more else ""
 
     def _come_to_an_end(self, why: RecordingError, *, is_newest: bool) -> None:
-        """Take the end of the newest segment as that of the recording; older ones have an end mark."""
+        """Treat the end of the newest segment as the recording's end; older segments must have an end mark."""
         if not is_newest:
             # A recorder ends each segment before it begins another one, so a kill explains only the newest.
             raise why
@@ -132,7 +132,7 @@ def _newest(directory: Path, wanted: int) -> int:
 
 
 def _check_follows(segment: Segment, before: Segment) -> None:
-    """Check that a segment is the one that was written after another one."""
+    """Check that a segment was written right after the other one."""
     number, end = segment.header.number, before.end
     if number != before.header.number + 1:
         raise RecordingError(f"{segment.path}: its header has number {number}; the file was renamed")

@@ -1,4 +1,4 @@
-"""Follows a live cluster, and writes what happens in it."""
+"""The recorder: follows a live cluster, and writes its changes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RECORDED_KINDS: Final = (*READ_KINDS, PodGroup)
 _NEEDED: Final[tuple[str, ...]] = ("nodes", "pods")
 _POLL_SECONDS: Final = 0.2
 _OTHERS_SECONDS: Final = 10.0
-"""How long kinds that can't be listed are waited for, once nodes and pods are."""
+"""Seconds to wait for kinds that can't be listed, once nodes and pods are listed."""
 _SETTLING_SECONDS: Final = 10.0
 
 
 @attrs.frozen
 class Fields:
-    """What of an object is recorded, and under which names.
+    """The recorded fields of objects, and the names in them.
 
     Attributes:
         annotations: the keys of annotations that stay.
@@ -75,7 +75,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._seen: list[tuple[float, WatchEvent]] = []
         self._held: list[tuple[float, WatchEvent]] = []
-        """What has been seen and isn't written yet, while a gap goes on."""
+        """Changes that were seen during a gap and aren't written yet."""
         self._missed: dict[str, None] = {}
         """The kinds of which changes may have been missed since the last record."""
         self._missed_at = 0.0
@@ -165,7 +165,7 @@ class Recorder:
             self._seen.append((self._clock.now(), event))
 
     def _taken(self) -> list[tuple[float, WatchEvent]]:
-        """What has been seen since this was asked last, as the API server stored it."""
+        """Return the changes since the last call, in the order in which the API server stored them."""
         with self._lock:
             seen, self._seen = self._seen, []
         taken: list[tuple[float, WatchEvent]] = []
@@ -174,12 +174,12 @@ class Recorder:
         return taken
 
     def _now(self, at: float | None = None) -> float:
-        """The time, or that of a change, as far as it isn't before the last record: clocks are set back."""
+        """Return the time, or that of a change, but none before the last record: clocks may be set back."""
         now = self._clock.now() if at is None else at
         return now if self._writer.last_at is None else max(now, self._writer.last_at)
 
     def _relisted(self) -> list[str]:
-        """The kinds of which changes may have been missed since this was asked last."""
+        """Return the kinds of which changes may have been missed since the last call."""
         lists = {kind: status.lists for kind, status in self._cluster.sync_status().items()}
         before, self._lists = self._lists, lists
         # A kind's first list misses nothing.

@@ -37,7 +37,7 @@ from kschedfw_replay.recording.segments import Segment, segment_numbers, segment
 from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
 
 FLUSH_SECONDS: Final = 1.0
-"""How long a change may wait in memory."""
+"""Seconds that a change may wait in memory."""
 _BLOCK: Final = 256 << 10
 """Bytes of lines after which they are written, however little time has passed."""
 _LOCK: Final = ".lock"
@@ -45,7 +45,7 @@ _LOCK: Final = ".lock"
 
 @attrs.frozen
 class SegmentLimits:
-    """When a segment is full, and which ones are deleted.
+    """The size of segments, and the retention of old ones.
 
     Attributes:
         bytes: of changes in a file, packed, after which another one is begun.
@@ -307,7 +307,7 @@ class RecordingWriter:
     # --- going on with an earlier recording ---
 
     def _resume(self) -> None:
-        """Learn where an earlier recording ended, and give its last segment an end mark if it has none."""
+        """Find the end of an earlier recording, and give its last segment an end mark if it has none."""
         numbers = segment_numbers(self.path)
         for number in numbers[:-1]:
             with closing(Segment(segment_path(self.path, number))) as segment:

@@ -1,1 +1,1 @@
-"""Recordings replayed: what happened, what a configuration makes of it, and how both are measured."""
+"""Replays of recordings: the real course, the course under a configuration, and measures of both."""

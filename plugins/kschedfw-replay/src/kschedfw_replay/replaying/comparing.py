@@ -22,7 +22,7 @@ from kschedfw_replay.replaying.room import PriceOf, Room, annotated_price
 
 @attrs.frozen
 class ReplayComparison:
-    """What configurations make of a recording.
+    """The replays of a recording under several configurations, beside its real course.
 
     Attributes:
         begins: the begin of the replayed time, in seconds since 1970.

@@ -16,12 +16,12 @@ from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 from kschedfw_replay.shadow.shadow import SETTLING_SECONDS, Shadow
 
 EXAMPLES: Final = 5
-"""How many decisions of each kind of difference are kept."""
+"""The number of decisions that are kept of each kind of difference."""
 
 
 @attrs.frozen
 class FidelityReport:
-    """How often a configuration decides as the recorded scheduler did."""
+    """Counts of a configuration's decisions that agree with the recorded scheduler's, and of those that don't."""
 
     counts: Mapping[tuple[Agreement, Cause | None], int]
     """The numbers of decisions, with the cause where they don't agree."""

@@ -1,4 +1,4 @@
-"""What happened in a recording, or in a window of it, as changes of objects."""
+"""The history of a recording, or of a window of it: changes of objects."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class History:
     _first_at: float | None = attrs.field(default=None, init=False)
     """The time of the recording's first state."""
     _length: int | None = attrs.field(default=None, init=False)
-    """How many records there are in the window and up to it."""
+    """Return the number of records until the window's end."""
 
     def __iter__(self) -> Iterator[Happening]:
         """Yield the happenings in the order of their times.
@@ -120,7 +120,7 @@ class History:
         return [Happening(at, None, obj) for obj in self._objects.values()]
 
     def _folded(self, state: State) -> Iterator[Happening]:
-        """Yield what has changed between the present objects and those of a state."""
+        """Yield the differences between the present objects and those of a state."""
         # A dict keeps the order, which a set of keys wouldn't.
         gone = dict.fromkeys(self._objects)
         for manifest in state.manifests:
@@ -159,7 +159,7 @@ def _shown(at: float) -> str:
 
 
 def _identity(manifest: Manifest) -> Key:
-    """The object's key; one without a namespace is in `default`, where the API server puts it."""
+    """Return the object's key. An object without a namespace counts as in `default`, where the API server puts it."""
     group, kind, namespace, name = key_of(manifest)
     return group, kind, namespace or DEFAULT_NAMESPACE, name
 
@@ -171,7 +171,7 @@ def _is_another(old: Named, new: Named) -> bool:
 
 
 def follow(cluster: InMemoryCluster, old: Named | None, new: Named | None) -> None:
-    """Make a change in the cluster that has happened to an object; the cluster may know the object already or not."""
+    """Apply an object's change to the cluster, whether the cluster has the object or not."""
     if new is None:
         assert old is not None
         if cluster.get(type(old), old.key) is not None:

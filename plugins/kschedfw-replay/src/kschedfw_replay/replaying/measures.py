@@ -33,7 +33,7 @@ class Waits:
 
     @classmethod
     def of(cls, *seconds: array[float]) -> Waits:
-        """The quantiles of all of them together."""
+        """Return the quantiles of these waits."""
         # Of two million waits, a sorted list of floats would take 64 MB.
         ordered = np.sort(np.concatenate([np.asarray(each, dtype=float) for each in (array("d"), *seconds)]))
         count = len(ordered)
@@ -46,7 +46,7 @@ class Waits:
 
 @attrs.frozen
 class Measures:
-    """What came of a recording's pods, in a replay or really.
+    """Measures of a recording's pods, in a replay or in their real course.
 
     Attributes:
         bound: how often a pod was bound, without those that were bound when they appeared.
@@ -77,7 +77,7 @@ class Measures:
     cost_of_all: float | None = None
 
     def with_room(self, room: Room, ends: float) -> Measures:
-        """The same with what a `Room` has added up until a time."""
+        """Return these measures with fragmentation, node hours and costs of a `Room` until a time."""
         in_use, every = room.costs(ends) or (None, None)
         return attrs.evolve(
             self,
@@ -94,7 +94,7 @@ class Account:
     def __init__(self, begins: float) -> None:
         self._begins = begins
         self._arrivals: dict[str, float] = {}
-        """When pods that wait arrived, by uid."""
+        """The arrival times of waiting pods, by uid."""
         self._waits: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self._requested, self._allocatable = Area(), Area()
         self.bound = self.preemptions = self.victims = self.evictions = 0
@@ -157,13 +157,13 @@ class Account:
 
 
 def _order(named: tuple[str, object]) -> tuple[int, str]:
-    """CPU, memory and storage come first."""
+    """Return the sort key of a resource: CPU, memory and storage come first."""
     name = named[0]
     return (_FIRST.index(name) if name in _FIRST else len(_FIRST)), name
 
 
 def disruption(pod: Pod) -> str:
-    """Why the pod is being evicted: the reason of its condition DisruptionTarget; empty if it isn't."""
+    """Return the reason of the pod's condition DisruptionTarget; empty if it isn't being evicted."""
     for each in pod.status.conditions:
         if each.type == _DISRUPTED and each.status == "True":
             return each.reason

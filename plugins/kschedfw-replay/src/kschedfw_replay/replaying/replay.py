@@ -50,11 +50,11 @@ from kschedfw_replay.replaying.measures import Account, Measures
 from kschedfw_replay.replaying.room import Room
 
 EXPLAINED: Final = 1000
-"""How many of the pods that moved are explained by default: an explanation takes as long as several decisions."""
+"""The number of moved pods that are explained by default: an explanation takes as long as several decisions."""
 _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a ResourceClaim that a controller made for a pod."""
 _REST: Final = 1.0
-"""Seconds that a pod has to have left to come back: between a preemptor's arrival and the victim's end passes time."""
+"""Seconds of its lifetime that an evicted pod must have left to come back, since evicting takes time itself."""
 _NEW: Final = PodStatus()
 _TIE: Final = "tie"
 _LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC")
@@ -62,7 +62,7 @@ _LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC"
 
 
 def _all_but(cls: type[object], *names: str) -> Callable[[object], tuple[object, ...]]:
-    """The values of all fields of an instance but these."""
+    """Return the values of all fields of an instance except these."""
     fields = attrs.fields(cls)  # type: ignore[arg-type]
     return operator.attrgetter(*(each.name for each in fields if each.name not in names))
 
@@ -139,7 +139,7 @@ class _Stay:
 
     @property
     def ends_at(self) -> float:
-        """When it leaves, unless it is evicted before."""
+        """Return the time at which the pod leaves unless it is evicted before."""
         return math.inf if self.bound_at is None else self.bound_at + self.left
 
 
@@ -195,7 +195,7 @@ class Replay:
         self._queued: defaultdict[str, deque[_Stay]] = defaultdict(deque)
         """Pods that wait for their name."""
         self._ends: list[tuple[float, bool, int, _Stay]] = []
-        """When pods leave, as a heap: time, whether that is after others were scheduled, a distinct number, stay."""
+        """The ends of stays, as a heap: time, whether it is after others were scheduled, a distinct number, stay."""
         self._order = itertools.count()
         self._numbers = itertools.count()
         self._displaced: list[_Stay] = []
@@ -280,7 +280,7 @@ class Replay:
         self._let_leave()
 
     def _next_time(self) -> float | None:
-        """The next time at which something happens by itself; what is due now has been tried."""
+        """Return the next time at which a pod leaves or is retried; everything due now has been done."""
         times = [each.deadline for each in self._scheduler.waiting_pods if each.deadline is not None]
         times += [end for end, *_ in self._ends[:1]]
         if (retry := self._scheduler.queue.next_deadline()) is not None:
@@ -390,7 +390,7 @@ class Replay:
         return self._setup.takes_every_pod or pod.spec.scheduler_name in self._scheduler.frameworks
 
     def _undecided(self, pod: Pod) -> Pod:
-        """The pod without what a scheduler decided, and without what followed from that."""
+        """Return the pod without a scheduler's decisions and their consequences."""
         spec, status, metadata = pod.spec, pod.status, pod.metadata
         if not self._setup.takes_every_pod and not spec.node_name and status == _NEW:
             # So arrive nearly all pods.
@@ -433,7 +433,7 @@ class Replay:
         self._free(key)
 
     def _free(self, key: str) -> None:
-        """Let a pod come that waits for this name."""
+        """Let a pod that waits for this name arrive."""
         if queued := self._queued.get(key):
             self._displaced.append(queued.popleft())
             if not queued:
@@ -503,7 +503,7 @@ class Replay:
 
 
 class _Watched:
-    """Decides as a `GenericScheduler` does, and tells of each decision before it is carried out."""
+    """An algorithm that decides as `GenericScheduler`, and reports each decision before it is carried out."""
 
     def __init__(self, scheduler: GenericScheduler, tell: Callable[[Framework, Pod, str], None]) -> None:
         self._scheduler, self._tell = scheduler, tell
@@ -515,7 +515,7 @@ class _Watched:
 
 
 def _as_decided(recorded: Pod, present: Pod) -> Pod:
-    """A recorded pod, without decisions, with those that were made here."""
+    """Return a recorded pod with this replay's decisions in place of the recorded ones."""
     labels = {key: present.labels[key] for key in TOPOLOGY_LABELS if key in present.labels}
     metadata = attrs.evolve(
         recorded.metadata,

@@ -1,4 +1,4 @@
-"""The claims that the cluster's scheduler has bound for a pod before the pod itself: they belong to one decision."""
+"""Claims that the cluster's scheduler bound for a pod before the pod itself: they belong to one decision."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Claims:
     """
 
     def __init__(self, mirror: Mirror) -> None:
-        """Read the present states from `mirror`, which `note` is to be ahead of."""
+        """Read the present states from `mirror`. Call `note` before an event is applied to it."""
         self._mirror = mirror
         self._before: dict[_Key, Named | None] = {}
-        """None for a volume that was provisioned for a claim."""
+        """The states before the binding; None for a volume that was provisioned for a claim."""
 
     def note(self, event: WatchEvent) -> None:
         """Keep the state before this event, if it binds a claim or a volume, until the pod is bound or gone."""
@@ -85,7 +85,7 @@ class Claims:
         return found
 
     def _is_bound(self, obj: Named) -> bool:
-        """Whether a scheduler has bound it. Volumes that don't wait for a pod are bound without one."""
+        """Tell whether a scheduler has bound the claim. Volumes that don't wait for a pod are bound without one."""
         match obj:
             case ResourceClaim():
                 return obj.status.allocation is not None
@@ -107,7 +107,7 @@ class Claims:
 
 
 def _claim_of(volume: PersistentVolume) -> _Key:
-    """The claim that the volume is bound to; one without a name where there is none."""
+    """Return the reference to the volume's claim; one with an empty name if it has none."""
     reference = volume.spec.claim_ref
     return PersistentVolumeClaim, "" if reference is None else f"{reference.namespace}/{reference.name}"
 

@@ -1,4 +1,4 @@
-"""What the cluster's scheduler decided on a pod, what the shadow decides, and how the two compare."""
+"""The decision of the cluster's scheduler on a pod, the shadow's decision, and their comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSCHEDULABLE = "Unschedulable"
 
 @attrs.frozen
 class Recorded:
-    """What the cluster's scheduler decided on a pod: a node, or a refusal with its message and perhaps a nomination."""
+    """A decision of the cluster's scheduler on a pod: a node, or a refusal with a message and perhaps a nomination."""
 
     pod: Pod
     """The pod as it was before, pending."""
@@ -26,7 +26,7 @@ class Recorded:
 
     @classmethod
     def of(cls, before: Pod | None, event: WatchEvent) -> Recorded | None:
-        """The decision that an event tells of, given the pod as it was known before; None if it tells of none."""
+        """Return the decision in an event, given the pod's state before it; None if the event has no decision."""
         after = event.object
         if (
             not isinstance(after, Pod)
@@ -74,7 +74,7 @@ def expected_node(before: Pod | None, after: Pod, expected: str = "") -> str:
 
 
 class Agreement(StrEnum):
-    """How the shadow's decision on a pod compares with that of the cluster's scheduler."""
+    """The outcomes of comparing the shadow's decision on a pod with that of the cluster's scheduler."""
 
     SAME = "same"
     """The same node; or both refuse it, with the same nomination."""
@@ -97,16 +97,16 @@ class Agreement(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a decision doesn't agree."""
+    """The causes of decisions that don't agree."""
 
     RACE = "race"
-    """It agrees if other pods are bound, changed or deleted a moment earlier or later."""
+    """The decisions agree if other pods are bound, changed or deleted a moment earlier or later."""
     NEWER_STATE = "newer-state"
-    """It agrees if another object, such as a node, changes a moment earlier or later."""
+    """The decisions agree if another object, such as a node, changes a moment earlier or later."""
     PARTIAL_SEARCH = "partial-search"
     """More nodes fit than the cluster's scheduler looks for, so it may not have seen the better one."""
     UNKNOWN = "unknown"
-    """It doesn't agree in any state around that moment: the configurations differ, or it isn't known."""
+    """The decisions agree in no state around that moment: the configurations differ, or the cause is unknown."""
 
 
 @attrs.frozen
@@ -143,7 +143,7 @@ class Comparison:
     cause: Cause | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The comparison as one line of `--json` has it; what is empty is left out."""
+        """Return the comparison as in a line of `--json`, without empty fields."""
         told: dict[str, object] = {
             "at": round(self.at, 3),
             "pod": self.recorded.pod.key,
@@ -165,7 +165,7 @@ class Comparison:
 
 
 def compared(recorded: Recorded, explanation: Explanation, plugins: tuple[str, ...]) -> Comparison:
-    """Compare what the cluster's scheduler decided with the shadow's decision; `plugins` are those that may fail."""
+    """Compare the cluster scheduler's decision with the shadow's; `plugins` are the names of plugins that may fail."""
     if explanation.result is Result.FAILED:
         return failed(recorded, explanation.message, plugins)
     comparison = Comparison(
@@ -188,13 +188,13 @@ def compared(recorded: Recorded, explanation: Explanation, plugins: tuple[str, .
 
 
 def failed(recorded: Recorded, message: str, plugins: tuple[str, ...]) -> Comparison:
-    """The comparison where a plugin or an extender failed; messages have the plugin's name in quotes."""
+    """Return the comparison for a failed plugin or extender; messages have the plugin's name in quotes."""
     named = next((name for name in plugins if f'"{name}"' in message), "")
     return Comparison(recorded, Agreement.FAILED, reason=message, plugin=named)
 
 
 def _elsewhere(comparison: Comparison, explanation: Explanation, node: str) -> Comparison:
-    """The comparison where the pod went to a node that isn't among the shadow's best ones."""
+    """Return the comparison for a pod whose node isn't among the shadow's best ones."""
     try:
         theirs = explanation.of(node)
     except UnknownNodeError:
@@ -222,7 +222,7 @@ def _elsewhere(comparison: Comparison, explanation: Explanation, node: str) -> C
 
 
 def _refused(comparison: Comparison, explanation: Explanation) -> Comparison:
-    """The comparison where the cluster's scheduler refused the pod."""
+    """Return the comparison for a pod that the cluster's scheduler refused."""
     recorded = comparison.recorded
     if explanation.node is not None:
         return attrs.evolve(comparison, agreement=Agreement.PLACED_HERE, reason=recorded.message)

@@ -1,4 +1,4 @@
-"""A private copy of a cluster that changes only by events, and back again, and that nobody can write to."""
+"""A private, read-only copy of a cluster, changed by events only, which can be taken back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Mirror:
     """
 
     def __init__(self, source: Cluster) -> None:
-        """Read custom objects, and kinds of which there was no event yet, from `source`, as they are at the moment.
+        """Create the copy. Custom objects, and kinds without an event so far, are read from `source` when asked for.
 
-        The question is what makes a `KubernetesCluster` follow a kind that only a plugin knows.
+        Reading them makes a `KubernetesCluster` follow a kind that only a plugin knows.
         """
         self._source = source
         self._objects: dict[type[Named], dict[str, Named]] = {}
@@ -28,7 +28,7 @@ class Mirror:
         self._handlers: list[Handler] = []
 
     def apply(self, event: WatchEvent) -> WatchEvent | None:
-        """Make the change, and tell the watchers. Return the event that takes it back; None if nothing changed.
+        """Apply the event, and tell the watchers. Return the event that takes it back; None if nothing changed.
 
         The state before is the one that is known here, whatever the event says.
         """
@@ -52,12 +52,12 @@ class Mirror:
     # --- reading ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """As `Cluster.get`."""
+        """Return an object, as `Cluster.get` does."""
         objects = self._known(kind)
         return self._source.get(kind, key) if objects is None else cast("T | None", objects.get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`."""
+        """Return the objects of a kind, as `Cluster.list` does."""
         objects = self._known(kind)
         if objects is None:
             return self._source.list(kind, namespace)
@@ -69,7 +69,7 @@ class Mirror:
         return cast("Sequence[T]", results[namespace])
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`."""
+        """Watch a kind, as `Cluster.watch` does."""
         for objects in tuple(self._objects.values()):
             for obj in tuple(objects.values()):
                 handler(WatchEvent(EventType.ADDED, obj))
@@ -105,7 +105,7 @@ class Mirror:
 
 
 def _steps(old: Named | None, new: Named | None) -> Iterator[WatchEvent]:
-    """Yield the change as a scheduler understands it: a pod that loses its node is another pod to it."""
+    """Yield the event as a scheduler sees it. A pod that loses its node becomes a deletion and an addition."""
     if new is None:
         assert old is not None
         yield WatchEvent(EventType.DELETED, old)

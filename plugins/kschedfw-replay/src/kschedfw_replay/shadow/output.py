@@ -16,7 +16,7 @@ _MOST_REASONS = 8
 
 
 def line(comparison: Comparison, *, cluster: str = "cluster", shadow: str = "shadow") -> str:
-    """One decision that doesn't agree, in one line; the two sides are named so."""
+    """Return a decision that doesn't agree as one line, with the names of the two sides."""
     recorded = comparison.recorded
     theirs = _decided(recorded.node, recorded.nominated)
     ours = _decided(comparison.ours, comparison.nominated)
@@ -36,14 +36,14 @@ def _decided(node: str, nominated: str) -> str:
 
 
 def _largest_lead(comparison: Comparison) -> str:
-    """By which plugin the better node has the largest lead; empty if by none."""
+    """Return the plugin by whose score the better node has the largest lead; empty if by none."""
     leads = {plugin: ours - theirs for plugin, (theirs, ours) in comparison.points.items()}
     plugin = max(leads, key=leads.__getitem__, default="")
     return f"most by {plugin}" if plugin and leads[plugin] > 0 else ""
 
 
 def summary(tally: Tally, backlog: float = 0.0) -> RenderableType:
-    """All that is counted, as tables; `backlog` is by how many seconds the shadow is late."""
+    """Return all counts as tables; `backlog` is the delay of the shadow in seconds."""
     return Group(*_parts(tally, backlog))
 
 
@@ -65,7 +65,7 @@ def _parts(tally: Tally, backlog: float) -> Iterator[RenderableType]:
 
 
 def agreements(counts: Mapping[tuple[Agreement, Cause | None], int], title: str = "") -> Table:
-    """A table of how many decisions agree, and why others don't."""
+    """Return a table of the decisions by agreement, and by the cause where they don't agree."""
     total = sum(counts.values())
     table = plain_table("", title, "decisions", "share")
     table.columns[0].no_wrap = True

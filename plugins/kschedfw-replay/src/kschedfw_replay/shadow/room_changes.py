@@ -1,4 +1,4 @@
-"""When room for pods became free last: a decision for a node that was full is made after that."""
+"""The last times at which room became free: a decision for a node that was full came after that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedfw_replay.shadow.decision import Recorded, refusal
 
 _VOLUMES: Final = "/volumes"
 _DEVICES: Final = "/devices"
-"""Where there may be room, beside nodes; no node has such a name."""
+"""The place of free devices beside the nodes; no node has this name."""
 
 
 class RoomChanges:
@@ -33,7 +33,7 @@ class RoomChanges:
             self._changed[place] = at
 
     def latest_for(self, recorded: Recorded) -> float:
-        """When the room for a pod changed last on the node to which it was bound; 0 if it isn't known."""
+        """Return the time of the last change of the room for a pod on its node; 0 if it is unknown."""
         return max((self._changed.get(place, 0.0) for place in _places_of(recorded)), default=0.0)
 
 
@@ -55,7 +55,7 @@ def _freed_by(event: WatchEvent) -> str:
 
 
 def _places_of(recorded: Recorded) -> Iterator[str]:
-    """Yield where there was room for the pod of a binding. Pods that were refused wait for volumes and devices, too."""
+    """Yield the places whose room a bound pod may have waited for: its node, and perhaps volumes and devices."""
     if not recorded.node:
         return
     yield recorded.node

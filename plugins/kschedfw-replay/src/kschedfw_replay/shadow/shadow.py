@@ -1,4 +1,4 @@
-"""Decides beside a cluster's scheduler: follows its events, and compares each of its decisions with one's own."""
+"""The shadow: follows a cluster's events, and compares each decision of its scheduler with its own."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kschedfw_replay.shadow.mirror import Mirror
 from kschedfw_replay.shadow.timeline import FIRST_LATENCY, Arrival, Timeline
 
 SETTLING_SECONDS: Final = 0.5
-"""How long an event waits before it counts: as long, a decision may follow that was made before it."""
+"""Seconds that an event waits: until then a decision that was made before it may still be reported."""
 _MOST_MOVED: Final = 12
-"""How many changes earlier, and later, are tried for a decision that doesn't agree."""
+"""The number of earlier and of later changes that are tried for a decision that doesn't agree."""
 _FAR_BEHIND: Final = 10.0
-"""Seconds. So far behind, causes aren't looked for: it takes more time than to decide."""
+"""The delay in seconds from which on no causes are sought, since that takes longer than deciding."""
 
 
 @attrs.frozen
@@ -108,12 +108,12 @@ class Shadow:
 
     @property
     def backlog(self) -> float:
-        """For how many seconds the oldest event has waited since it was settled; 0 if there is none."""
+        """Return the seconds that the oldest settled event has waited; 0 if there is none."""
         at = self._timeline.next_at
         return 0.0 if at is None else max(0.0, self._clock.monotonic() - at - self._settling)
 
     def decisions(self, *, everything: bool = False) -> Iterator[Comparison]:
-        """Compare the decisions in the events that have settled by now; with `everything`, in all that have come."""
+        """Yield the comparisons of the decisions in settled events; with `everything`, in all events so far."""
         with self._lock:
             came, self._inbox = self._inbox, []
         for event, at in came:
@@ -177,7 +177,7 @@ class Shadow:
         return comparison.feasible > num_feasible_nodes_to_find(percentage, nodes)
 
     def _cause(self, framework: Framework, recorded: Recorded) -> Cause:
-        """Why the decision doesn't agree: decide it anew with the changes after it, then without those before."""
+        """Return the cause: decide again with the changes after the decision, then without those before it."""
         if self._timeline.span > _FAR_BEHIND:
             return Cause.UNKNOWN
         later = (each.event for each in self._timeline.ahead())
@@ -188,7 +188,7 @@ class Shadow:
         return Cause.UNKNOWN
 
     def _moved(self, framework: Framework, recorded: Recorded, events: Iterable[WatchEvent]) -> Cause | None:
-        """The kind of change after which the decision agrees, of these, which are made in turn and taken back."""
+        """Make the changes in turn, and take them back. Return the kind of change after which the decision agrees."""
         made: list[WatchEvent] = []
         try:
             for event in islice(filter(self._matters, events), _MOST_MOVED):
@@ -204,7 +204,7 @@ class Shadow:
         return None
 
     def _matters(self, event: WatchEvent) -> bool:
-        """Whether the event may change a decision on another pod; most changes of pods are those of their phase."""
+        """Tell whether the event may change a decision on another pod. Most changes of pods are of their phase only."""
         if not isinstance(event.object, Pod):
             return True
         known = self._mirror.get(Pod, event.object.key)
@@ -226,7 +226,7 @@ class Shadow:
 
 
 def _taken(pod: Pod | None) -> tuple[str, str, bool] | None:
-    """The room that a pod takes: its node, its nomination, and whether it is about to go; None if it takes none."""
+    """Return what determines the room of a pod: its node, nomination and deletion; None if it takes none."""
     if pod is None or not (pod.node_name or pod.status.nominated_node_name):
         return None
     return pod.node_name, pod.status.nominated_node_name, pod.is_terminating

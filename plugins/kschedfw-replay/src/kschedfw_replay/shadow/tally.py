@@ -14,7 +14,7 @@ from kschedfw import KschedfwError
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 
 _LATENCIES: Final = 10_000
-"""How many of the latest decisions the quantiles are of."""
+"""The number of the latest decisions in quantiles."""
 _MOST_REASONS: Final = 100
 _SHOWN: Final = 5
 

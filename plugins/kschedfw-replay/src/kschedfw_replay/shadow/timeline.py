@@ -1,4 +1,4 @@
-"""Puts a cluster's events into the order in which its scheduler knew of them: a decision is made before it is told."""
+"""The order in which a cluster's scheduler knew of events: it makes a decision before the event reports it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw_replay.shadow.room_changes import RoomChanges
 FIRST_LATENCY: Final = 0.01
 """Seconds from a decision to its event, as long as none has been measured."""
 _MEASURED: Final = 50
-"""How many of the latest latencies the present one is the median of."""
+"""The number of the latest latencies whose median is taken."""
 
 
 @attrs.frozen(eq=False)
@@ -75,7 +75,7 @@ class Timeline:
         self._settling, self._present = settling, present
         self._window: deque[Arrival] = deque()
         self._decisions: list[Arrival] = []
-        """Those in the window that tell of decisions."""
+        """The events in the window that report decisions."""
         self._expected: dict[str, Pod] = {}
         """Pods that are about to be bound, by UID, as if they were bound."""
         self._waiting: dict[str, _Waiting] = {}
@@ -107,7 +107,7 @@ class Timeline:
             self._decisions.append(arrival)
 
     def _with_expected(self, event: WatchEvent) -> Iterator[WatchEvent]:
-        """Yield the event as it is when pods count as bound that are about to be."""
+        """Yield the event with pods that are about to be bound as if they were bound."""
         after = event.object
         if not isinstance(after, Pod):
             yield event
@@ -143,7 +143,7 @@ class Timeline:
 
     @property
     def next_at(self) -> float | None:
-        """When the oldest event came; None if there is none."""
+        """Return the arrival time of the oldest event; None if there is none."""
         return self._window[0].at if self._window else None
 
     @property
@@ -152,7 +152,7 @@ class Timeline:
         return self._window[-1].at - self._window[0].at if self._window else 0.0
 
     def ahead(self) -> Iterator[Arrival]:
-        """Yield the events that are to be taken, as they came."""
+        """Yield the waiting events, in the order of their arrival."""
         return iter(self._window)
 
     def _next(self) -> Arrival:
@@ -174,7 +174,7 @@ class Timeline:
         return head
 
     def _first_tried(self, decisions: Sequence[_Decision]) -> Arrival | None:
-        """The decision of these before which the scheduler has certainly made no other; None if there are none."""
+        """Return the decision that the scheduler made before all others; None if there are none."""
         first: _Decision | None = None
         for each in decisions:
             if first is None or self._is_before(each[1].pod, first[1].pod):
@@ -182,20 +182,20 @@ class Timeline:
         return None if first is None else first[0]
 
     def _moment(self, arrival: Arrival, recorded: Recorded) -> float:
-        """When the decision was made, as far as can be told."""
+        """Return the estimated time of the decision."""
         waiting, earliest = self._waiting.get(recorded.pod.uid), self._earliest(arrival, recorded)
         was_alone = waiting is not None and waiting.was_alone
         return earliest if was_alone else max(earliest, arrival.at - self._latency)
 
     def _earliest(self, arrival: Arrival, recorded: Recorded) -> float:
-        """The time before which the decision can't have been made: the pod wasn't there, or had no room."""
+        """Return the earliest possible time of the decision: before it the pod didn't exist, or had no room."""
         waiting = self._waiting.get(recorded.pod.uid)
         # Strictly after the change that made the room.
         room_at = math.nextafter(arrival.room_at, math.inf)
         return room_at if waiting is None else max(waiting.since, room_at)
 
     def _is_before(self, pod: Pod, other: Pod) -> bool:
-        """Whether the scheduler has certainly tried this pod before the other one."""
+        """Tell whether the scheduler has certainly tried this pod before the other one."""
         mine, its = self._waiting.get(pod.uid), self._waiting.get(other.uid)
         return (
             mine is not None
@@ -230,5 +230,5 @@ class Timeline:
 
 
 def _is_due(moment: float, arrival: Arrival, at: float) -> bool:
-    """Return whether something that happened at `moment`, and was told by `arrival`, goes before an event of `at`."""
+    """Return whether the decision made at `moment`, reported by `arrival`, goes before an event of the time `at`."""
     return moment < at or moment == at < arrival.at
