@@ -71,8 +71,8 @@ class AsyncCluster(Protocol):
 class ObjectCopy(ObjectStore):
     """The objects of a cluster, as `Cluster` reads them. Thread-safe.
 
-    It is told of changes by `take`, and of all objects at once by `replace`. Its own watchers are told what
-    differs from what it had: a change that it knows already is no change, and `old` is the object that it had.
+    `take` passes it a change, `replace` all objects at once. Its own watchers get only the differences from the
+    copy: a change that the copy has already isn't reported, and `old` is the copy's object.
     """
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:

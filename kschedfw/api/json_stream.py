@@ -229,7 +229,7 @@ class JsonReader:
 
 
 class _IncompleteError(Exception):
-    """The need for more of the text."""
+    """The error of a text that ends within a value, raised until more of the text is read."""
 
 
 def _refuse_constant(name: str) -> NoReturn:

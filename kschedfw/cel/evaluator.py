@@ -174,7 +174,7 @@ class _Planner:
         return self.size
 
     def _attribute(self, node: SyntaxNode) -> Step:
-        """Plan a variable or a path into a value, without the cost that the whole path has."""
+        """Plan a variable or a path into a value. The cost of the path as a whole isn't part of the plan."""
         if isinstance(node, Ident) and not node.is_type:
             return self._variable(node)
         fields = _fields(node)

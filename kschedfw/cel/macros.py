@@ -165,7 +165,7 @@ def _bind(offset: int, target: SyntaxNode | None, arguments: list[SyntaxNode]) -
 
 
 _MAX_TARGET: Final = 10_000
-"""Nodes of what `optMap` is called on: each such call doubles them."""
+"""The most nodes of an expression that `optMap` is called on: each call doubles them."""
 
 
 def _all_nodes(root: SyntaxNode) -> Iterator[SyntaxNode]:

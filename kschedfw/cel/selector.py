@@ -93,7 +93,7 @@ class Selector:
     compile_error: str | None
     """The compilation error in Kubernetes' words; None if the selector compiles."""
     max_cost: int
-    """The static estimate of what one evaluation costs at most; above `COST_LIMIT` the API server refuses it."""
+    """The static upper estimate of an evaluation's cost; above `COST_LIMIT` the API server refuses the expression."""
     _program: Program | None = attrs.field(repr=False, default=None)
 
     def matches(self, device: DeviceInput, budget: Budget | None = None) -> bool:

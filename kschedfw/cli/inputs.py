@@ -73,8 +73,8 @@ class Input:
     """The cluster that was read, with messages about it.
 
     `problems` are warnings and omitted objects; `notes` describe the objects that were read. `refused` are pods
-    that an API server would not create; `refusal_notes` tells of them. `namespace` is where a pod is looked for
-    whose name has none; None is everywhere.
+    that an API server would not create; `refusal_notes` describes them. A pod whose name has no namespace is
+    looked for in `namespace`; None stands for all namespaces.
     """
 
     cluster: InMemoryCluster

@@ -105,7 +105,7 @@ class LocalCopy(ObjectStore):
         self._deliver()
 
     def offer(self, node_names: Iterable[str] | None) -> None:
-        """Let the scheduler see these nodes only; None: all. Other nodes look as if they were deleted."""
+        """Show the scheduler these nodes only; None shows all. Other nodes look as if they were deleted."""
         with self.lock:
             before, self._offered = self._offered, None if node_names is None else frozenset(node_names)
             for node in self._objects.get(Node, {}).values():

@@ -1,6 +1,6 @@
 """Objects that pods refer to and a cluster lacks. Without them, a dump of a cluster leads to other decisions.
 
-Of claims it is told, too, why they have no volume.
+For claims without a volume there is also the reason.
 """
 
 from __future__ import annotations

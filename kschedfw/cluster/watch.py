@@ -81,7 +81,7 @@ class Subscription:
             raise
 
     def close(self) -> None:
-        """Make no further calls; one that is running in another thread isn't interrupted."""
+        """Stop calling the handler. A call that is running in another thread isn't interrupted."""
         with self._lock:
             self._closed = True
             self._queue.clear()

@@ -31,8 +31,8 @@ from kschedfw.scheduler.groups import GroupDecision, MemberRefusal, MemberResult
 class MemberRecord(DecisionRecord):
     """The steps of the decision on a member on one placement. Scores aren't kept.
 
-    Filters are asked beyond the decision while it is made, since members before it leave the nodes when it is over; and
-    only if `is_new` says so of the refusals.
+    The further questions to filters are asked during the decision, since the members before it leave their nodes
+    afterwards. They are asked only if `is_new` returns true for the refusals.
     """
 
     within: NodeSelection = attrs.field(kw_only=True)

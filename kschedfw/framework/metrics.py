@@ -147,7 +147,7 @@ class MetricsRecorder(Protocol):
         return
 
     def group_algorithm(self, seconds: float) -> None:
-        """The algorithm for a group has ended; `scheduling_algorithm` is told of each member as well."""
+        """The algorithm for a group has ended; `scheduling_algorithm` is called for each member as well."""
         return
 
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
@@ -197,7 +197,7 @@ class MetricsRecorder(Protocol):
         return
 
     def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
-        """A plugin was called `count` times; told of PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE."""
+        """A plugin was called `count` times. Called for PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE."""
         return
 
     def permit_wait(self, code: Code, seconds: float) -> None:

@@ -27,7 +27,7 @@ than there are threads that could begin a cycle at the same time.
 
 
 class CacheError(KschedfwError):
-    """The error of a pod or node that isn't in the state that the call needs; names it."""
+    """The error of a call that needs the pod or node in another state; names the pod or node."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""The errors of questions, and checks of their arguments: a wrong one is named, with what would be right."""
+"""Checks of the arguments of questions. Their errors name the wrong argument, and say what would be right."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def title(obj: Named) -> str:
 
 
 def found_text(found: object) -> str:
-    """Return a description of the wrong argument, and if it is almost right, of what is missing."""
+    """Return a description of the wrong argument; if it is almost right, say what is missing."""
     if found is None or isinstance(found, str | int | float):
         return repr(found) if isinstance(found, str) or found is None else type(found).__name__
     if isinstance(found, PurePath):

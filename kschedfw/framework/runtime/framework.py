@@ -309,7 +309,7 @@ class Framework(BindingHooks, PlacementHooks):
     def run_filter_plugins_with_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
     ) -> Status:
-        """Like run_filter_plugins, with and without the nominated pods of equal or higher priority.
+        """Run the filters with and without the node's nominated pods of equal or higher priority; both must pass.
 
         With `other_pods_only`, call only the filters that read the pods of a node, because the node object has
         passed already.

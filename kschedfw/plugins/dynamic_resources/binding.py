@@ -313,7 +313,7 @@ class ClaimBinder:
 
 
 def _is_same(given: AllocationResult, allocation: AllocationResult) -> bool:
-    """Tell whether two allocations are equal, but for the timestamp, which only written ones have."""
+    """Tell whether two allocations are equal apart from the timestamp, which only written allocations have."""
     return attrs.evolve(given, allocation_timestamp=None) == attrs.evolve(
         allocation, allocation_timestamp=None
     )

@@ -347,7 +347,7 @@ class Inventory:
                 yield from slices
 
     def on(self, node: Node) -> ReachablePools:
-        """Return the reach of the node."""
+        """Return the pools and devices that the node can use."""
         known = self._on_node.get(node.name)
         # An update of a node is another object, so identity tells whether its labels may have changed.
         if known is None or known[0] is not node:

@@ -96,7 +96,7 @@ class GroupObserver(GroupObservation, Protocol):
 class GroupCycle:
     """Schedules groups, each when one of its members is popped.
 
-    `is_superfluous` tells of a pod that needs no attempt, and records why. `start` begins a member's binding cycle once
+    `is_superfluous` says that a pod needs no attempt, and records why. `start` begins a member's binding cycle once
     it has its place.
     """
 

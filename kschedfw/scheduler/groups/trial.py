@@ -83,7 +83,7 @@ class GroupResult:
 
     @property
     def is_chosen(self) -> bool:
-        """True if the placement taken is one that will do."""
+        """True if the chosen placement suffices for the group."""
         return self.status.is_success or self.is_waiting
 
 

@@ -60,7 +60,7 @@ class Watcher:
 
 
 class WatchChecks(ClusterSubject):
-    """Checks that a handler is told of every object and every change, once and in order."""
+    """Checks that a handler is called for every object and every change, once and in order."""
 
     def test_what_is_there_is_told_before_watch_returns(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))

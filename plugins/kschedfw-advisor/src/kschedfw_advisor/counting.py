@@ -10,11 +10,11 @@ def smallest_count(
 ) -> int:
     """Return the smallest count from 1 to `most` that achieves as much as `most`.
 
-    `place` says how much a count does; it is taken to do no less with more, and asked O(log most) times. It was asked
-    for the count that is returned, and for one less.
+    `place` returns what a count achieves. It is assumed that more never achieves less. It is called O(log most) times,
+    also for the returned count and for one less.
 
-    If the `guess` is right, and does `all_of_them`, which no count exceeds, it is asked twice only. Without a guess,
-    that is `most`.
+    If the `guess` is right and achieves `all_of_them`, which no count exceeds, `place` is called only twice. Without a
+    guess, `most` is tried first.
     """
     # `low` does less than the best, `high` does as much.
     low, step = 0, 1

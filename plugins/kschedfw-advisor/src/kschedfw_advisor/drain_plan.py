@@ -15,7 +15,7 @@ from kschedfw_advisor.budgets import Budgets
 from kschedfw_advisor.settling import settle
 
 MOST_ROUNDS: Final = 1000
-"""How often evictions are tried that a disruption budget held back."""
+"""The number of times that evictions refused by a disruption budget are retried."""
 
 
 class Move(StrEnum):

@@ -24,8 +24,8 @@ from kschedfw.cluster import Cluster
 def add_nodes(trial: Transaction, template: Node, count: int, daemons: Sequence[Pod]) -> tuple[Node, ...]:
     """Add nodes like the template, each with a sibling of every one of `daemons` that fits the node.
 
-    It fits if the node has the labels of the nodeSelector and no taint that isn't tolerated. (The DaemonSet's own
-    required node affinity isn't known any more: its controller has put the name of a node in its place.)
+    A daemon fits if the node has the labels of its nodeSelector and it tolerates all taints. (The DaemonSet's own
+    required node affinity is unknown: its controller replaced it by the name of a node.)
     """
     nodes = trial.add_nodes(template, count)
     # All nodes are alike, so one of them is asked.

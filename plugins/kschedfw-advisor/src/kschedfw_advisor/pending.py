@@ -41,10 +41,10 @@ class PodKind:
     """Pending pods of one workload that are alike (`likeness`).
 
     `message` is why the first of them has no place, in kube-scheduler's words; `remedies` are the smallest changes that
-    help, the smallest first. `tried` is how many changes were tried, and `untried` how many more there would have been.
-    A kind that wasn't looked at has tried none, and one that `fits` needs none: it waits for pods of other kinds, such
-    as the rest of its gang, or for the victims of its preemption to end. `notes` tell of what no change to pods and
-    nodes helps against. `workload` is None for pods without a controller.
+    help, the smallest first. `tried` is the number of changes that were tried, `untried` the number of further ones.
+    Both are 0 for a kind that wasn't looked at. A kind that `fits` needs no change: it waits for other kinds, such as
+    the rest of its gang, or for the victims of its preemption to end. `notes` are obstacles that no change to pods
+    and nodes removes. `workload` is None for pods without a controller.
     """
 
     pods: tuple[Pod, ...]
@@ -102,8 +102,8 @@ def explain_pending(
 ) -> Pending:
     """Schedule the pending pods, and find out what would help those that get no place.
 
-    The pods that get one keep it in `what_if`. For each kind of those left, changes are tried; for kinds beyond the
-    first `most`, only why is told, except for those that no scheduler tries. `refused` are pods that weren't created
+    The pods that get one keep it in `what_if`. For each other kind, changes are tried. Kinds beyond the
+    first `most` only get the reason, except those that no scheduler tries. `refused` are pods that weren't created
     when manifests were expanded. New nodes may be of the `groups`, or like the ones that the cluster has.
     """
     wanted = what_if.pending

@@ -25,7 +25,7 @@ from kschedfw.cluster import Cluster
 from kschedfw_advisor.workloads import Workload, workload_of, workload_of_controller
 
 POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
-"""The kinds by which pods are admitted, but for quotas."""
+"""The kinds of objects that admission of pods depends on, except quotas."""
 
 _MOST_CREATED: Final = 10_000
 """How many pods of a workload are tried; a manifest may ask for two billion."""

@@ -33,7 +33,7 @@ MOST_TRIES: Final = 200
 class Remedy:
     """Changes that were tried, and got some of the pods a place.
 
-    `edits` are what the changes do to manifests; those of a pod are told of the first of the pods. `nodes` are the
+    `edits` are the changes of manifests; those of a pod are given for the first of the pods. `nodes` are the
     nodes that the pods went to, one for each pod that got a place; `pods` is how many pods wanted one. `displaced` are
     the pods that the changes delete and that find no other place. `waiting` is how many more pods would fit if others
     of their group did.

@@ -205,10 +205,10 @@ class _Planner:
         return now
 
     def _jointly(self, trial: Transaction, now: Purchase, waiting: Sequence[Pod]) -> Purchase:
-        """The purchase with more nodes of all groups at once, if that gets more pods a place.
+        """Return the purchase with more nodes of all groups at once, if that gets more pods a place.
 
-        A gang may need nodes of several groups, without which none of its pods is placed. Of each group as few nodes
-        are kept as do as much, the most expensive groups first.
+        A gang may need nodes of several groups, without which none of its pods is placed. Superfluous nodes
+        are removed again, those of the most expensive groups first.
         """
         more = len(waiting)
         counts = {name: min(now.counts.get(name, 0) + more, room) for name, room in self._room.items()}

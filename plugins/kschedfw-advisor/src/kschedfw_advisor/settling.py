@@ -90,7 +90,7 @@ def settle(
 def most_telling(refused: Sequence[Refused]) -> Refused:
     """Return the refusal that says why such pods have no place: the first with the reasons that most of them have.
 
-    A pod that fits and waits for others says nothing of what they lack, so it counts only if all of them do.
+    A pod that fits and waits for others doesn't show what they lack, so it counts only if all pods do so.
     """
     nowhere = [each for each in refused if not each.node_name] or refused
     reasons = Counter(each.reasons for each in nowhere).most_common(1)[0][0]

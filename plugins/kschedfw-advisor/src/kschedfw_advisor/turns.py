@@ -143,7 +143,7 @@ def fit_in_turns(
 ) -> tuple[Fit, ...]:
     """Place a replica or copy of each in turn, until none of them fits; the trial is as before afterwards.
 
-    One that is refused drops out, and the turns go on without it. Each is placed up to `at_most` times.
+    A template that is refused drops out of the turns. Each is placed up to `at_most` times.
     """
     with trial.transaction() as nested:
         series = [_series(nested, each) for each in wanted]

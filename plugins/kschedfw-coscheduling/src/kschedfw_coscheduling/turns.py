@@ -32,7 +32,7 @@ Failures: TypeAlias = Mapping[str, _Arrival]
 
 @attrs.define(eq=False)
 class _GangPlace:
-    """When a gang came, and when it last failed; None if it hasn't failed since it was last placed.
+    """A gang's arrival time, and the time of its last failure; None if it hasn't failed since it was last placed.
 
     Kept as long as the queue knows one of the gang's pods.
     """

@@ -112,7 +112,7 @@ def stretched(scores: IntArray) -> IntArray:
 
 
 def with_one_best(scores: IntArray) -> IntArray:
-    """Return the scores with the first of the best nodes ahead of the other best ones."""
+    """Return the scores with ties at the top broken: the first of the best nodes keeps its score, the others lose 1."""
     first = int(scores.argmax())
     # At least 1, so that the others don't fall below 0.
     best = max(int(scores[first]), 1)

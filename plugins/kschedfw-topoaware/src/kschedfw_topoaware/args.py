@@ -48,7 +48,7 @@ class ForeignPodsDetect(StrEnum):
 
 
 class ResyncMethod(StrEnum):
-    """Which pods scheduler-plugins compares with a report. Has no effect here."""
+    """The pods that scheduler-plugins compares with a report. Has no effect here."""
 
     AUTODETECT = "Autodetect"
     ALL = "All"
@@ -63,14 +63,14 @@ class InformerMode(StrEnum):
 
 
 class ResyncScope(StrEnum):
-    """Which changes of a report make scheduler-plugins compare again. Has no effect here."""
+    """The changes of a report after which scheduler-plugins checks its reservations again. Has no effect here."""
 
     ALL = "All"
     ONLY_RESOURCES = "OnlyResources"
 
 
 class PreemptionMode(StrEnum):
-    """Whether preemption in scheduler-plugins considers which zones victims would free. Can't be enabled here."""
+    """The mode of preemption in scheduler-plugins: whether it considers freed zones. Can't be enabled here."""
 
     DISABLED = "Disabled"
     ENABLED = "Enabled"
@@ -78,7 +78,7 @@ class PreemptionMode(StrEnum):
 
 @attrs.frozen
 class Cache:
-    """How scheduler-plugins compares its reservations with the nodes' reports. Has no effect here."""
+    """The settings of scheduler-plugins for comparing its reservations with the nodes' reports. Has no effect here."""
 
     foreign_pods_detect: ForeignPodsDetect = ForeignPodsDetect.ALL
     resync_method: ResyncMethod = ResyncMethod.AUTODETECT

@@ -30,7 +30,7 @@ class Policy(StrEnum):
 
 
 class Scope(StrEnum):
-    """What the policy applies to: each container, or the pod as a whole."""
+    """The scope of the policy: each container, or the pod as a whole."""
 
     CONTAINER = "container"
     POD = "pod"

@@ -12,7 +12,7 @@ from kschedfw_advisor.cli.what_if_output import Background, by_text, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 
 _NAMED = 10
-"""How many pods are named that are in the way for the same reason; --json has all."""
+"""The number of pods named for each reason why they are in the way; --json has all."""
 
 
 def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:

@@ -25,7 +25,7 @@ def node_groups_of(paths: Sequence[Path]) -> tuple[NodeGroup, ...]:
     """The groups in the files.
 
     Raises:
-        UsageError: files are wrong; what is wrong with them is told on stderr, unless it is a single problem.
+        UsageError: files are wrong. The message has a single problem; several are printed to stderr.
     """
     try:
         return read_node_groups(paths)

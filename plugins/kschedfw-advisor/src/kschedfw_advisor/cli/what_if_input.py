@@ -55,7 +55,7 @@ class Asked:
     what_if: WhatIf
     background: Background
     scheduler_names: tuple[str, ...]
-    """Of the configuration's profiles."""
+    """The scheduler names of the configuration's profiles."""
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def asked_about(
     options: ReadingOptions,
     show_progress: bool,
 ) -> Iterator[Asked]:
-    """The cluster of the arguments as a WhatIf; at the end, the failures of plugins are told.
+    """Yield the cluster of the arguments as a WhatIf. At the end of the block, report failures of plugins.
 
-    The answer is to be printed before the end, and the exit code to be given after it.
+    Print the answer within the block, and set the exit code after it.
 
     Raises:
         typer.Exit: a plugin failed.

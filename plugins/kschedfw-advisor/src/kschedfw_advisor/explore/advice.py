@@ -55,7 +55,7 @@ class Advice(msgspec.Struct, frozen=True):
 class Emptied(msgspec.Struct, frozen=True):
     """The outcome of a drain that would empty a node.
 
-    `evicted` pods would leave it for `places` other nodes, except the `homeless`, each of which is told with why it
+    `evicted` pods would leave it for `places` other nodes, except the `homeless`, each with the reason why it
     has no other place. `blocked` pods can't be evicted; `staying` is how many belong to the node.
     """
 

@@ -35,11 +35,11 @@ from kschedfw_advisor.explore.workbench import Workbench
 MOST_BYTES: Final = 4 << 20
 """The largest body of a request, in bytes."""
 READ_SECONDS: Final = 10.0
-"""How long a body may take to come."""
+"""Seconds that receiving a request's body may take."""
 MOST_WAITING: Final = 16
 """How many requests may wait or be worked on; further ones are refused."""
 SIMULATION_SECONDS: Final = 120.0
-"""How long simulations may take together; then they end early, and the page says so."""
+"""Seconds that simulations may take together. After that they end early, and the page says so."""
 
 MODULES: Final = (
     "address.js",

@@ -251,8 +251,8 @@ class EditOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"o
 class EditObjects(ClusterChange, frozen=True, tag="edit"):
     """Edit manifests, as a remedy for pending pods does; `text` says it in words.
 
-    What is said of the first of the `pods` is done to all of them. The change is late, as remedies help pods that get
-    no place while others do: made before, it could help those instead.
+    Edits of the first of the `pods` are made to all of them. The change is made after other pods got their places:
+    before that, it could help those instead.
     """
 
     is_late: ClassVar[bool] = True

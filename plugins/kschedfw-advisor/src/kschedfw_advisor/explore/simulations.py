@@ -33,8 +33,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Simulations:
-    """Simulates the cluster of the start under its configuration and under other candidates, and the cluster with the
-    kept changes under the configuration with them.
+    """Simulations of the original cluster under its configuration and under other candidates, and of the cluster with
+    the kept changes under the changed configuration.
     """
 
     def __init__(self, bench: Workbench, others: Sequence[Setup], seed: int) -> None:

@@ -41,8 +41,8 @@ class State(msgspec.Struct, frozen=True):
     """The cluster after the kept changes, or after those that are tried.
 
     `fresh` are the pods, by their places in the map, that have just been placed. `groups` are those that were pending,
-    without the members of `pod_groups`. `undo` and `redo` say what these would
-    do.
+    without the members of `pod_groups`. `undo` and `redo` are the titles of the steps
+    that these would take.
     """
 
     map: ClusterMap

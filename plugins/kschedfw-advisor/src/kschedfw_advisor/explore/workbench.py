@@ -154,8 +154,7 @@ class Workbench:
             return list(trial.objects())
 
     def explain(self, key: str, changes: Changes | None = None) -> Explanation:
-        """The decision on a pod: if it is pending, when its turn comes in the queue; if it is on a node, as if it were
-        taken off now.
+        """Return the decision on a pod when its turn comes in the queue; a pod on a node counts as taken off now.
 
         Raises:
             ChangeError: there is no such pod.
@@ -171,8 +170,9 @@ class Workbench:
             return trial.explain(freed(pod, what_if.cluster.get(Node, pod.node_name)))
 
     def explain_group(self, key: str, changes: Changes | None = None) -> GroupStep:
-        """The decision on a group: on its members without a node when the turn of the first comes in the queue; if all
-        have one, as if they were taken off now.
+        """Return the decision on a group's members without a node, when the turn of the first comes in the queue.
+
+        If all members have a node, decide as if they were taken off now.
 
         Raises:
             ChangeError: there is no such group, or it has no members.
@@ -234,7 +234,7 @@ class Workbench:
     ) -> Iterator[tuple[Transaction, WhatIf, list[str]]]:
         """Open a transaction, make the changes of the cluster in it, and yield it with the notes on them.
 
-        With `early`, the pending pods get their places before a change that is made after that, and `early` gets how.
+        With `early`, the pending pods are scheduled before late changes, and `early` gets the results.
         """
         _, what_if = self._prepare(changes)
         with what_if.transaction() as trial:

@@ -81,7 +81,7 @@ class ClaimBook:
         self._shown: dict[str, str] = {}
         self._in_flight: dict[str, str] = {}
         self._since: dict[tuple[str, PodClaim], float] = {}
-        """When each claim was first seen, by node and claim."""
+        """The time at which each claim was first seen, by node and claim."""
         self._unclaimed: set[str] = set()
         """Pods that were bound to a node on which no claim for them has been seen yet."""
         self._gone_unclaimed = 0

@@ -119,7 +119,7 @@ class EventRecorder:
         self._sending = 0
         self._lost = 0
         self._deadline = math.inf
-        """When senders must end. It is set by `close`; senders then end earlier if nothing is left to send."""
+        """The time at which senders must end, set by `close`. They end earlier if nothing is left to send."""
         self._swept = clock.monotonic()
         self._host = printable(socket.gethostname(), 60)
         self._started = False

@@ -23,7 +23,7 @@ PAIR_NAME: Final = "kube-scheduler"
 """The name of the files in `--cert-dir`, before `.crt` and `.key`."""
 _VALID: Final = timedelta(days=365)
 _LEEWAY: Final = timedelta(hours=1)
-"""How long before now a certificate becomes valid, since clocks differ."""
+"""The time before now from which a certificate is valid, since clocks differ."""
 
 
 class CertificateError(KschedfwError, ValueError):

@@ -18,7 +18,7 @@ REPETITIVE = 0.9
 
 @attrs.frozen
 class PluginUse:
-    """How often a filter or score plugin was called in `attempts`.
+    """The number of calls of a filter or score plugin in `attempts`.
 
     `rows_asked` is the number of nodes for which either form of its hooks was called; `rows_asked_before` is this
     number in earlier attempts. `rows_in_question` is the number of calls if every attempt called the plugin for every

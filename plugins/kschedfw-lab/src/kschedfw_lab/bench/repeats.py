@@ -26,7 +26,7 @@ class Answers:
 
     @property
     def share(self) -> float | None:
-        """The share of equal answers among those that came again; None if none came again."""
+        """The share of equal answers among questions that were asked again; None if none was asked again."""
         return self.same / self.again if self.again else None
 
     def take(self, hook: str, node: str, answer: object) -> None:

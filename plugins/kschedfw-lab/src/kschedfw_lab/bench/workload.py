@@ -11,7 +11,7 @@ from kschedfw_lab.bench.shapes import Manifest
 
 
 class Placement(StrEnum):
-    """How the initial pods are placed."""
+    """The ways to place the initial pods."""
 
     ROUND_ROBIN = "round-robin"
     """Bound to the nodes in turn, except for the last `WARM_UP` pods, which are scheduled.

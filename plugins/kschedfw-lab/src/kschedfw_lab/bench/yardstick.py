@@ -11,7 +11,7 @@ from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES
 from kschedfw_lab.bench.workloads import find_workload
 
 SOURCE = "kube-scheduler v1.36, 2 cores, for orientation: another machine"
-"""How the figures were measured: kube-scheduler's SchedulePod and assume in one process, without an API server."""
+"""The measured parts: kube-scheduler's SchedulePod and assume, in one process and without an API server."""
 
 
 SIDE_BY_SIDE_SOURCE = (

@@ -12,7 +12,7 @@ NodeT = TypeVar("NodeT", bound=Hashable)
 
 
 class NodeAccess(StrEnum):
-    """Which nodes a scheduler may place pods on."""
+    """The nodes that a scheduler may place pods on."""
 
     ALL = "all"
     """All nodes, at any time."""

@@ -91,7 +91,7 @@ class OptimisticScheduler:
             initial_backoff=0.0,
         )
         self._arrived: dict[str, float] = {}
-        """When each pod without a decision first arrived in the copy, by uid."""
+        """The time at which each undecided pod first arrived in the copy, by uid."""
         self.copy.watch(self._note_arrival)
 
     def close(self) -> None:

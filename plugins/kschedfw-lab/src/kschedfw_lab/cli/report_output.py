@@ -14,7 +14,7 @@ from kschedfw_lab.report.axes import MOST_TREATMENTS, series_order
 from kschedfw_lab.report.page import Cell, constant_metrics, overview_of
 
 LISTED = 5
-"""How many failed runs, and how many runs without a pair, are listed. The page lists more, and the JSON all."""
+"""The number of failed runs, and of runs without a pair, that are listed. The page lists more, and the JSON all."""
 
 BETWEEN = 2
 """The space between columns, in characters."""

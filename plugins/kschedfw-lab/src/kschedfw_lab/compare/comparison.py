@@ -65,7 +65,7 @@ class Run:
 
 
 class Change(StrEnum):
-    """How a pod's outcome differs."""
+    """The kinds of differences between two outcomes of a pod."""
 
     MOVED = "moved"
     GAINED = "newly placed"

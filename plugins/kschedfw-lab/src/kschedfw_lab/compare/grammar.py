@@ -19,7 +19,7 @@ import attrs
 LONGEST: Final = 500
 """The greatest length of an expression, in characters."""
 DEEPEST: Final = 20
-"""How deep parentheses and `not` may be nested."""
+"""The deepest nesting of parentheses and `not`."""
 
 WORDS: Final = ("and", "or", "not")
 

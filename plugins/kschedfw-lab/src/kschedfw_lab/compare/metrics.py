@@ -79,7 +79,7 @@ class Workload:
 
 @attrs.frozen
 class Fragmentation:
-    """How much of a resource is free, but unusable to a typical pod that requests it.
+    """The amount of a resource that is free, but unusable to a typical pod that requests it.
 
     `unusable` is in the resource's unit. It is the sum over the nodes of the free amount, times the share of such pods
     that don't fit on the node. `free` is the sum without this factor. This is the fragmentation measure of Weng et al.,

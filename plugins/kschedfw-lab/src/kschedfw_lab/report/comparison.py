@@ -36,7 +36,7 @@ class Verdict(Enum):
 
 
 class Direction(Enum):
-    """Whether higher values of a metric are better, worse, or neither."""
+    """The direction in which a metric is better: higher, lower, or neither."""
 
     UP = "higher is better"
     DOWN = "lower is better"

@@ -27,7 +27,7 @@ _DAY: Final = 86_400.0
 
 
 class Draw(StrEnum):
-    """How the seed of a run draws its pending pods.
+    """The ways in which a run's seed draws its pending pods.
 
     `shuffle` gives each pod another place in the order; a place keeps its arrival time. `resample` fills each place
     with any of the pods, with replacement: the bootstrap (Efron, 1979). `days` draws whole days of arrivals, with

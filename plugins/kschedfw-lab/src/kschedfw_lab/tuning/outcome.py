@@ -14,7 +14,7 @@ from kschedfw_lab.tuning.specification import Objective
 
 
 class TrialEnd(StrEnum):
-    """How a trial ended."""
+    """The ways in which a trial ends."""
 
     COMPLETE = "complete"
     PRUNED = "pruned"

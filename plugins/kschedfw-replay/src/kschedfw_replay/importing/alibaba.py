@@ -66,7 +66,7 @@ class _Reading:
         self._containers: dict[str, dict[str, Any]] = {}
         """The manifests of containers that exist, by their ids."""
         self._ends: list[tuple[int, int, Mapping[str, Any]]] = []
-        """When pods of batch tasks end, as a heap: time, a distinct number, manifest."""
+        """The ends of batch tasks' pods, as a heap: time, a distinct number, manifest."""
         self._order = itertools.count()
 
     def observations(self) -> Iterator[Observation]:

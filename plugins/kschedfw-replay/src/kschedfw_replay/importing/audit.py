@@ -1,9 +1,8 @@
 """kube-apiserver's audit log: the writes to a cluster, with the resulting objects.
 
 Needed are the responses to successful writes, at level RequestResponse; `POLICY` asks the API server for these alone.
-An audit log doesn't tell of objects that nobody wrote meanwhile: what was there before is known from its next write on.
-It doesn't tell of what the API server does by itself, either: a pod that is evicted is terminating from the kubelet's
-next status on.
+Objects that existed before the log begins are known only from their next write on. What the API server does by itself
+isn't logged, either: an evicted pod counts as terminating from the kubelet's next status on.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class _Expansion:
         """The objects made for each workload that still exist, by the workload's kind and key."""
         self._numbers: Counter[tuple[str, str]] = Counter()
         self._ends: list[tuple[float, int, tuple[str, str], str]] = []
-        """When pods end, as a heap: time, a number that makes items distinct, workload, pod."""
+        """The ends of pods, as a heap: time, a number that makes items distinct, workload, pod."""
 
     def observations(self) -> Iterator[Observation]:
         for event in self._trace.events:

@@ -24,7 +24,7 @@ class GapBefore(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="header", omit_defaults=True):
-    """What a segment says of itself.
+    """The header of a segment.
 
     `gap` is what lies between the segment before and this one; without it, the state at the beginning is the one at the
     end of the segment before.
@@ -62,7 +62,7 @@ class _ChangeHead(msgspec.Struct, frozen=True, tag_field="is", tag="change"):
 class EndLine(msgspec.Struct, frozen=True, tag_field="is", tag="end"):
     at: float
     more: bool
-    """Whether another segment follows without a pause."""
+    """True if another segment follows without a pause."""
 
 
 Line = Header | StateLine | ChangeLine | EndLine
@@ -79,7 +79,7 @@ _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_line(line: bytes) -> Line:
-    """The line.
+    """Return the record of a line.
 
     Raises:
         RecordingError: it is none, or its times are no times.
@@ -100,7 +100,7 @@ def decode_line(line: bytes) -> Line:
 
 
 def decode_object(line: bytes) -> dict[str, Any]:
-    """An object of a state.
+    """Return an object of a state.
 
     Raises:
         RecordingError: it is no Kubernetes object.

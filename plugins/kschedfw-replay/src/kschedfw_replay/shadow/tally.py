@@ -35,7 +35,7 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 
 class Tally:
-    """What has been compared so far; its size doesn't grow with the number of decisions.
+    """Counts of the comparisons so far. Its size doesn't grow with the number of decisions.
 
     Attributes:
         counts: decisions by agreement, and by the cause where they don't agree.

@@ -87,7 +87,7 @@ class Timeline:
         self._latency = latency
 
     def put(self, event: WatchEvent, at: float) -> None:
-        """Add an event, which came after all others; it goes before those that the API server stored later."""
+        """Add an event that came after all others, in the place that it has in the API server's order."""
         version = version_of(event)
         for each in self._with_expected(event):
             self._put(each, at, version)
@@ -130,7 +130,7 @@ class Timeline:
             yield WatchEvent(EventType.ADDED, after)
 
     def take(self, settled: float) -> Arrival | None:
-        """Remove the next event and return it; None if it came after `settled`, so that others may have to go ahead."""
+        """Remove the next event and return it; None if it came after `settled`: later events may belong before it."""
         if not self._window or self._window[0].at > settled:
             return None
         arrival = self._next()
