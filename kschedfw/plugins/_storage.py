@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from kschedfw import ClusterClient, Handle, KschedfwError, Plugin, Pod, Status
+from kschedfw import ClusterClient, Handle, KschedfwError, Plugin, Pod, QueueingHint, Status
 from kschedfw.api import PersistentVolumeClaim, Volume
 from kschedfw.api.volumes import claim_name, is_claim_of
+from kschedfw.plugins._hints import queue_if
 
 
 class VolumeError(KschedfwError):
@@ -52,11 +53,28 @@ def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeC
     return cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
 
 
-def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether the pod names the claim in its volumes. Claims of generic ephemeral volumes aren't named there."""
-    return pod.namespace == claim.namespace and any(
-        volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
-        for volume in pod.storage
+def queue_if_named(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    """Return the hint for a claim that was added or changed: QUEUE if the pod names it in its volumes."""
+    return queue_if(
+        isinstance(new, PersistentVolumeClaim)
+        and new.namespace == pod.namespace
+        and any(
+            source.claim_name == new.name
+            for volume in pod.storage
+            if (source := volume.persistent_volume_claim) is not None
+        )
+    )
+
+
+def queue_if_used(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    """Return the hint for a claim that was added or changed: QUEUE if it is of one of the pod's volumes.
+
+    Unlike `queue_if_named` it knows the claims of generic ephemeral volumes.
+    """
+    return queue_if(
+        isinstance(new, PersistentVolumeClaim)
+        and new.namespace == pod.namespace
+        and any(claim_name(pod, volume) == new.name for volume in pod.storage)
     )
 
 

@@ -30,11 +30,10 @@ from kschedfw.api import (
     AWSElasticBlockStoreSource,
     GCEPersistentDiskSource,
     ISCSISource,
-    PersistentVolumeClaim,
     RBDSource,
 )
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins._storage import StoragePlugin, claim_not_found, find_claim, uses_claim
+from kschedfw.plugins._storage import StoragePlugin, claim_not_found, find_claim, queue_if_named
 
 _DISK_TAKEN: Final = Status.unschedulable("node(s) had no available disk")
 _CLAIM_TAKEN: Final = Status.unschedulable(
@@ -147,7 +146,7 @@ class VolumeRestrictions(StoragePlugin[Found]):
         return [
             ClusterEvent(EventResource.POD, ActionType.DELETE, _after_pod_deletion),
             ClusterEvent(EventResource.NODE, ActionType.ADD),
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_addition),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, queue_if_named),
         ]
 
 
@@ -193,10 +192,6 @@ def _exclude(disk: Disk, other: Disk) -> bool:
         case _:
             return False
     return same and not (disk.read_only and other.read_only)
-
-
-def _after_claim_addition(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-    return queue_if(isinstance(new, PersistentVolumeClaim) and uses_claim(pod, new))
 
 
 def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:

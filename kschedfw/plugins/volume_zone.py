@@ -43,8 +43,8 @@ from kschedfw.plugins._storage import (
     StoragePlugin,
     claim_not_found,
     find_claim,
+    queue_if_named,
     storage_class_not_found,
-    uses_claim,
     volume_not_found,
 )
 
@@ -141,7 +141,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return [
             ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD, _after_class_addition),
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated, _after_claim_change),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated, queue_if_named),
             ClusterEvent(EventResource.PERSISTENT_VOLUME, added_or_updated, _after_volume_change),
         ]
 
@@ -232,10 +232,6 @@ def _after_class_addition(_pod: Pod, _old: object | None, new: object | None) ->
     return queue_if(
         isinstance(new, StorageClass) and new.volume_binding_mode is VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
     )
-
-
-def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-    return queue_if(isinstance(new, PersistentVolumeClaim) and uses_claim(pod, new))
 
 
 def _after_volume_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:

@@ -20,12 +20,10 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.cluster_events import (
-    ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
     UNSCHEDULED_POD_ADD,
-    UNSCHEDULED_POD_DELETE,
     node_change_events,
     pod_change_events,
 )
@@ -305,30 +303,13 @@ def measured(
 
 def happened(event: WatchEvent, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
     """Return the cluster events for a change of an object; none if neither queue nor cache use it."""
-    obj, old = event.object, event.old
+    obj, old, gone = event.object, event.old, event.type is EventType.DELETED
     if isinstance(obj, Pod):
-        return _happened_to_pod(event, obj, scheduler_names)
-    if isinstance(obj, Node):
-        if event.type is EventType.MODIFIED and isinstance(old, Node):
-            return node_change_events(old, obj)
-        return (NODE_DELETE,) if event.type is EventType.DELETED else (NODE_ADD,)
-    resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES.get(type(obj))
-    return () if resource is None else (ClusterEvent(resource, _ACTIONS[event.type]),)
-
-
-_ACTIONS = {
-    EventType.ADDED: ActionType.ADD,
-    EventType.MODIFIED: ActionType.UPDATE_OTHER,
-    EventType.DELETED: ActionType.DELETE,
-}
-
-
-def _happened_to_pod(event: WatchEvent, pod: Pod, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
-    if not pod.node_name and pod.spec.scheduler_name not in scheduler_names:
+        if not obj.node_name and obj.spec.scheduler_name not in scheduler_names:
+            return ()
+        gone = gone or obj.is_terminal
+        if isinstance(old, Pod) and (old.uid != obj.uid or bool(old.node_name) is not bool(obj.node_name)):
+            old = None
+    elif not (isinstance(obj, Node | CustomObject) or type(obj) in EVENT_RESOURCES):
         return ()
-    if event.type is EventType.DELETED or pod.is_terminal:
-        return (ASSIGNED_POD_DELETE if pod.node_name else UNSCHEDULED_POD_DELETE,)
-    old = event.old
-    if isinstance(old, Pod) and old.uid == pod.uid and bool(old.node_name) is bool(pod.node_name):
-        return pod_change_events(old, pod)
-    return (ASSIGNED_POD_ADD if pod.node_name else UNSCHEDULED_POD_ADD,)
+    return events_between(obj, None) if gone else events_between(old, obj)

@@ -29,12 +29,11 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
-from kschedfw.api.volumes import claim_name
+from kschedfw.api import CSINode, PersistentVolume, VolumeAttachment
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
-from kschedfw.plugins._storage import ClaimNotFoundError, VolumeError, volumes_of
+from kschedfw.plugins._storage import ClaimNotFoundError, VolumeError, queue_if_used, volumes_of
 from kschedfw.plugins.node_volume_limits.volumes import (
     NO_LIMIT,
     Attachment,
@@ -159,7 +158,7 @@ class NodeVolumeLimits(Plugin):
             ClusterEvent(EventResource.CSI_NODE, ActionType.ADD),
             ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE, _after_csi_node_update),
             ClusterEvent(EventResource.POD, ActionType.DELETE, _after_pod_deletion),
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_addition),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, queue_if_used),
             ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detachment),
         ]
 
@@ -210,12 +209,6 @@ def _after_pod_deletion(_pod: Pod, old: object | None, _new: object | None) -> Q
     if not isinstance(old, Pod) or not takes_a_place(old):
         return QueueingHint.SKIP
     return queue_if(can_count(old))
-
-
-def _after_claim_addition(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-    if not isinstance(new, PersistentVolumeClaim) or new.namespace != pod.namespace:
-        return QueueingHint.SKIP
-    return queue_if(any(claim_name(pod, volume) == new.name for volume in pod.storage))
 
 
 def _after_detachment(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:

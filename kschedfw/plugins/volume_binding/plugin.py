@@ -36,13 +36,12 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kschedfw.api.volume_matching import requested_storage, storage_capacity
-from kschedfw.api.volumes import claim_name
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
-from kschedfw.plugins._storage import volumes_of
+from kschedfw.plugins._storage import queue_if_used, volumes_of
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
@@ -265,23 +264,13 @@ def volume_events() -> tuple[ClusterEvent, ...]:
     add_or_update = ActionType.ADD | ActionType.UPDATE
     return (
         ClusterEvent(EventResource.STORAGE_CLASS, add_or_update, _after_storage_class_change),
-        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, add_or_update, _after_claim_change),
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, add_or_update, queue_if_used),
         ClusterEvent(EventResource.PERSISTENT_VOLUME, add_or_update),
         ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
         ClusterEvent(EventResource.CSI_NODE, add_or_update, _after_csi_node_change),
         ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE, _after_driver_change),
         ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, add_or_update, _after_capacity_change),
         # Not deletions of pods, as in kube-scheduler: a pod for which volumes were reserved in vain wakes nobody.
-    )
-
-
-def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-    """Queue when the changed claim is one of the pod's."""
-    if not isinstance(new, PersistentVolumeClaim):
-        return QueueingHint.QUEUE
-    return queue_if(
-        new.namespace == pod.namespace
-        and any(claim_name(pod, volume) == new.name for volume in pod.spec.volumes)
     )
 
 

@@ -62,10 +62,6 @@ def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
     return [event for event, happened in _NODE_CHANGES if happened(old, new)]
 
 
-def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
-    return old.labels != new.labels
-
-
 def _scaled_down(old: Pod, new: Pod) -> bool:
     """Return whether the pod requests less of a resource, or no longer names one, be it one of which it requested 0."""
     if old.spec is new.spec and not (old.status.tells_of_resources or new.status.tells_of_resources):
@@ -81,39 +77,10 @@ def _gates_eliminated(old: Pod, new: Pod) -> bool:
     return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
 
 
-def _tolerations_changed(old: Pod, new: Pod) -> bool:
-    # The API only allows adding tolerations, so comparing their number suffices.
-    return len(old.spec.tolerations) != len(new.spec.tolerations)
-
-
-def _claims_made(old: Pod, new: Pod) -> bool:
-    before, after = old.status, new.status
-    return (
-        before.resource_claim_statuses != after.resource_claim_statuses
-        or before.extended_resource_claim_status != after.extended_resource_claim_status
-    )
-
-
 def _taints_changed(old: Node, new: Node) -> bool:
     # kube-scheduler has no action of its own for a node that is uncordoned: it counts as a change of taints.
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     return uncordoned or old.spec.taints != new.spec.taints
-
-
-def _allocatable_changed(old: Node, new: Node) -> bool:
-    return old.status.allocatable != new.status.allocatable
-
-
-def _conditions_changed(old: Node, new: Node) -> bool:
-    return _condition_statuses(old) != _condition_statuses(new)
-
-
-def _annotations_changed(old: Node, new: Node) -> bool:
-    return old.annotations != new.annotations
-
-
-def _declared_features_changed(old: Node, new: Node) -> bool:
-    return old.status.declared_features != new.status.declared_features
 
 
 def _condition_statuses(node: Node) -> dict[str, str]:
@@ -126,16 +93,25 @@ _Changes = Sequence[tuple[ActionType, Callable[[T, T], bool]]]
 _Events = Sequence[tuple[ClusterEvent, Callable[[T, T], bool]]]
 
 
+def _changed(read: Callable[[T], object]) -> Callable[[T, T], bool]:
+    """Return a function that tells whether what `read` returns differs between two objects."""
+    return lambda old, new: read(old) != read(new)
+
+
 def _events(resource: EventResource, changes: _Changes[T]) -> _Events[T]:
     return tuple((ClusterEvent(resource, action), happened) for action, happened in changes)
 
 
 _POD_CHANGES: Final[_Changes[Pod]] = (
-    (ActionType.UPDATE_POD_LABEL, _labels_changed),
+    (ActionType.UPDATE_POD_LABEL, _changed(lambda each: each.labels)),
     (ActionType.UPDATE_POD_SCALE_DOWN, _scaled_down),
     (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_eliminated),
-    (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
-    (ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _claims_made),
+    # The API only allows adding tolerations, so comparing their number suffices.
+    (ActionType.UPDATE_POD_TOLERATION, _changed(lambda pod: len(pod.spec.tolerations))),
+    (
+        ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+        _changed(lambda pod: (pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status)),
+    ),
 )
 _ASSIGNED_POD_CHANGES: Final = _events(EventResource.ASSIGNED_POD, _POD_CHANGES)
 _UNSCHEDULED_POD_CHANGES: Final = _events(EventResource.UNSCHEDULED_POD, _POD_CHANGES)
@@ -143,10 +119,10 @@ _NODE_CHANGES: Final[_Events[Node]] = _events(
     EventResource.NODE,
     (
         (ActionType.UPDATE_NODE_TAINT, _taints_changed),
-        (ActionType.UPDATE_NODE_ALLOCATABLE, _allocatable_changed),
-        (ActionType.UPDATE_NODE_LABEL, _labels_changed),
-        (ActionType.UPDATE_NODE_CONDITION, _conditions_changed),
-        (ActionType.UPDATE_NODE_ANNOTATION, _annotations_changed),
-        (ActionType.UPDATE_NODE_DECLARED_FEATURE, _declared_features_changed),
+        (ActionType.UPDATE_NODE_ALLOCATABLE, _changed(lambda node: node.status.allocatable)),
+        (ActionType.UPDATE_NODE_LABEL, _changed(lambda each: each.labels)),
+        (ActionType.UPDATE_NODE_CONDITION, _changed(_condition_statuses)),
+        (ActionType.UPDATE_NODE_ANNOTATION, _changed(lambda node: node.annotations)),
+        (ActionType.UPDATE_NODE_DECLARED_FEATURE, _changed(lambda node: node.status.declared_features)),
     ),
 )
