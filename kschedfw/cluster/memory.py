@@ -221,6 +221,7 @@ class InMemoryCluster(ObjectStore):
         is bound.
         """
         with self.lock:
+            # A list, so that all pods are checked before the first is bound.
             for pod, node_name in [(self.check_binding(pod), node_name) for pod, node_name in choose()]:
                 self._bind(pod, node_name)
         self._deliver()
@@ -229,6 +230,7 @@ class InMemoryCluster(ObjectStore):
         """Return the pod as stored, if `bind` would bind it. Raises what `bind` raises."""
         with self.lock:
             present = self._present(pod)
+        # The API server's checks of a Binding in its order. It refuses a pod that is on this very node, too.
         if present.is_terminating:
             raise ConflictError(f"{_title(pod)} is being deleted, cannot be assigned to a host")
         if present.node_name:
@@ -312,6 +314,7 @@ class InMemoryCluster(ObjectStore):
         if topology:
             labels = FrozenDict({**labels, **topology})
         metadata = self._new_version(present.metadata, present.uid, labels)
+        # Setting the condition, clearing the nomination and copying the labels is the API server's part of a Binding.
         # One new Pod for the three changes, since every placement comes here.
         self._store(present.bound_to(node_name, metadata=metadata, status=status), present)
 
@@ -337,6 +340,7 @@ class InMemoryCluster(ObjectStore):
 
     def _store(self, obj: T, old: Named | None) -> T:
         """Store the object in place of the old one, and publish the event."""
+        # A key that is there keeps its place in the dict: an update doesn't change the order of `list`.
         self._objects.setdefault(type(obj), {})[obj.key] = obj
         self._forget_lists(type(obj))
         self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, obj, old))

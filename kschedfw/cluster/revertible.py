@@ -40,6 +40,7 @@ class RevertibleCluster(InMemoryCluster):
         """The objects' places in the list, as ascending numbers, by kind and key; of kinds with deleted objects."""
         self._next_place = 0
         self._out_of_order: set[type[Named]] = set()
+        # After the fields: adding the objects publishes events, which are logged here.
         super().__init__(objects)
         self._log.clear()
 
@@ -82,6 +83,7 @@ class RevertibleCluster(InMemoryCluster):
         """
         with self.lock:
             self._check_undo(changes)
+            # Before `_undo`, which forgets the places of the objects that it takes away.
             inverses = [self._inverse(change) for change in reversed(changes)]
             self._undo(changes)
             self._log += inverses
@@ -105,6 +107,7 @@ class RevertibleCluster(InMemoryCluster):
             gone = event.type is EventType.DELETED
             latest[type(event.object), event.object.key] = None if gone else event.object
         for (kind, key), obj in latest.items():
+            # Every write stores a new object, so identity tells.
             if self._objects.get(kind, {}).get(key) is not obj:
                 raise ConflictError(f"{kind.__name__} {key} has been changed since")
 
@@ -146,6 +149,7 @@ class RevertibleCluster(InMemoryCluster):
             event = WatchEvent(EventType.DELETED, now)
         else:
             event = WatchEvent(EventType.ADDED if now is None else EventType.MODIFIED, before, now)
+        # The base's method, since what is undone is no entry of the log.
         super()._publish(event)
 
     # --- writing ---
