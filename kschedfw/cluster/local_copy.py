@@ -68,6 +68,8 @@ class LocalCopy(ObjectStore):
         self._sequences: dict[str, int] = {}
         following = state.follow(self._note)
         self._close = following.close
+        # Changes that have come since stay behind the existing objects. Each of these counted as a change of its
+        # node, so the numbers are set afterwards.
         self._apply(following.objects)
         self._sequences = dict(following.sequences)
 
@@ -211,6 +213,7 @@ class LocalCopy(ObjectStore):
         """Apply the next changes to the copy."""
         with self.lock:
             for _ in range(count):
+                # Without `_arriving`: others append at the other end, and only who holds `lock` takes changes out.
                 self._take(self._pending.popleft()[1])
 
     def _catch_up_with(self, obj: Named) -> None:
@@ -220,6 +223,7 @@ class LocalCopy(ObjectStore):
             key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key
             with self._arriving:
                 own: list[WatchEvent] = []
+                # Once through the whole deque, so that the changes of other objects keep their order.
                 for _ in range(len(self._pending)):
                     time, event = self._pending.popleft()
                     if type(event.object) is kind and event.object.key == key:
@@ -243,6 +247,7 @@ class LocalCopy(ObjectStore):
 
     def _is_visible(self, obj: Named) -> bool:
         if isinstance(obj, Pod):
+            # Pods on nodes that aren't offered, too: a deleted node's pods stay as well.
             return bool(obj.node_name) or self._is_mine(obj)
         return self._is_offered(obj)
 

@@ -161,6 +161,7 @@ class SharedState:
         See `InMemoryCluster.journal`.
         """
         told: list[WatchEvent] = []
+        # One lock for counting and following: `note` gets exactly so many objects before the first change.
         with self.truth.lock:
             self.truth.journal(told.append)()
             close = self.truth.journal(note)
@@ -191,6 +192,7 @@ class SharedState:
         conflicts: list[Conflict] = []
         claimed: set[str] = set()
         for claim in transaction.claims:
+            # `check_binding` can't tell: nothing is bound before all claims are decided.
             reason = "it is in this transaction twice" if claim.pod.uid in claimed else ""
             reason = reason or self._refusal(claim, transaction.detection)
             if reason:
@@ -206,6 +208,7 @@ class SharedState:
         return Outcome(tuple(accepted), tuple(conflicts))
 
     def _refusal(self, claim: Claim, detection: Detection) -> str:
+        # First: `reserve` counts the pod, and nobody releases a claim that is refused for another reason.
         try:
             self.truth.check_binding(claim.pod)
         except ClusterError as error:
@@ -214,6 +217,8 @@ class SharedState:
             return ""
         if detection is Detection.COARSE:
             present = self.sequence(claim.node_name)
+            # Numbers move when the pods are bound, after this: claims of one transaction don't conflict for sharing a
+            # node.
             if present != claim.sequence:
                 return f"node {claim.node_name} has moved from sequence number {claim.sequence} to {present}"
         if self._fit is None:

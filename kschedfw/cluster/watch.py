@@ -135,6 +135,7 @@ class ObjectStore:
     def _subscribe(self, handler: Handler, objects: Iterable[Named]) -> Callable[[], None]:
         """Deliver the objects, then every change. Return a function that ends it."""
         with self.lock:
+            # Read and registered under one lock: no change is missed, and none comes twice.
             subscription = Subscription(handler, [WatchEvent(EventType.ADDED, obj) for obj in objects])
             self._subscriptions.append(subscription)
         subscription.deliver()
@@ -155,6 +156,8 @@ class ObjectStore:
             subscription.put(event)
 
     def _deliver(self) -> None:
+        # Without the lock: a handler may take a lock that another thread holds while it waits for this one. A copy,
+        # since handlers unsubscribe.
         # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
         for subscription in tuple(self._subscriptions):
             subscription.deliver()
