@@ -30,6 +30,7 @@ class ClaimController:
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
+        # `_handle` alone uses it, and no handler is called by two threads at once: it needs no lock.
         self._waiting: dict[str, None] = {}
         """The keys of pods that refer to a claim template which doesn't exist yet."""
         self.close = cluster.watch(self._handle)
@@ -38,6 +39,7 @@ class ClaimController:
         obj = event.object
         try:
             if isinstance(obj, ResourceClaimTemplate):
+                # A copy: `_make_claims` takes the key out, and puts it back if another template is still missing.
                 for key in tuple(self._waiting):
                     if (pod := self._cluster.get(Pod, key)) is not None:
                         self._make_claims(pod)
@@ -65,6 +67,8 @@ class ClaimController:
                 continue
             claim = self._claim_of(pod, reference) or self._cluster.add(_claim(pod, reference, template))
             made.append(PodResourceClaimStatus(reference.name, claim.name))
+        # After the claims: if the pod has changed meanwhile this is refused, and the event of that change finds the
+        # claims by `_claim_of`.
         if made:
             statuses = (*pod.status.resource_claim_statuses, *made)
             self._cluster.update(pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses)))

@@ -51,6 +51,7 @@ def may_be_freed(pod: Pod) -> bool:
 def belongs_to_its_node(pod: Pod) -> bool:
     """Tell whether the pod is a DaemonSet's or a mirror pod, and so can be on no other node."""
     owner = pod.metadata.controller
+    # The controller of a static pod's mirror is its node.
     is_owned = owner is not None and owner.kind in ("DaemonSet", "Node")
     return is_owned or MIRROR_ANNOTATION in pod.annotations
 

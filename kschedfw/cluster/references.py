@@ -56,6 +56,7 @@ def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     """
     found: dict[Reference, list[str]] = {}
     implied = cluster.implied_namespaces if isinstance(cluster, InMemoryCluster) else frozenset()
+    # Pods of one workload refer to the same objects: each is looked up once.
     known: dict[Reference, bool] = {}
     for pod in cluster.list(Pod):
         if pod.is_terminal:
@@ -137,6 +138,8 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
         elif claim.resource_claim_template_name is not None and claim.name not in named:
             yield ResourceClaimTemplate, f"{pod.namespace}/{claim.resource_claim_template_name}"
     owner = pod.metadata.controller
+    # Default constraints are for pods without constraints of their own, and are looked at only while a pod is
+    # scheduled.
     if owner is not None and not spec.node_name and not spec.topology_spread_constraints:
         kind = _SPREADING_OWNERS.get((owner.api_version, owner.kind))
         if kind is not None:

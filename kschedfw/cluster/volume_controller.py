@@ -73,6 +73,8 @@ class VolumeController:
     ) -> None:
         self._cluster = cluster
         self._provision_observed = provision_observed
+        # Existing objects are only noted at first: a claim that is looked at before all volumes are known would miss
+        # the one that names it.
         self._on_demand = True
         self._due: dict[_Due, None] = {}
         self._naming: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -133,6 +135,8 @@ class VolumeController:
             return
         reference = volume.spec.claim_ref
         claim_key = _claim_key(volume)
+        # A claimRef without uid was written by hand: the volume is Available until that claim takes it, as in
+        # Kubernetes' syncVolume.
         if reference is None or claim_key is None or not reference.uid:
             self._set_phase(volume, "Available")
             if claim_key is not None:
@@ -187,7 +191,8 @@ class VolumeController:
     def _keep_bound(self, claim: PersistentVolumeClaim) -> None:
         volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
         if volume is None or not (volume.spec.claim_ref is None or is_bound_to(volume, claim)):
-            self._waiting[claim.key] = None  # wait, since a volume of that name may be created
+            # A volume of that name may come: Kubernetes' controller finds it in its periodic resync.
+            self._waiting[claim.key] = None
             self._cluster.update(attrs.evolve(claim, status=VolumePhase("Lost")))
         else:
             self._bind(claim, volume)
@@ -202,6 +207,8 @@ class VolumeController:
     def _find_volume(self, claim: PersistentVolumeClaim) -> None:
         claim = self._with_default_class(claim)
         naming = (self._cluster.get(PersistentVolume, name) for name in self._naming.get(claim.key, ()))
+        # Before the class is looked at: a volume that names the claim is taken even if the class waits for a
+        # consumer.
         prebound = VolumeCandidates.of(claim, (volume for volume in naming if volume is not None)).prebound
         if prebound:
             self._bind(claim, prebound[0])
@@ -235,7 +242,7 @@ class VolumeController:
         ]
         if not defaults:
             return claim
-        # of several default classes, take the newest
+        # Of several default classes the newest, as in Kubernetes; a cluster lists the oldest first.
         spec = attrs.evolve(claim.spec, storage_class_name=defaults[-1].name)
         return self._cluster.update(attrs.evolve(claim, spec=spec))
 
@@ -257,6 +264,9 @@ class VolumeController:
             claim = annotated(claim, BOUND_BY_CONTROLLER, "yes")
         claim = annotated(claim, BIND_COMPLETED, "yes")
         spec = attrs.evolve(claim.spec, volume_name=volume.name)
+        # The volume first, as in Kubernetes: if the claim has changed meanwhile, the volume's claimRef leads to the
+        # same binding. Objects that are bound already don't change, so no event follows and the controller comes to
+        # rest.
         self._cluster.update(bound)
         self._cluster.update(attrs.evolve(claim, spec=spec, status=VolumePhase("Bound")))
 
@@ -334,6 +344,7 @@ def provisioned(
 def _allowed(terms: tuple[TopologySelectorTerm, ...], node: Node | None) -> Mapping[str, str] | None:
     for term in terms:
         wanted = {each.key: each.values for each in term.match_label_expressions}
+        # A term without expressions matches no node, as in Kubernetes.
         if not wanted or not all(wanted.values()):
             continue
         if node is None:
