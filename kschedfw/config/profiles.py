@@ -61,6 +61,7 @@ def build_profile(
     errors = [*_unknown(mentions, catalog, name), *_broken_defaults(written.plugins, catalog, name, gates)]
     errors += _misplaced(written.plugins, catalog)
     enabled = {placement.name for listed in placed.values() for placement in listed} | mentions.keys()
+    # A plugin that can't be loaded is at no point; that a point lacks one would only follow from that.
     if all(map(catalog.is_known, enabled)):
         errors += _indispensable(placed, name)
     args, wrong = _args(written.plugin_config, enabled, catalog, api_version)
@@ -99,6 +100,7 @@ def _configured(
     return ConfiguredPlugin(
         placement.name,
         placement.origin,
+        # kube-scheduler reads 0, Go's value of a field that isn't there, as 1.
         weight=(placement.weight or 1) if point in _WEIGHTED else 0,
         distribution=catalog.distribution(placement.name),
     )
@@ -194,7 +196,8 @@ def expand(
 ) -> dict[ExtensionPoint, list[PluginPlacement]]:
     """Return the plugins of every extension point.
 
-    The order is: those that the point itself enables, then multiPoint's, then the default ones.
+    The order is: those that both the point and multiPoint name, then multiPoint's, of which the default ones are
+    first, then the others that the point names.
     """
     everywhere = multi_point(plugins.multi_point, gates)
     points = {placement.name: catalog.points(placement.name) for placement in everywhere}
@@ -218,6 +221,8 @@ def _at_point(
     own_names = {placement.name for placement in own}
     overridden = {placement.name for placement in inherited} & own_names
     return [
+        # kube-scheduler's order (expandMultiPointPlugins): a plugin that the point and multiPoint name comes first,
+        # at the weight of the point; further plugins of the point come last.
         *(placement for placement in own if placement.name in overridden),
         *(placement for placement in inherited if placement.name not in own_names),
         *(placement for placement in own if placement.name not in overridden),
@@ -248,6 +253,7 @@ def _args(
         else:
             if structured is not None:
                 args[config.name] = structured
+    # Sorted, since a set's order differs from run to run.
     for name in sorted(enabled - given):
         try:
             if (default := catalog.args(name, None)) is not None:
