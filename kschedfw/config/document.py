@@ -59,10 +59,12 @@ def read_document(path: Path | str) -> ConfigurationDocument:
     source = STANDARD_INPUT if from_stdin else str(path)
     try:
         if from_stdin:
+            # One byte more than is allowed tells a file that is too long, whatever its length.
             data = sys.stdin.buffer.read(LARGEST + 1)
         else:
             with open_file(path) as file:
                 data = file.read(LARGEST + 1)
+        # A byte order mark, as editors on Windows write it, is no part of the text.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(source, f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
@@ -74,6 +76,7 @@ def read_document(path: Path | str) -> ConfigurationDocument:
 def parse_document(text: str, source: str) -> ConfigurationDocument:
     """Return the first document of a text; see `read_document`."""
     try:
+        # A text may have lone surrogates, which no file in UTF-8 has, and which no output could show.
         text.encode()
     except UnicodeEncodeError as error:
         raise _refused(source, f"is no text: {error.reason} at character {error.start}") from None

@@ -30,6 +30,7 @@ def plain(value: object, *, conceal: bool = True) -> object:
     cls = type(value)
     if attrs.has(cls):
         found = _fields(value, cls, conceal=conceal)
+        # Zeros and False stay: a field's default may be another value.
         return {key: content for key, content in found.items() if content not in (None, [], {}, "")}
     if isinstance(value, Enum):
         return value.value

@@ -16,6 +16,7 @@ from kschedfw.config.errors import ExtenderConfigError
 from kschedfw.framework.clock import format_duration
 from kschedfw.framework.profile import Profile
 
+# kube-scheduler's DefaultExtenderTimeout.
 DEFAULT_TIMEOUT = 5.0
 """Seconds that an extender has to answer."""
 
@@ -26,6 +27,7 @@ _FIT = "NodeResourcesFit"  # the plugin whose arguments name the resources that 
 
 def without_password(url: str) -> str:
     """Return the URL without its password, for printed configurations and for errors, which end up in events."""
+    # Not by `urlsplit`: errors show URLs that it refuses. The password becomes xxxxx, as in Go's URL.Redacted.
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
@@ -193,6 +195,7 @@ def _url_errors(url: str) -> Iterator[FieldError]:
         return  # kube-scheduler accepts this URL, and fails when it calls the extender
     try:
         parts = urlsplit(url)
+        # `port` raises ValueError for what is no number of a port.
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
         if usable and parts.hostname is not None and parts.hostname.isascii():
             parts.hostname.encode("idna")  # raises ValueError if a part of the name is empty or too long

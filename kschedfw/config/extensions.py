@@ -88,6 +88,7 @@ class NamedConfiguration:
         Raises:
             UnknownConfigurationError: there is no such file, or no such version.
         """
+        # Before files, so that a name means the same in every folder; a file called default is ./default.
         if text == DEFAULT or text in PRESETS.names():
             return cls(text)
         if (folder / text).is_file():  # the name of a file may contain `#`
@@ -127,6 +128,7 @@ class NamedConfiguration:
 def short_labels(named: Sequence[NamedConfiguration]) -> list[str]:
     """Return the shortest labels that are all different."""
     lengths = [0] * len(named)
+    # This ends if the texts differ: they are the last labels.
     while True:
         labels = [each.labels[length] for each, length in zip(named, lengths, strict=True)]
         counts = Counter(labels)

@@ -92,6 +92,7 @@ def _configuration(
         warnings += [f"profiles[{index}].{warning}" for warning in built.warnings]
         profiles.append(built.profile)
     if not errors:
+        # Without errors every profile has exactly one queue sort plugin.
         errors += _different_queue_sorts(profiles)
     if errors:
         raise ConfigurationError(document.source, errors, warnings)
@@ -193,6 +194,7 @@ def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguratio
     except FieldErrors as error:
         raise ConfigurationError(document.source, (*unknown, *error.errors)) from None
     profiles = written.profiles or (KubeSchedulerProfile(),)
+    # As in kube-scheduler, which names only a single profile: several without names would be equal.
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (attrs.evolve(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
     return attrs.evolve(written, profiles=profiles), unknown

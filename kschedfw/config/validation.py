@@ -34,6 +34,7 @@ def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str)
     if configuration.parallelism <= 0:
         why = "should be an integer value greater than zero"
         yield FieldError.invalid("parallelism", configuration.parallelism, why)
+    # In Go, decoding fails where an integer is wider than its field.
     yield from _int32("parallelism", configuration.parallelism)
     seen: dict[str, int] = {}
     for index, profile in enumerate(configuration.profiles):
@@ -136,6 +137,7 @@ def _removed(path: str, name: str) -> FieldError:
 
 def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
     """Yield errors if profiles differ in their queue sort plugin, since they share one queue."""
+    # There is a first one: a document without profiles got one when it was decoded.
     first = profiles[0].plugins.queue_sort
     if (count := len(first.enabled)) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"
