@@ -79,10 +79,12 @@ class Engine:
         self.history = History(cluster, scheduler)
         self._algorithm = scheduler.algorithm
         self._algorithm.load_late(_PODS_BEFORE_LOADING)
+        # An algorithm of its own, whose searches don't move the node where the scheduler's next search begins.
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
         volumes = VolumeController(cluster, provision_observed=False)
         self._controllers = volumes, ClaimController(cluster)
+        # What the controllers made of the objects as they were given belongs to the state that no transaction undoes.
         cluster.forget_log()
         for framework in scheduler.frameworks.values():
             _warn_of_plugins_that_cannot_undo(framework)
@@ -139,6 +141,8 @@ class Engine:
         group = self._group_of(pod)
         with self._algorithm.trial():
             before = list(pods)
+            # Its own group's members one by one: without the pod they may be fewer than their group needs, and would
+            # be refused together.
             own = [each for each in before if group and self._group_of(each) == group]
             self._place_each([each for each in before if each not in own], preempt=preempt, lost={})
             for each in own:
@@ -229,6 +233,7 @@ class Engine:
     def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:
         """Return the order in which a scheduler that has just started would take these pods from its queue."""
         infos = [QueuedPodInfo(PodInfo.of(pod), sequence=number) for number, pod in enumerate(pods)]
+        # Any profile's: all have the same queue sort plugin, since they share a queue.
         less = next(iter(self.scheduler.frameworks.values())).less
         return [info.pod for info in in_order(infos, less)]
 
@@ -268,6 +273,7 @@ class Engine:
         ends: dict[str, Placed | Refused] = {}
         victims: tuple[Pod, ...] = ()
         left = pods
+        # A further round needs pods that have made room, so there is a last one.
         while left:
             begin = self.cluster.position
             found = self.scheduler.place_group([self.present(pod) for pod in left], preempt=preempt)
@@ -310,6 +316,7 @@ class Engine:
             except NoNodesAvailableError as error:
                 return Refused(pod, str(error), Diagnosis(), victims=tuple(victims))
             except SchedulingError as error:
+                # The failure of a plugin is no answer to the question.
                 if not error.status.is_rejected:
                     raise
                 diagnosis = Diagnosis()
@@ -328,6 +335,7 @@ class Engine:
         for ended in self.history.give_up_refused():
             pod = ended.placement.attempt.pod
             lost[pod.uid] = _refused_after_all(ended)
+            # A preemption ends a wait with an error, since it says nothing about the pod.
             if not ended.status.is_rejected:
                 victims.append(pod)
         return victims

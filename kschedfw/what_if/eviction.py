@@ -40,6 +40,7 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
     has_not_run = pod.is_unready and pod.status.phase is PodPhase.PENDING
     budgets = cluster.list(PodDisruptionBudget, pod.namespace)
     covering = [budget for budget in budgets if as_selector(budget.spec.selector).matches(pod.labels)]
+    # The API server asks no budget about pods that have ended or haven't begun: they serve nobody.
     if not covering or pod.is_terminal or has_not_run:
         return ""
     if len(covering) > 1:
@@ -56,9 +57,10 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
 
 
 def _spares_unhealthy(budget: PodDisruptionBudget) -> bool:
-    """Tell whether evicting an unhealthy pod uses no budget, since it takes nothing from a running application."""
+    """Tell whether the eviction of an unhealthy pod isn't counted, as it takes nothing from a running application."""
     if budget.spec.unhealthy_pod_eviction_policy is UnhealthyPodEvictionPolicy.ALWAYS_ALLOW:
         return True
+    # IfHealthyBudget, the API's default.
     return budget.status.current_healthy >= budget.status.desired_healthy > 0
 
 

@@ -97,6 +97,7 @@ class History:
     def note_preempted(self) -> list[Placement]:
         """Record the places that were given up to preemption. Return them."""
         lost = [placement for placement in self.held.values() if placement.preempted is not None]
+        # Without `give_up`: the preemption has released what they held.
         for placement in lost:
             self._note_given_up(placement)
         return lost
@@ -111,6 +112,7 @@ class History:
         while self._ended:
             placement, waiting = self._ended.pop(0)
             status = waiting.poll()
+            # A place that was given up since has been recorded then.
             if status is None or status.is_success or self.held.get(placement.pod.uid) is not placement:
                 continue
             lost.append(Ended(placement, status))
@@ -143,6 +145,7 @@ class History:
         """Undo all steps since the mark."""
         while len(self._steps) > mark.steps:
             step = self._steps.pop()
+            # The writes after the step first, so that its inverse meets the state that the step left.
             self._cluster.revert_to(step.position)
             if step.is_taken:
                 step.placement.give_up()
@@ -152,6 +155,7 @@ class History:
                 self.held[step.placement.pod.uid] = step.placement
         self._cluster.revert_to(mark.position)
         self._cache.restore(mark.point)
+        # Giving places up ends waits, too; those are restored next, and are no news.
         self._ended.clear()
         self._waiting_pods.restore(mark.waits)
         for name, framework in self._frameworks.items():
