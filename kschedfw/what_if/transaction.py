@@ -108,6 +108,8 @@ class Transaction:
                 raise WhatIfError(
                     f"an update can't change the node of {title(obj)}: delete it and add it, or schedule it"
                 )
+            # Without a version the update is unconditional: the caller's object may be older than a change in this
+            # transaction.
             metadata = attrs.evolve(obj.metadata, uid=present.uid, resource_version="")
             return self._objects.write(self._engine.cluster.update, obj.with_metadata(metadata))
 
@@ -163,6 +165,7 @@ class Transaction:
         blocked: list[tuple[Pod, str]] = []
         staying: list[Pod] = []
         with self._change():
+            # All are looked up before the first is evicted: that one may cost another its place, which is no error.
             for pod in [self._objects.on_node(pod) for pod in wanted]:
                 if pod.is_terminating or belongs_to_its_node(pod):
                     staying.append(pod)
@@ -308,8 +311,10 @@ class Transaction:
         with self._change() as change:
             change.is_undone = True
             keys = {pod.key for pod in own}
+            # By key, since callers may give the members among the other pods, too.
             by_key = {each.key: self._objects.pending(each) for each in (*others, *own)}
             order = self._engine.in_queue_order(by_key.values())
+            # As in the queue, from which the first member calls the others in.
             turn = next(place for place, pod in enumerate(order) if pod.key in keys)
             ordered = [pod for pod in order[turn:] if pod.key in keys]
             return self._engine.explain_group(order[:turn], ordered, preempt=preempt)
@@ -378,6 +383,7 @@ class Transaction:
         """
         with self._engine.one_thread:
             self._check_open()
+            # Ended before anything is bound: a binding that fails doesn't leave the transaction open.
             mark = self._end()
             history = self._engine.history
             failed = history.commit() if self._outer is None else []
@@ -403,6 +409,7 @@ class Transaction:
             self._parent._transaction = self
             self._stage = _Stage.OPEN
             if self._outer is not None:
+                # A copy, which the outer transaction takes over if this one is committed.
                 self._preempted = dict(self._outer._preempted)
             # held until `_end`: no other thread may see the changes of the transaction
             one_thread.__enter__()

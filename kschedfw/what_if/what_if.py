@@ -248,6 +248,7 @@ def _take_over(source: Source) -> RevertibleCluster:
     if isinstance(source, Scheduler):
         lock = source.cluster.lock if isinstance(source.cluster, InMemoryCluster) else nullcontext()
         with lock:
+            # Under one lock, so that nothing is written between the two looks; other clusters offer none.
             objects = _objects_of(source.cluster)
             seen = source.cache.dump()
         return RevertibleCluster(_as_cached(objects, seen))
@@ -270,6 +271,7 @@ def _objects_of(cluster: Cluster) -> list[Named]:
 
 def _as_cached(objects: Iterable[Named], seen: CacheDump) -> list[Named]:
     """Return the objects as a scheduler sees them: assumed pods are bound, and pods on a node are in its order."""
+    # Which pods are victims among equals depends on a node's order of pods.
     order = {pod.uid: (place, pod.node_name) for place, pod in enumerate(seen.pods)}
     others: list[Named] = []
     placed: list[Pod] = []
