@@ -202,6 +202,7 @@ class ClusterBridge:
             objects, changes = await self._cluster.watch()
         self._delivery = ThreadPoolExecutor(1, "kschedfw-watch")
         try:
+            # On the thread of the watchers: many objects would hold up the event loop.
             await loop.run_in_executor(self._delivery, self._copy.replace, objects)
         except BaseException:
             self._delivery.shutdown(wait=False)
@@ -229,9 +230,12 @@ class ClusterBridge:
             for cancel in writes:
                 cancel()
             self._copy.close()
+            # After the copy is closed: a change that is being taken reaches no watcher.
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            # At once, and then waited for elsewhere: the loop must not block, and a task that is cancelled here has
+            # ended the thread all the same.
             self._delivery.shutdown(wait=False)
             await asyncio.to_thread(self._delivery.shutdown)
             if self.lost_events:
@@ -290,6 +294,7 @@ class ClusterBridge:
 
         with self._lock:
             if self._loop is not None:
+                # An asyncio.Queue isn't thread-safe, so the loop puts the event in.
                 self._loop.call_soon_threadsafe(self._queue_event, record)
 
     # --- behind the scenes ---

@@ -74,6 +74,7 @@ class AsyncScheduler:
         try:
             self._scheduler = await _ended(making)
         except BaseException:
+            # If this call is cancelled, `make` goes on, and nobody else would close what it makes.
             making.add_done_callback(_close_made)
             await self._shut_down()
             raise
@@ -110,6 +111,7 @@ class AsyncScheduler:
         try:
             placement = await _ended(placing)
         except asyncio.CancelledError:
+            # The attempt has begun, and can't be stopped.
             if not placing.cancel():
                 placing.add_done_callback(lambda done: self._give_up(done, cycles))
             raise
@@ -140,6 +142,7 @@ class AsyncScheduler:
         self._cycles_thread = threading.get_ident()
 
     def _check_not_running(self) -> None:
+        # Only calls on the event loop read and set it, so it needs no lock.
         if self._is_running:
             raise ConcurrentCycleError(
                 "this scheduler is being run: it takes the pods of its cluster by itself; end `run` to place pods"
@@ -164,6 +167,8 @@ class AsyncScheduler:
         """End the threads, after the last commit."""
         for executor in (self._cycles, self._bindings):
             if executor is not None:
+                # At once, and then waited for elsewhere: the loop must not block, and a task that is cancelled here
+                # has ended the threads all the same.
                 executor.shutdown(wait=False)
                 await asyncio.to_thread(executor.shutdown)
 
@@ -216,6 +221,7 @@ class AsyncPlacement:
             PlacementEndedError: the placement was given up before.
             FitError, SchedulingError: as `Placement.commit`.
         """
+        # A later `commit` waits for the binding that an earlier one began.
         if self._commit is None:
             try:
                 self._commit = self._bindings.submit(self._placement.commit)
@@ -249,6 +255,7 @@ class AsyncPlacement:
 
 async def _ended(future: Future[R]) -> R:
     """Wait for a call in another thread. Cancelling the wait doesn't end the call."""
+    # `asyncio.wrap_future` would cancel the call with the wait.
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
