@@ -137,6 +137,7 @@ class Simulation:
         self._notes = tuple(notes)
         self._refused = tuple(refused)
         self._has_run = False
+        # Both are about the input: before pods that arrive later are taken out, and before controllers make objects.
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
@@ -145,9 +146,11 @@ class Simulation:
         self._time = starting_clock(cluster, self._found.pending, start_time)
         self._comings = ComingsAndGoings(cluster, self._time)
         if arrivals is not None:
+            # Before the scheduler watches, which must not meet pods that arrive later.
             self._comings.plan(arrivals, self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))
         self._controllers: Sequence[VolumeController | ClaimController] = ()
+        # They watch before the scheduler does: what they make of a change is there when the scheduler hears of it.
         if isinstance(cluster, InMemoryCluster):
             self._controllers = (
                 VolumeController(cluster, provision_observed=provision_observed),
@@ -162,6 +165,7 @@ class Simulation:
             registry=registry,
             clock=self._time,
             random=chance,
+            # Bindings on this thread: with others, the order of events would differ from run to run.
             executor=InlineExecutor(),
             parallelizer=Parallelizer(parallelism),
             extenders=extenders,
@@ -303,6 +307,7 @@ class Simulation:
                 return None
             self._time.advance_to(due)
             for uid in self._due_by_time():
+                # A check of gates is no attempt; uncounted, such checks could go on for ever.
                 if self.scheduler.queue.place(uid) is Place.GATED:
                     self.ledger.count_fruitless(uid)
 
