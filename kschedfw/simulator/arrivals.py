@@ -184,6 +184,7 @@ def _seconds(pod: Pod, annotation: str) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
+    # True for NaN, too, which is neither less nor greater.
     if not 0 <= seconds <= LONGEST:
         raise ArrivalsError(
             f"Pod {pod.key}: annotation {annotation}: expected seconds up to {LONGEST:g}, found {shown(text)}"

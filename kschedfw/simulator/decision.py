@@ -97,6 +97,7 @@ class DecisionMaker:
         """
         found = [(self._ledger.entry(pod.uid), self._of(pod)) for pod in pods]
         decided = [(entry, decision) for entry, decision in found if decision is not None]
+        # The sort is stable: pods without an attempt keep their order.
         decided.sort(key=lambda each: (not each[0].turn, each[0].turn))
         return [decision for _, decision in decided]
 
@@ -110,6 +111,7 @@ class DecisionMaker:
             attempts=entry.attempts,
             evaluated=evaluated,
             feasible=feasible,
+            # Differences of seconds since 1970 are no finer: at 1.7e9, floats are 2.4e-7 apart.
             arrived=round(stay.arrival, 6),
         )
         if entry.bound is not None:

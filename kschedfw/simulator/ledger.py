@@ -83,6 +83,7 @@ class Ledger:
         self._clock = clock
         self._on_bound = on_bound
         self._started = False
+        # This delivers the existing objects: pods that are bound by then take room, but aren't bound anew.
         self.close: Callable[[], None] = cluster.watch(self._take)
         self._started = True
 

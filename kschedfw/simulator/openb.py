@@ -100,6 +100,7 @@ class _Row:
 
     def number(self, column: str) -> int:
         text = self.cells[column]
+        # The length comes first: Python refuses to convert thousands of digits.
         if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _LARGEST:
             return int(text)
         return self.refuse(column, "a whole number")

@@ -150,6 +150,7 @@ class ComingsAndGoings:
             _, what, _, pod = heapq.heappop(self._due)
             if what == _COMES:
                 assert isinstance(self._cluster, InMemoryCluster)
+                # It keeps its uid, by which its stay is known.
                 self._cluster.add(pod)
                 self._note_arrived(pod)
             else:
@@ -164,4 +165,5 @@ class ComingsAndGoings:
             self._at(self._clock.start + stay.arrival + max(stay.lifetime, _SHORTEST), _LEAVES, pod)
 
     def _at(self, time: float, what: int, pod: Pod) -> None:
+        # The number keeps pods of one time in order, and keeps pods from being compared.
         heapq.heappush(self._due, (time, what, next(self._order), pod))
