@@ -214,6 +214,7 @@ class Explanation:
         if self.beyond is None:
             return ()
         refusers = {row: self._refusers(row) for row in range(len(self.nodes))}
+        # Nodes without any are feasible, or were not looked at.
         obstacles = {
             row: found for row, plugins in refusers.items() if any(found := self._obstacles(row, plugins))
         }

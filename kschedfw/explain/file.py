@@ -82,6 +82,7 @@ def unpacked(column: object, count: int) -> IntArray:
 
 
 def _is_number(value: object) -> bool:
+    # By `type`, since True is an instance of int.
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
@@ -114,6 +115,7 @@ class ExplanationWriter:
 
     def write(self, explanation: Explanation) -> None:
         nodes = explanation.nodes
+        # Identity first: attempts on the same nodes share one tuple, and comparing thousands of names takes long.
         if nodes is not self._nodes:
             if nodes != self._nodes:
                 self._file.write(f"{self._encode({'nodes': nodes})}\n")
@@ -229,6 +231,7 @@ def _written_score(step: ScoreStep) -> Json:
         if (scores.raw != scores.normalized).any():
             plugins[name]["normalized"] = packed(scores.normalized)
     written: Json = {"plugins": plugins, "skipped": step.skipped}
+    # The totals aren't written: they follow from this and the plugins' scores.
     if (extenders := packed(step.extenders)) != 0:
         written["extenders"] = extenders
     if step.beyond:
@@ -395,6 +398,7 @@ def _read_rows(given: object, nodes: int) -> IntArray:
 
 def _below(limit: int, numbers: IntArray) -> IntArray:
     """The numbers; raises unless all are from 0 to limit−1."""
+    # NumPy would read a negative index from a file as one from the end.
     if ((numbers < 0) | (numbers >= limit)).any():
         outside = numbers[(numbers < 0) | (numbers >= limit)][0]
         raise ValueError(f"a column: expected numbers 0–{limit - 1}, found {outside}")

@@ -34,6 +34,7 @@ class Refusals:
         codes = np.zeros(len(rows), dtype=np.int32)
         statuses = [_SUCCESS]
         if (given := node_to_status.codes) is not None:
+            # Only codes of some node, found by counting: `np.unique` would sort.
             present = np.flatnonzero(np.bincount(given.codes, minlength=1))
             present = present[present != 0]
             compact = np.zeros(len(given.statuses), dtype=np.int32)
