@@ -124,6 +124,7 @@ class DecisionRecord:
         self.feasible, self.diagnosis = feasible, diagnosis
 
     def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
+        # A copy: the totals are valid until the next pod is scored.
         self.totals = totals.values.copy()
         self.scores, _ = self.framework.run_score_plugins(self.state, self.pod, nodes)
 
@@ -173,6 +174,7 @@ class DecisionRecord:
         If pre_filter rejected the pod, filters can't be called: it hasn't prepared what they need.
         """
         refusal = self._pre_filter().refusal
+        # UNSCHEDULABLE lets the other pre_filters run, since preemption needs their state; so filters can be asked.
         if self.searched is None and (refusal is None or refusal.code is not Code.UNSCHEDULABLE):
             return
         # A plugin may write into the state, and the decision isn't over yet: so this is a copy.
@@ -230,6 +232,7 @@ class DecisionRecord:
         # The plugin that made room may have no `PreemptionEvaluator`.
         present = self._present()
         nominated = "" if present is None else present.status.nominated_node_name
+        # The nomination of an earlier attempt isn't this one's doing.
         return nominated if nominated != self.pod.status.nominated_node_name else None
 
     def _pre_filter(self) -> PreFilterStep:
@@ -247,6 +250,7 @@ class DecisionRecord:
         if nodes is None or found is None:
             return None
         diagnosis = Diagnosis() if self.diagnosis is None else self.diagnosis
+        # A plugin or an extender has failed; the refusals until then are known all the same.
         if self.diagnosis is None:
             diagnosis.add_codes(found.refused)
         by_extenders = None

@@ -116,6 +116,7 @@ class GroupRecords:
                 self._attempts[pod.uid] += 1
                 explained = _of_member(step, pod, members.get(pod.key), refusals.get(pod.uid))
                 self._take(attrs.evolve(explained, attempt=self._attempts[pod.uid]))
+        # A record keeps the state of its attempt, and the snapshot changes with the next cycle.
         self._records.clear()
         self._seen.clear()
 
@@ -159,6 +160,7 @@ class GroupRecords:
             if member.like is None:
                 steps[member] = self._member(tried.placement, member)
             else:
+                # The member that it is like was tried before it.
                 steps[member] = _like(member.attempt.pod, steps[member.like])
         return list(steps.values())
 
@@ -252,6 +254,7 @@ def _restricted(explanation: Explanation, rows: IntArray) -> Explanation:
     """The explanation with these nodes alone, the only ones that were in question."""
     if len(rows) == len(explanation.nodes):
         return explanation
+    # The new row of each old one. All rows in the steps are of the placement, so none becomes -1.
     places = np.full(len(explanation.nodes), -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
 

@@ -89,6 +89,7 @@ class ExplainingScheduler:
         if not gate.is_success:
             return gated(framework, pod, gate)
         chance = framework.handle.random
+        # Plugins draw from it, too, and `trial` knows only the algorithm's draws.
         before = chance.getstate()
         record = DecisionRecord(
             framework, CycleState(), pod, self._order_of(framework), is_decision_only=True
@@ -129,6 +130,7 @@ class ExplainingScheduler:
             record.host = result.suggested_host
             return result
         finally:
+            # Now, while the snapshot and the state are those of the decision; also if it failed.
             if self._beyond:
                 record.go_beyond(self._scheduler.score_nodes)
 
