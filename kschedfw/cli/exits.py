@@ -19,6 +19,7 @@ _LONGEST = 4000
 class ExitCode(IntEnum):
     """The exit codes of all commands; only `compare` uses CONDITION_HOLDS."""
 
+    # 70 is EX_SOFTWARE in sysexits.h, 130 what shells make of a process that SIGINT has ended.
     DONE = 0
     NOTHING_TO_DO = 1
     FAILED = 1
@@ -56,4 +57,5 @@ def _write(lines: Iterable[str]) -> None:
 
 def _line(message: str) -> str:
     """Return the message as one line of limited length, without control characters."""
+    # Cut before it is split: a message may be a whole document.
     return printable(" ".join(message[: 2 * _LONGEST].split()), _LONGEST)

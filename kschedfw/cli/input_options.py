@@ -39,6 +39,7 @@ def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
     and the other options about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options
     that replace or change it.
     """
+    # Annotations are texts in modules that begin as this one does; Typer needs the objects.
     signature = inspect.signature(command, eval_str=True)
     groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
     parameters: list[inspect.Parameter] = []
@@ -50,6 +51,7 @@ def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
             arguments[name] = group.value({each.name: arguments.pop(each.name) for each in group.parameters})
         command(**arguments)
 
+    # Typer takes names and defaults from the signature, and types from the annotations.
     expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
     expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect looks for it

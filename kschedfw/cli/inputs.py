@@ -149,6 +149,7 @@ class _Part:
 
 
 def _cluster_of(*parts: _Part) -> Input:
+    # Who read the parts has refused what isn't to be skipped.
     objects = [obj for part in parts for obj in part.manifests.objects(skip_invalid=True)]
     return Input(
         InMemoryCluster(objects),

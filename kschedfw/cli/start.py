@@ -19,6 +19,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """
     try:
         code = _run(args)
+        # Within the `try`: at exit Python would complain of a reader that has gone.
         sys.stdout.flush()
     except KeyboardInterrupt:  # Ctrl-C before or after the code that handles it
         code = INTERRUPTED

@@ -89,6 +89,7 @@ def _keep_words(console: Console, table: Table, width: int) -> None:
     ranges = _ranges(console, table)
     room = width - _BETWEEN_COLUMNS * (len(ranges) - 1)
     limit = max(most for _, most in ranges)
+    # This ends, since the least widths fit: other tables are printed row by row.
     while sum(min(most, max(least, limit)) for least, most in ranges) > room:
         limit -= 1
     if any(least > limit for least, _ in ranges):
