@@ -145,6 +145,7 @@ def diff(
     ]
     names = [[profile.scheduler_name for profile in each.profiles] for each in configurations]
     if len(names[0]) == len(names[1]) == 1:
+        # One label for both, so that their values meet; their names are compared as a value.
         names[0] = names[1] = [" and ".join(dict.fromkeys(names[0] + names[1]))]
     labels = set(names[0]) & set(names[1])
     before, after = (

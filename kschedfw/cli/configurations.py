@@ -63,6 +63,7 @@ def selected_configuration(
     elif file is not None:
         configuration = load_configuration(file, gates=switched)
     else:
+        # Read like a file that says nothing, since gates change kube-scheduler's defaults.
         default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
         configuration = parse_configuration(default, "default", gates=switched)
     print_warnings(configuration.source, configuration.warnings)

@@ -119,6 +119,7 @@ def explain(
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
     html: HtmlOption = None,
 ) -> None:
+    # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
     end: Decision | None = None
     background = Context()

@@ -166,6 +166,7 @@ def pending_members(loaded: Input, name: str, configuration: SchedulerConfigurat
 
 def cycles_of(explanations: Sequence[Explanation]) -> Sequence[GroupStep]:
     """The group's cycles, from the explanations of its members."""
+    # By identity: the members of a cycle share its step.
     steps = {id(each.group): each.group for each in explanations if each.group is not None}
     cycles = [step for step in steps.values() if step.result is not Result.GATED]
     return cycles or list(steps.values())[-1:]

@@ -109,6 +109,7 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
+    # The nearest directory that exists is on the target's file system, where renaming works.
     there = next(path for path in (target, *target.absolute().parents) if path.is_dir())
     with tempfile.TemporaryDirectory(prefix=".kschedfw-new-", dir=there) as directory:
         project = Path(directory) / "project"

@@ -50,6 +50,7 @@ def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str,
     for value in given:
         is_wanted = _wanted(value, loaded.cluster)
         matching = [pod for pod in bound if is_wanted(pod)]
+        # True, too, if none matches.
         if all(map(belongs_to_its_node, matching)):
             found = f"the {len(matching)} that match are of DaemonSets or mirror pods"
             why = found if matching else "no bound pod matches"

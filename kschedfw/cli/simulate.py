@@ -131,6 +131,7 @@ def simulate(
         typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
     ] = False,
 ) -> None:
+    # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
