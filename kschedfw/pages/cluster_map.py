@@ -120,6 +120,7 @@ def _requests(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, Column
         for name in resources
         if name in asked and name != PODS
     }
+    # Each pod takes one of a node's pods, which it doesn't request.
     return {**columns, PODS: 1}
 
 

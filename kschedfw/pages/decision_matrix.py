@@ -153,6 +153,7 @@ def _refusals(explanation: Explanation, name: str, asked: Refusals | None, told:
     """Return the plugin's refusals: those of the decision, and those that were only asked for the explanation."""
     codes = np.full(len(explanation.nodes), NONE)
     decided = None if explanation.filter is None else explanation.filter.refusals
+    # The decision's last: where both are known, its refusal is the one that counted.
     for refusals in (asked, decided):
         for status, rows in {} if refusals is None else refusals.by_status().items():
             if status.plugin == name:

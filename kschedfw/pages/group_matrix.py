@@ -108,6 +108,7 @@ def _refused(placement: PlacementStep, reasons: dict[MemberReason, int]) -> dict
     """Return how many members have no node, by the place of the reason; a new reason gets the next place."""
     alike: dict[str, list[MemberStep]] = {}
     for member in placement.refused:
+        # A message lists the reasons, so members with the same one have the same reasons.
         alike.setdefault(member.message, []).append(member)
     counts: dict[int, int] = {}
     for members in alike.values():

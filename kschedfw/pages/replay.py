@@ -80,6 +80,7 @@ def _run(
             place.value: column(numbers[step] for step in kept) for place, numbers in timeline.queues.items()
         },
         moves=Moves(
+            # Rounded up: a change is seen at the first kept step that isn't before it.
             column(min(-(-step // stride), last) for step, _, _ in timeline.moves),
             column(places[pod] for _, pod, _ in timeline.moves),
             column(row_of(place, rows) for _, _, place in timeline.moves),

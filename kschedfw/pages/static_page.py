@@ -84,6 +84,7 @@ def joined(name: str) -> str:
     """
     modules: dict[str, str] = {}
     _collect(name, modules)
+    # In one module two equal names would be an error that only the browser tells.
     owner: dict[str, str] = {}
     for module, text in modules.items():
         for declared in _TOP_LEVEL.findall(text):
@@ -157,6 +158,7 @@ class StaticPage:
 
     def _write(self, heading: str, subtitle: str, content: object, module: str) -> None:
         script, styles = joined(module), style()
+        # Should a text become markup after all, the browser runs no other script and loads nothing.
         policy = (
             f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(styles)}; "
             "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
