@@ -122,6 +122,7 @@ export function groupList(cluster, groups, onpod) {
       "details",
       {
         ontoggle: () => {
+          // Made when it is opened first: there may be many long lists.
           if (details.open && !place.children.length)
             fill(place, podList(cluster, group.pods, onpod, group.title));
         },

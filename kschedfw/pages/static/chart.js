@@ -13,6 +13,7 @@ const MOST_POINTS = 600;
  * the user points at an x with a button pressed. Returns {element, at(index)}.
  */
 export function chart({ title, xs, series, told, onpick }) {
+  // Even, so that the tick in the middle is a whole number.
   const highest = 2 * Math.ceil(Math.max(2, ...series.map(({ values }) => maximum(values))) / 2);
   const first = xs[0] ?? 0;
   const span = (xs[xs.length - 1] ?? 1) - first || 1;
@@ -80,6 +81,7 @@ export function chart({ title, xs, series, told, onpick }) {
 }
 
 function maximum(values) {
+  // Not `Math.max(...values)`: engines limit the number of arguments of a call.
   let most = -Infinity;
   for (const value of values) most = Math.max(most, value);
   return most;

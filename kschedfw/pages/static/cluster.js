@@ -83,6 +83,7 @@ export class Cluster {
     const old = this.places[pod];
     this.places[pod] = row;
     this._onNode = null;
+    // Sums of bytes are exact: doubles hold whole numbers up to 2^53.
     for (const [resource, sums] of this._sums) {
       if (old >= 0) sums[old] -= this.request(resource, pod);
       if (row >= 0) sums[row] += this.request(resource, pod);

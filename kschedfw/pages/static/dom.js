@@ -16,6 +16,8 @@ function furnished(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    // As a property: the attribute is only the value to begin with. A slider cuts it to its limits, so those
+    // come before it.
     else if (name === "value") element.value = value;
     else if (name === "checked") element.checked = true;
     else element.setAttribute(name, value === true ? "" : String(value));

@@ -153,6 +153,7 @@ export class MapView {
       {
         title: "share",
         number: true,
+        // NaN has no place in an order.
         value: (row) => this.cluster.share(resource, row) || 0,
         text: percent,
       },

@@ -120,6 +120,8 @@ export class Matrix {
     const keys = new Map(all.map((row) => [row, this._key(row)]));
     const sign = this.sorted.descending ? -1 : 1;
     this.rows = all.sort(
+      // For two nodes without a total this is -Infinity less -Infinity, NaN, after which the rank decides as
+      // after 0.
       (one, other) => sign * compared(keys.get(one), keys.get(other)) || this._rank(one) - this._rank(other),
     );
     this.table.setColumns(this._columns, this.sorted.index, this.sorted.descending);

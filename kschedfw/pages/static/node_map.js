@@ -100,6 +100,7 @@ export class NodeMap {
   }
 
   _later() {
+    // However many changes there are before the next frame, they are drawn once.
     if (!this._frame) this._frame = requestAnimationFrame(() => this._draw());
   }
 
@@ -109,6 +110,7 @@ export class NodeMap {
     const width = this.element.clientWidth;
     const height = Math.min(this.element.clientHeight, Math.max(this._layout.height, 60));
     const scale = devicePixelRatio;
+    // Setting a canvas's size clears it and makes it anew, so only when it differs.
     if (
       this._canvas.width !== Math.round(width * scale) ||
       this._canvas.height !== Math.round(height * scale)

@@ -76,6 +76,7 @@ export class ReplayView {
     const near = this.runs
       .map((run) => {
         let step = this._stepOf(run);
+        // Several steps may have one time: to the next one that differs.
         while (run.run.times[step] !== undefined && sign * (run.run.times[step] - this.now) <= 0)
           step += sign;
         return run.run.times[step];
@@ -97,6 +98,7 @@ export class ReplayView {
     this.player.textContent = "Pause";
     this._timer = setInterval(() => {
       this.to(this.now + Math.max(this.byTime ? 0 : 1, this.end / FRAMES));
+      // A view that was taken out of the document stops, too.
       if (this.now >= this.end || !this.element.isConnected) stop();
     }, TICK);
   }

@@ -13,6 +13,7 @@ export class Run {
     this.step = 0;
     this._steps = columnOf(run.moves.steps, run.moves.pods, run.moves.nodes);
     this._count = this._steps.length;
+    // Where each move takes its pod from, so that it can be undone.
     this._from = new Float64Array(this._count);
     const places = Float64Array.from(this.cluster.places);
     for (let move = 0; move < this._count; move += 1) {

@@ -143,6 +143,7 @@ export class WindowedTable {
 
   _draw() {
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
+    // Before it is in the document, the element has no height.
     const seen = Math.ceil((this.element.clientHeight || 600) / this.rowHeight) + 2 * SPARE;
     const last = Math.min(this.length, first + seen);
     for (const [index, row] of this._drawn) {
@@ -175,6 +176,7 @@ export class WindowedTable {
       {
         role: "row",
         class: index === this.active ? "row active" : "row",
+        // Rows count from 1, and the head is the first.
         "aria-rowindex": index + 2,
         onclick: this.onactive ? () => this.activate(index) : null,
       },
