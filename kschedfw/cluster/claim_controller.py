@@ -51,7 +51,8 @@ class ClaimController:
                 else:
                     self._make_claims(obj)
         except ClusterError:
-            return  # another thread has changed the object; the event of that change leads here again
+            # Another thread has changed the object; the event of that change leads here again.
+            return
 
     def _make_claims(self, pod: Pod) -> None:
         self._waiting.pop(pod.key, None)

@@ -259,7 +259,7 @@ class InMemoryCluster(ObjectStore):
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
         """Record an event, as `Cluster.record_event`; see `events`."""
-        # made printable, since the message may contain text of a manifest
+        # Made printable: the message may contain text of a manifest.
         text = printable(message, _LONGEST_MESSAGE)
         other = "" if related is None else related.metadata.key
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text, other)
@@ -272,7 +272,8 @@ class InMemoryCluster(ObjectStore):
         objects = self._objects.get(_stored_as(kind), {}).values()
         if not issubclass(kind, CustomResource):
             return objects
-        _ = kind.kind  # raise MissingKindError even if there are no objects
+        # Raises MissingKindError, also where there are no objects.
+        _ = kind.kind
         read = (self._read_as(kind, obj) for obj in objects)
         return [obj for obj in read if obj is not None]
 
@@ -304,7 +305,8 @@ class InMemoryCluster(ObjectStore):
         if not uid:
             self._uids += 1
             uid = str(uuid.UUID(int=self._uids))
-        elif uid.startswith(_OWN_UIDS):  # another cluster in memory gave it out: no object here gets it again
+        elif uid.startswith(_OWN_UIDS):
+            # Another cluster in memory gave it out: no object here gets it again.
             self._uids = max(self._uids, int(uid[len(_OWN_UIDS) :], 16))
         return self._write(_with_own_labels(obj), None, uid=uid)
 

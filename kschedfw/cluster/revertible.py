@@ -118,7 +118,7 @@ class RevertibleCluster(InMemoryCluster):
             obj, old = change.event.object, change.event.old
             identity = type(obj), obj.key, obj.uid
             after.setdefault(identity, None if change.event.type is EventType.DELETED else obj)
-            # popped first: the dict is ordered by when objects got the state that `after` has
+            # Popped first: the dict is ordered by when objects got the state that `after` has.
             before.pop(identity, None)
             if change.event.type is EventType.DELETED:
                 self._put_back(obj, change.place)

@@ -99,7 +99,8 @@ class VolumeController:
                 else:
                     self._sync_pod(key)
             except ClusterError:
-                continue  # another thread has changed the object; the event of that change leads here again
+                # Another thread has changed the object; the event of that change leads here again.
+                continue
 
     def _handle(self, event: WatchEvent) -> None:
         obj = event.object
@@ -226,7 +227,8 @@ class VolumeController:
                 self._bind(claim, available[0])
                 return
         elif SELECTED_NODE not in claim.annotations:
-            return  # bound later, when a pod needs the claim
+            # A pod that needs the claim has it bound later.
+            return
         self._waiting[claim.key] = None
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
             return
@@ -282,7 +284,8 @@ class VolumeController:
             if template is None or name is None:
                 continue
             if self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}") is not None:
-                continue  # a claim of that name exists; if it belongs to another pod, this pod can't run
+                # If the claim of that name belongs to another pod, this pod can't run, as in Kubernetes.
+                continue
             metadata = ObjectMeta(
                 name=name,
                 namespace=pod.namespace,

@@ -54,7 +54,8 @@ class Subscription:
         try:
             while True:
                 try:
-                    event = queue.popleft()  # atomic, and only this thread takes events
+                    # Atomic, and only this thread takes events.
+                    event = queue.popleft()
                 except IndexError:
                     # Found empty anew and `_delivering` cleared under one lock: an event that is queued in between
                     # would otherwise stay until the next write.
