@@ -119,7 +119,8 @@ def _parse(text: str, source: str) -> tuple[object, bool]:
             (built,) = JsonReader(window, LARGEST).read()
             is_all = not window.skip_space()
         except DocumentError:
-            is_all = False  # not JSON; braces also open YAML in flow style, so report YAML's error
+            # Braces also open YAML in flow style: YAML's error is the one to report.
+            is_all = False
         if is_all:
             return _checked(built, 0, source), False
     parts = [(line, part) for line, part in yaml_parts([text]) if not _is_empty(part)]

@@ -54,7 +54,7 @@ def _fields(value: object, cls: type[attrs.AttrsInstance], *, conceal: bool) -> 
         if field.metadata.get("beyond_kube_scheduler") and content == field.default:
             continue
         if conceal and (shown := field.metadata.get("shown")) is not None:
-            content = shown(content)  # without secrets
+            content = shown(content)
         is_duration = hints[field.name] == Duration and isinstance(content, float)
         found[json_name(field)] = format_duration(content) if is_duration else plain(content, conceal=conceal)
     return found

@@ -22,7 +22,8 @@ DEFAULT_TIMEOUT = 5.0
 
 ProfileT = TypeVar("ProfileT", bound=Profile)
 
-_FIT = "NodeResourcesFit"  # the plugin whose arguments name the resources that only extenders manage
+# The plugin whose arguments name the resources that only extenders manage.
+_FIT = "NodeResourcesFit"
 
 
 def without_password(url: str) -> str:
@@ -34,7 +35,7 @@ def without_password(url: str) -> str:
     end = next((index for index, character in enumerate(rest) if character in "/?#"), len(rest))
     host, colon, port = rest[:end].rpartition(":")
     if colon and "@" not in host and not host.startswith("[") and not port.isdecimal():
-        # the colon precedes an unescaped password instead of a port; `/`, `?` or `#` in it don't end the host
+        # The colon precedes an unescaped password instead of a port; `/`, `?` or `#` in it don't end the host.
         end = len(rest)
     user, at, host = rest[:end].rpartition("@")
     name, colon, _ = user.partition(":")
@@ -185,20 +186,23 @@ def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig])
     args: object
     if given is None or isinstance(given, Mapping):
         args = {**(given or {}), "ignoredResources": list(names)}
-    else:  # the arguments are an instance of the plugin's attrs class, which can't be imported here
+    else:
+        # An instance of the plugin's attrs class, which can't be imported here: `plugins` is on the same floor.
         args = attrs.evolve(given, ignored_resources=names)  # type: ignore[misc]  # attrs, but unknown
     return attrs.evolve(profile, args={**profile.args, _FIT: args})
 
 
 def _url_errors(url: str) -> Iterator[FieldError]:
     if not url:
-        return  # kube-scheduler accepts this URL, and fails when it calls the extender
+        # kube-scheduler accepts this URL, and fails when it calls the extender.
+        return
     try:
         parts = urlsplit(url)
         # `port` raises ValueError for what is no number of a port.
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
         if usable and parts.hostname is not None and parts.hostname.isascii():
-            parts.hostname.encode("idna")  # raises ValueError if a part of the name is empty or too long
+            # Raises ValueError if a part of the name is empty or too long.
+            parts.hostname.encode("idna")
     except ValueError:
         usable = False
     if not usable:

@@ -91,7 +91,8 @@ class NamedConfiguration:
         # Before files, so that a name means the same in every folder; a file called default is ./default.
         if text == DEFAULT or text in PRESETS.names():
             return cls(text)
-        if (folder / text).is_file():  # the name of a file may contain `#`
+        # Before `#` and `@` are looked for, which the name of a file may contain, too.
+        if (folder / text).is_file():
             return cls(text, folder / text)
         if (versioned := _VERSIONED.fullmatch(text)) is not None:
             if (version := versioned[2]) not in VERSIONS:
