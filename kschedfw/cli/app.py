@@ -29,7 +29,7 @@ class _Commands(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name in COMMANDS.names():
-            # only the name, for listing and suggesting; `resolve_command` loads the command
+            # Only the name, for listing and suggesting; `resolve_command` loads the command.
             self.add_command(TyperCommand(name))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -48,18 +48,21 @@ class _Commands(TyperGroup):
     # Without types: depending on its version, typer has its own click or uses the installed one.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS.homes:
-            COMMANDS.load(args[0])  # raises the error that names the distribution to install
+            # Raises the error that names the distribution to install.
+            COMMANDS.load(args[0])
         name, _, rest = super().resolve_command(ctx, args)
         if name is None:
             return name, None, rest
-        with without_collections():  # collections take a quarter of the time of importing, and free nothing
+        # Collections take a quarter of the time of importing, and free nothing.
+        with without_collections():
             return name, get_command(COMMANDS.load(name).load()), rest
 
 
 def _summary(name: str) -> str:
     try:
         return COMMANDS.load(name).summary
-    except ExtensionError as error:  # other commands may still work
+    except ExtensionError as error:
+        # Other commands may still work.
         return f"(can't be used: {error})"
 
 

@@ -10,7 +10,8 @@ import attrs
 from kschedfw.api.extensions import ExtensionError, Extensions
 
 if TYPE_CHECKING:
-    import typer  # imported here: `kschedfw --help` loads every Command, but no app
+    # For types alone: `kschedfw --help` loads every Command, but no app.
+    import typer
 
 
 @attrs.frozen

@@ -78,7 +78,8 @@ def _missing_state(profile: Profile, registry: Registry) -> KschedfwError | None
             scheduler.algorithm.schedule(framework, CycleState(), pod)
         except SchedulingError as error:
             return _told(error, profile, framework)
-        except FitError:  # no mistake of the configuration: the policy may want other nodes or pods
+        except FitError:
+            # No mistake of the configuration: the policy may want other nodes or pods.
             return None
     return None
 
@@ -87,7 +88,8 @@ def _told(error: SchedulingError, profile: Profile, framework: Framework) -> Ksc
     cause: BaseException | None = error.status.error
     while cause is not None and not isinstance(cause, StateKeyError):
         cause = cause.__cause__
-    if cause is None:  # this failure may be due to the test pod
+    if cause is None:
+        # This failure may be due to the pod of this trial.
         return None
     name = next((name for name in profile.plugin_names if f'"{name}"' in str(error)), "")
     plugin = framework.plugins.get(name)

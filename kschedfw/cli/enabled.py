@@ -10,7 +10,8 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.config import default_profile
 from kschedfw.framework.profile import EnabledPlugin, Profile
 
-MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
+# kube-scheduler's weights have 32 bits.
+MAX_WEIGHT = (1 << 31) - 1
 
 
 class UsageError(KschedfwError):

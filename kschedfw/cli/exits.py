@@ -50,7 +50,8 @@ def failure_summary(failures: Failures) -> str:
 
 
 def _write(lines: Iterable[str]) -> None:
-    sys.stdout.flush()  # flushed first: with `2>&1` into a pipe, the verdict would precede its table
+    # First: with `2>&1` into a pipe, the verdict would precede its table.
+    sys.stdout.flush()
     for line in lines:
         print(line, file=sys.stderr)
 

@@ -261,11 +261,12 @@ def _attempts(
             parallelism=1,
             feature_gates=configuration.gates,
             explaining=Explaining(take, is_wanted, beyond=True),
-            # explain from what the cluster says of the pod, without volumes that a provisioner could still make
+            # It is about what the cluster says of the pod, without volumes that a provisioner could still make.
             provision_observed=False,
         ).run(until=is_placed)
     if report.interrupted and not is_placed():
-        raise typer.Exit(ExitCode.INTERRUPTED)  # interrupted: a later attempt could have explained the pod
+        # A later attempt could have explained the pod.
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     if found[-1].result is not Result.WAITING:

@@ -86,7 +86,8 @@ def new_plugin(
     }
     try:
         _generate(target, answers, ask=not defaults and sys.stdin.isatty())
-    except OSError as error:  # reworded, since the message may name a temporary file of `_generate`
+    except OSError as error:
+        # Reworded: the message may name a temporary file of `_generate`.
         raise UsageError(
             f"{target}: {error.strerror or error}; give another directory with --dest"
         ) from error
@@ -118,13 +119,15 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
                 str(TEMPLATE),
                 project,
                 dict(answers),
-                settings=copier.Settings(),  # ignore the user's settings for other templates
+                # The user's settings are for other templates.
+                settings=copier.Settings(),
                 defaults=not ask,
                 quiet=True,
             )
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except (CopierError, ValueError) as error:  # copier refuses the value of an option
+        except (CopierError, ValueError) as error:
+            # copier refuses the value of an option.
             raise UsageError(_OF_COPIER.sub(r"--\1", str(error))) from error
         if there == target:
             for path in project.iterdir():

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-INTERRUPTED = 130  # a copy of ExitCode.INTERRUPTED, since its module isn't imported yet
+# A copy of ExitCode.INTERRUPTED: its module isn't imported yet.
+INTERRUPTED = 130
 NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
 
 
@@ -21,7 +22,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         code = _run(args)
         # Within the `try`: at exit Python would complain of a reader that has gone.
         sys.stdout.flush()
-    except KeyboardInterrupt:  # Ctrl-C before or after the code that handles it
+    except KeyboardInterrupt:
+        # Ctrl-C came before or after the code that handles it.
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader has gone, `head` for example. Buffered output must not be written again at exit.
@@ -29,7 +31,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         sys.exit(1)
     if code == INTERRUPTED:
         print("kschedfw: interrupted", file=sys.stderr)
-    gc.freeze()  # the last collection would scan everything for nothing: the process's memory is free in a moment
+    # The last collection would scan everything for nothing: the process's memory is free in a moment.
+    gc.freeze()
     sys.exit(code)
 
 
@@ -40,7 +43,8 @@ def _run(args: Sequence[str] | None) -> int:
     except ModuleNotFoundError:
         print(NEEDS_EXTRA, file=sys.stderr)
         return 1
-    del rich, typer  # imported only to check that they are installed
+    # They were imported only to see whether they are installed.
+    del rich, typer
 
     from kschedfw.cli.app import run
 

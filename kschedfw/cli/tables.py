@@ -36,11 +36,11 @@ def print_parts(console: Console, parts: Iterable[RenderableType], *, keep_table
     width = console.width
     with console.capture() as capture:
         for part in parts:
-            # print() takes no width beyond the console's
+            # `print` takes no width beyond the console's.
             console.width = max(width, _least_width(console, part)) if keep_tables else width
             console.print(part if keep_tables else _in_rows(console, part, width))
     console.width = width
-    # rich fills every line with spaces up to the width
+    # rich fills every line with spaces up to the width.
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -78,7 +78,7 @@ def _in_rows(console: Console, part: RenderableType, width: int) -> RenderableTy
             return Group(*_rows_of(part))
         _keep_words(console, part, width)
         if part.title is not None:
-            # rich would wrap it at the width of the columns
+            # rich would wrap it at the width of the columns.
             title, part.title = Text(str(part.title), "bold"), None
             return Group(title, part)
     return part
@@ -124,7 +124,7 @@ def _least_table_width(console: Console, table: Table) -> int:
 
 def _ranges(console: Console, table: Table) -> list[tuple[int, int]]:
     """The width of each column with one word per line, and without wrapping."""
-    # rich's own measure of a table treats columns without wrapping as if they wrapped
+    # rich's own measure of a table treats columns without wrapping as if they wrapped.
     options = console.options.update(max_width=LIST_WIDTH)
     ranges = []
     for column in table.columns:
