@@ -56,7 +56,8 @@ PODS_PER_NODE = 1001
 EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
 """The moment that stands for second 0 of the trace, whose times are relative."""
 
-_LARGEST = (1 << 53) - 1  # larger amounts in MiB may exceed int64 in bytes
+# Larger amounts in MiB may exceed int64 in bytes.
+_LARGEST = (1 << 53) - 1
 
 
 class OpenbError(KschedfwError, ValueError):
@@ -176,7 +177,8 @@ def _pod(row: _Row) -> Pod:
     if models := row.cells["gpu_spec"]:
         annotations[GPU_MODEL] = models
     for event in ("creation", "deletion", "scheduled"):
-        if row.cells[f"{event}_time"]:  # the time is absent if the event didn't happen
+        # The time is absent if the event didn't happen.
+        if row.cells[f"{event}_time"]:
             annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
     annotations["openb.trace/pod-phase"] = row.cells["pod_phase"]
     gpu_amount = {GPU: _quantity(gpus)} if gpus else {}

@@ -92,7 +92,8 @@ class PendingPods:
         return found
 
 
-_LEAVES, _COMES = 0, 1  # at equal times, pods leave before others come
+# At equal times, pods leave before others come.
+_LEAVES, _COMES = 0, 1
 _SHORTEST = 1e-6
 """The shortest lifetime in seconds, so that a pod is tried before it leaves: a float of seconds since 1970 has no
 smaller steps.
@@ -155,7 +156,8 @@ class ComingsAndGoings:
                 self._note_arrived(pod)
             else:
                 present = self._cluster.get(Pod, pod.key)
-                if present is not None and present.uid == pod.uid:  # skip a pod that was preempted before
+                # A pod that was preempted before isn't there, or another one has its name.
+                if present is not None and present.uid == pod.uid:
                     self._cluster.delete(present)
 
     def _note_arrived(self, pod: Pod) -> None:
