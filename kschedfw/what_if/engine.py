@@ -164,7 +164,8 @@ class Engine:
                 self._place_group(members, preempt=preempt, lost={})
             finally:
                 cycle.observer = None
-        if not found:  # gates hold all members back
+        if not found:
+            # Gates hold all members back.
             framework = self.scheduler.frameworks[first.spec.scheduler_name]
             found.append(gated(framework, first, framework.run_pre_enqueue_plugins(first)))
         step = found[-1].group
@@ -310,7 +311,7 @@ class Engine:
                 if not found:
                     return Refused(pod, str(error), error.diagnosis, victims=tuple(victims))
                 victims += found
-                # the present pod: the preemption has nominated it, and there is room now
+                # The present pod: the preemption has nominated it, and there is room now.
                 pod = self.present(pod)
                 continue
             except NoNodesAvailableError as error:

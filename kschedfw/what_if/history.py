@@ -171,11 +171,13 @@ class History:
         failed: list[tuple[Placement, Exception]] = []
         for placement in tuple(self.held.values()):
             try:
-                if placement.is_waiting:  # end a wait for permission that nothing will grant any more
+                if placement.is_waiting:
+                    # Nothing will grant permission any more.
                     placement.give_up()
                     raise WhatIfError("its permit plugins still wait, and nothing will end the wait")
                 placement.commit()
-            except Exception as error:  # whatever a plugin raises, the other pods get bound
+            except Exception as error:
+                # Whatever a plugin raises, the other pods get bound.
                 failed.append((placement, error))
         self.held.clear()
         self._steps.clear()

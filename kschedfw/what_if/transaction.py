@@ -26,7 +26,8 @@ from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
 
 if TYPE_CHECKING:
-    from kschedfw.what_if.what_if import WhatIf  # makes transactions
+    # That module imports this one, since it makes transactions.
+    from kschedfw.what_if.what_if import WhatIf
 
 NamedT = TypeVar("NamedT", bound=Named)
 
@@ -170,7 +171,7 @@ class Transaction:
                 if pod.is_terminating or belongs_to_its_node(pod):
                     staying.append(pod)
                 elif not pod.node_name:
-                    # the pod isn't bound; the eviction of another pod may have cost it its place
+                    # The pod isn't bound; the eviction of another pod may have cost it its place.
                     self._objects.give_up(pod)
                     evicted.append(self._objects.present(pod))
                 elif reason := charge_budget(self._engine.cluster, pod):
@@ -411,7 +412,7 @@ class Transaction:
             if self._outer is not None:
                 # A copy, which the outer transaction takes over if this one is committed.
                 self._preempted = dict(self._outer._preempted)
-            # held until `_end`: no other thread may see the changes of the transaction
+            # Held until `_end`: no other thread may see the changes of the transaction.
             one_thread.__enter__()
         return self
 

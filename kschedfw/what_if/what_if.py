@@ -254,7 +254,8 @@ def _take_over(source: Source) -> RevertibleCluster:
         return RevertibleCluster(_as_cached(objects, seen))
     if not isinstance(source, Iterable) and hasattr(source, "watch"):
         return RevertibleCluster(_objects_of(source))
-    given: object = source  # callers may pass anything
+    # Callers may pass anything, whatever the types say.
+    given: object = source
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         return RevertibleCluster(expect_all(Named, given, "source"))
     hint = "; read_manifests reads files" if isinstance(given, str | PurePath) else ""
@@ -265,7 +266,8 @@ def _take_over(source: Source) -> RevertibleCluster:
 
 def _objects_of(cluster: Cluster) -> list[Named]:
     events: list[WatchEvent] = []
-    cluster.watch(events.append)()  # a watch delivers all existing objects first; end it at once
+    # A watch delivers all existing objects before it returns.
+    cluster.watch(events.append)()
     return [event.object for event in events]
 
 
