@@ -71,7 +71,8 @@ def _asking(framework: Framework, name: str) -> _Ask | None:
     def evidence(state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
         try:
             return tuple(ask(state, pod, node_info))
-        except Exception as error:  # an explanation without evidence is better than none
+        except Exception as error:
+            # An explanation without evidence is better than none.
             return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)
 
     return evidence

@@ -112,7 +112,8 @@ class DecisionRecord:
 
     def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
         self.candidates, self.start, self.narrowing = nodes, start, narrowing
-        self.batch_of = ""  # the hinted node didn't fit, so the search isn't from the batch
+        # The hinted node didn't fit, so this search isn't that of the batch.
+        self.batch_of = ""
 
     def node_hinted(self, hint: Hint) -> None:
         self.batch_of = hint.batch_of
@@ -188,7 +189,8 @@ class DecisionRecord:
     ) -> ScoreStep | None:
         try:
             scores = score_nodes(self.framework, state, self.pod, feasible)
-        except SchedulingError:  # only the explanation lacks these scores; the decision doesn't need them
+        except SchedulingError:
+            # Only the explanation lacks these scores; the decision doesn't need them.
             return None
         skipped = self.order.of(state.skip_score_plugins)
         return ScoreStep(scores.by_plugin, skipped, scores.totals, beyond=True)
@@ -217,7 +219,8 @@ class DecisionRecord:
             if condition.type == "PodScheduled" and condition.status == "False":
                 refused = condition.reason == REASON_UNSCHEDULABLE
                 return Result.UNSCHEDULABLE if refused else Result.FAILED, condition.message
-        return Result.PLACED, ""  # the pod is bound, though the cluster hasn't confirmed it yet
+        # The pod is bound, though the cluster hasn't confirmed it yet.
+        return Result.PLACED, ""
 
     def _present(self) -> Pod | None:
         present = self.framework.handle.cluster.get(Pod, self.pod.key)

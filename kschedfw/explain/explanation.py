@@ -19,7 +19,8 @@ from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
 
 if TYPE_CHECKING:
-    from kschedfw.explain.groups import GroupStep  # imports this module for its members' explanations
+    # That module imports this one for its members' explanations.
+    from kschedfw.explain.groups import GroupStep
 
 
 class Result(StrEnum):

@@ -101,7 +101,8 @@ def _placements(step: GroupStep, top: int) -> Section:
         ]
         for each in shown
     ]
-    for column in (4, 3):  # drop empty columns, from the right so that the other index stays valid
+    # Empty columns go, from the right so that the other index stays valid.
+    for column in (4, 3):
         if not any(row[column] for row in rows):
             for line in (headers, *rows):
                 del line[column]
@@ -140,7 +141,8 @@ def members_section(placement: PlacementStep, title: str, top: int, *, taken: bo
     ]
     by_permit: dict[str, list[MemberStep]] = {}
     for each in placement.members:
-        if each.node:  # members of a placed group don't wait any more
+        if each.node:
+            # Members of a placed group don't wait any more.
             by_permit.setdefault("" if taken else _permit(each), []).append(each)
     for permit, members in by_permit.items():
         on = Counter(each.node for each in members)

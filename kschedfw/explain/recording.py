@@ -100,7 +100,8 @@ class ExplainingScheduler:
         except FitError as error:
             record.plan_preemption(error)
         except (NoNodesAvailableError, SchedulingError):
-            pass  # the record keeps the failure
+            # The record keeps the failure.
+            pass
         finally:
             chance.setstate(before)
         return record.explanation()

@@ -203,7 +203,8 @@ def _initials(names: Sequence[str]) -> Mapping[str, str]:
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
     """The reasons why nodes aren't feasible, with the rows of the nodes."""
     groups: list[tuple[Status, IntArray]] = []
-    if explanation.result is Result.GATED:  # a gate refuses the pod on no particular node
+    if explanation.result is Result.GATED:
+        # A gate refuses the pod on no particular node.
         return groups
     step, pre_filter = explanation.filter, explanation.pre_filter
     if step is None:
