@@ -118,7 +118,7 @@ class ObjectCopy(ObjectStore):
         old = objects.get(obj.key)
         if old == obj:
             return
-        # another object of this name: the watch missed the deletion of the old one
+        # Another object of this name: the watch missed the deletion of the old one.
         if old is not None and old.uid != obj.uid:
             self._remove(old)
             old = None
@@ -214,7 +214,8 @@ class ClusterBridge:
             loop.create_task(self._follow(changes, self._delivery)),
             loop.create_task(self._record_events()),
         )
-        await asyncio.sleep(0)  # let the task begin: an asynchronous generator that hasn't can't be closed
+        # Let the task begin: an asynchronous generator that hasn't begun can't be closed.
+        await asyncio.sleep(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -325,7 +326,8 @@ class ClusterBridge:
                 return await write()
         except TimeoutError:
             if not limit.expired():
-                raise  # the cluster's own error; this limit hasn't expired
+                # The cluster's own error: this limit hasn't expired.
+                raise
             raise ClusterError(
                 f"{what}: no answer within {self._timeout:g} s; whether it was done isn't known"
             ) from None
@@ -368,7 +370,8 @@ class ClusterBridge:
             try:
                 async with asyncio.timeout(self._timeout):
                     await record()
-            except Exception:  # a lost event must cost neither an attempt nor the next event
+            except Exception:
+                # A lost event must cost neither an attempt nor the next event.
                 _log.exception("an event couldn't be recorded")
             finally:
                 self._events.task_done()

@@ -133,7 +133,8 @@ class AsyncScheduler:
             await _ended(running)
         except asyncio.CancelledError:
             scheduler.stop()
-            await _ended(running)  # wait for the present attempt and the bindings
+            # The present attempt and the bindings come to their ends.
+            await _ended(running)
             raise
         finally:
             self._is_running = False
@@ -160,7 +161,8 @@ class AsyncScheduler:
         if threading.get_ident() == self._cycles_thread:
             placement.give_up()
         else:
-            with suppress(RuntimeError):  # the scheduler was closed meanwhile, which gives up all places
+            with suppress(RuntimeError):
+                # Raised if the scheduler was closed meanwhile, which gives up all places.
                 cycles.submit(placement.give_up)
 
     async def _shut_down(self) -> None:
@@ -226,7 +228,8 @@ class AsyncPlacement:
             try:
                 self._commit = self._bindings.submit(self._placement.commit)
             except RuntimeError:
-                raise PlacementEndedError(self.pod) from None  # the scheduler is closed
+                # The scheduler is closed.
+                raise PlacementEndedError(self.pod) from None
         commit = self._commit
         try:
             await _ended(commit)
@@ -241,7 +244,8 @@ class AsyncPlacement:
         """Release the resources, as `Placement.give_up`; does nothing if the placement has ended."""
         try:
             ending = self._cycles.submit(self._placement.give_up)
-        except RuntimeError:  # the scheduler is closed, which gives up all places
+        except RuntimeError:
+            # The scheduler is closed, which gives up all places.
             return
         await _ended(ending)
 
@@ -260,7 +264,8 @@ async def _ended(future: Future[R]) -> R:
     done = asyncio.Event()
 
     def tell(_: Future[R]) -> None:
-        with suppress(RuntimeError):  # raised if the loop is closed; then nobody waits
+        with suppress(RuntimeError):
+            # Raised if the loop is closed; then nobody waits.
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(tell)
