@@ -19,6 +19,7 @@ class PluginCatalog:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
+        # Read once: every name of a configuration is looked for here.
         self._offered = frozenset(registry.names())
 
     def problem(self, name: str) -> str | None:

@@ -13,6 +13,8 @@ from kschedfw.framework.gate_table import (
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, Profile
 
+# kube-scheduler doubles the weights of scores that users' preferences make, and triples that of taints, by which more
+# and more clusters group their nodes.
 _ALWAYS = (
     EnabledPlugin("SchedulingGates"),
     EnabledPlugin("PrioritySort"),

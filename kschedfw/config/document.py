@@ -112,6 +112,7 @@ def _refused(source: str, problem: str) -> ConfigurationError:
 
 def _parse(text: str, source: str) -> tuple[object, bool]:
     """Return the first document, and whether there are more."""
+    # JSON first: it may be indented with tabs, which YAML refuses.
     if text.lstrip().startswith("{"):
         window = TextWindow([text])
         try:

@@ -126,6 +126,7 @@ def _merged(
     try:
         merged = FeatureGates({**written.feature_gates, **gates.given}, gates.version)
     except FeatureGateError as error:
+        # The rest of the document is checked all the same, with the gates that were given.
         errors += [FieldError("featureGates", problem) for problem in error.problems]
         return gates
     errors += [error for name in merged.given for error in _only_for_policies(name, merged.version)]

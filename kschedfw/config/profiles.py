@@ -137,6 +137,8 @@ def _broken_defaults(
 ) -> Iterator[FieldError]:
     """Yield errors of default plugins that are installed and can't be used, such as a broken replacement."""
     for placement in multi_point(plugins.multi_point, gates):
+        # Plugins that the profile names are checked with its mentions; a default one that isn't installed is left
+        # out.
         if placement.origin is not Origin.DEFAULT or not catalog.exists(placement.name):
             continue
         if (problem := catalog.problem(placement.name)) is not None:

@@ -64,6 +64,7 @@ def _profile(profile: ProfileConfiguration) -> dict[str, object]:
         "schedulerName": profile.scheduler_name,
         **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
         "plugins": {
+            # v1 has no other place for these plugins; what else they would get from here is disabled at every point.
             MULTI_POINT: _plugin_set(profile, *PLACEMENT_POINTS),
             **{str(point): _plugin_set(profile, point) for point in POINTS},
         },
