@@ -82,6 +82,7 @@ def run(args: Sequence[str] | None = None) -> int:
     try:
         app(args=None if args is None else list(args), prog_name="kschedfw")
     except SystemExit as end:
+        # Typer ends so, also after --help and for a wrong option.
         return end.code if isinstance(end.code, int) else ExitCode.DONE
     except KschedfwError as error:
         return _refuse(error)

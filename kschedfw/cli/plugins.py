@@ -155,6 +155,7 @@ def _type_name(hint: Any) -> str:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return str(args[1])
+    # `X | None` has the one origin, `Optional[X]` the other.
     if origin is types.UnionType or str(origin) == "typing.Union":
         return " or ".join(_type_name(each) for each in args if each is not type(None))
     if origin is tuple:

@@ -141,6 +141,7 @@ def _junit(results: Sequence[CaseResult]) -> ET.Element:
 def _junit_cases(results: Sequence[CaseResult]) -> Iterator[ET.Element]:
     for result in results:
         case = result.case
+        # XML has no control characters, not even escaped ones.
         element = ET.Element(
             "testcase", classname=str(case.file), name=printable(case.name), file=str(case.file)
         )

@@ -260,6 +260,7 @@ def _is_from(refusals: Refusals, row: int, plugin: str) -> bool:
 
 def _preemption(step: PreemptionStep, top: int) -> Section:
     lines = []
+    # A stable sort: the chosen one first, the others in the order in which they were found.
     shown = sorted(step.candidates, key=lambda each: each != step.chosen)[:top]
     if len(step.candidates) > len(shown):
         lines.append(f"{len(step.candidates) - len(shown)} more candidates")
