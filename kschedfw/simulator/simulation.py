@@ -173,6 +173,7 @@ class Simulation:
             selector=selector,
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
+            # A replay of months has to end: kube-scheduler's flush would try pods again every five minutes.
             unschedulable_timeout=math.inf,
             metrics=self._tally,
             feature_gates=feature_gates,

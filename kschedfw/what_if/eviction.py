@@ -37,10 +37,11 @@ def charge_budget(cluster: RevertibleCluster, pod: Pod) -> str:
     Semantics: kube-apiserver v1.36, the pods' `eviction` subresource. A pod without the condition Ready counts
     as healthy.
     """
+    # The API server asks no budget about pods that have ended or are Pending (canIgnorePDB). A pod of a manifest
+    # without a status is Pending, too, so its condition has to say that it doesn't run.
     has_not_run = pod.is_unready and pod.status.phase is PodPhase.PENDING
     budgets = cluster.list(PodDisruptionBudget, pod.namespace)
     covering = [budget for budget in budgets if as_selector(budget.spec.selector).matches(pod.labels)]
-    # The API server asks no budget about pods that have ended or haven't begun: they serve nobody.
     if not covering or pod.is_terminal or has_not_run:
         return ""
     if len(covering) > 1:
