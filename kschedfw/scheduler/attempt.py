@@ -76,7 +76,8 @@ class Moment:
             self._pods_on_nodes = pods
         if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
             stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
-            infos = [self._infos[pod] for pod in stuck]  # no plugin refused the pods that wait at this moment
+            # No plugin refused the pods that wait at this moment, so they add no name.
+            infos = [self._infos[pod] for pod in stuck]
             plugins = {
                 plugin for each in infos for plugin in each.unschedulable_plugins | each.pending_plugins
             }

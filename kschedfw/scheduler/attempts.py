@@ -50,6 +50,8 @@ class Attempts:
         """Return the attempt of a popped pod, in the cycle of that number; None if it needs none."""
         framework = self._frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self.is_superfluous(info.pod):
+            # It goes back to no queue, so its flight ends here: the queue keeps events for as long as a pod
+            # is in flight.
             self._queue.done(info.pod.uid)
             return None
         attempt = Attempt(info, framework, self._clock.monotonic())
@@ -64,6 +66,7 @@ class Attempts:
                 self._cluster, pod, "Warning", "FailedScheduling", f"skip schedule deleting pod: {pod.key}"
             )
             return True
+        # An event during its flight may have put it into the queue again before it was assumed.
         return self._cache.is_assumed(pod)
 
     def bind_if(self, attempt: Attempt, take_place: Callable[[], Status]) -> None:
@@ -73,6 +76,7 @@ class Attempts:
                 attempt.is_binding = True
                 self._bindings.start(attempt)
         except BaseException as error:
+            # Once the binding cycle is started, `Bindings` undoes the attempt, on whatever thread it runs.
             if not attempt.is_binding:
                 self._take_back(attempt, error)
             if not isinstance(error, Exception):
@@ -81,6 +85,7 @@ class Attempts:
     def _take_back(self, attempt: Attempt, error: BaseException) -> None:
         """Undo a failed attempt. No error of a single pod may end the loop, or leave the pod assumed."""
         if attempt.assumed is not None:
+            # Permit may have had the pod wait before something else raised.
             attempt.framework.waiting_pods.remove(attempt.pod.uid)
             release(attempt, self._cache)
         self._cycle.fail(attempt, Status.from_error(error))
@@ -90,6 +95,7 @@ class Attempts:
     def place(self, pod: Pod, algorithm: Algorithm, *, preempt: bool) -> Placement:
         """Find a node for the pod, and hold the place. Raises what `Scheduler.place` does."""
         framework = self._framework_of(pod)
+        # A pod from the queue has passed its gates; this one may never have been there.
         if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
             raise SchedulingError(allowed)
         attempt = self._out_of_turn(pod, framework, preempt=preempt)
@@ -121,6 +127,7 @@ class Attempts:
                 else:
                     refused[pod.uid] = MemberRefusal(allowed)
         except BaseException as error:
+            # Pods before the one that failed are in flight already.
             for attempt in attempts:
                 self._take_back(attempt, error)
             raise

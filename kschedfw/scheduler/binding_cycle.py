@@ -103,6 +103,7 @@ class BindingCycle:
         self._count(attempt)
         if _log.isEnabledFor(logging.INFO):
             _log.info(_bound(attempt))
+        # The pod is bound, so a failure here costs no attempt.
         for failure in framework.run_post_bind_plugins(state, assumed, host):
             _log.error("%s", failure.message, exc_info=failure.error)
         self._queue.activate(take_pods_to_activate(state))
@@ -135,8 +136,9 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            # clear the nomination, which would keep the resources
+            # The nomination would keep the resources.
             patch_nomination(self._cluster, present, "")
+            # Looked up again, since the patch has changed it.
             self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
@@ -155,7 +157,8 @@ class BindingCycle:
             _log.exception("can't look up %s", assumed.key)
             return
         if present is not None and present.uid == assumed.uid and present.node_name:
-            with suppress(CacheError):  # the event of the binding has added the pod already
+            # The event of the binding may have added the pod already.
+            with suppress(CacheError):
                 self._cache.add_pod(present)
 
     def _count(self, attempt: Attempt) -> None:
@@ -171,6 +174,7 @@ class BindingCycle:
 
     def _bind(self, attempt: Attempt, assumed: Pod, host: str) -> Status:
         try:
+            # Extenders come before the bind plugins, as in kube-scheduler.
             if bind_with_extenders(attempt.framework.handle.extenders, assumed, host):
                 return _SUCCESS
         except HOOK_FAILURES as error:
@@ -194,6 +198,7 @@ def take_place(attempt: Attempt, cache: Cache, nominator: Nominator) -> Status:
     status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
     if status.is_success:
         status = attempt.framework.run_permit_plugins(attempt.state, assumed, host)
+    # Even if reserve failed: the plugins before the one that failed have reserved something.
     if not (status.is_success or status.is_wait):
         release(attempt, cache)
     return status
@@ -206,7 +211,8 @@ def release(attempt: Attempt, cache: Cache) -> None:
         _log.error("%s", failure.message, exc_info=failure.error)
     try:
         cache.forget_pod(assumed)
-    except CacheError as error:  # the cluster has confirmed the pod, or it was deleted
+    # The cluster has confirmed the pod, or it was deleted.
+    except CacheError as error:
         _log.info("%s", error)
 
 

@@ -92,7 +92,9 @@ class Bindings:
         with self._changed:
             if not self._running:
                 return False
+            # Not by `_running`, which stays the same if one cycle ends while another goes on.
             before = self._stops
+            # The executor never runs a cancelled cycle, so it ends only when it is reaped.
             self._changed.wait_for(lambda: self._stops != before or self._cancelled)
         self.reap()
         return True
@@ -141,7 +143,8 @@ class Bindings:
     def _submit(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
         try:
             future = self._executor.submit(lambda: self._run(binding, stage))
-        except Exception as error:  # the executor refuses work, for example since it was shut down
+        # The executor refuses work, for example since it was shut down.
+        except Exception as error:
             self._abandon(binding, error)
             return
         # The class first: checking the protocol takes tens of microseconds.
@@ -169,7 +172,8 @@ class Bindings:
                 self._metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
-            if not isinstance(error, Exception):  # KeyboardInterrupt and the like end the process
+            # KeyboardInterrupt and the like end the process.
+            if not isinstance(error, Exception):
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:
