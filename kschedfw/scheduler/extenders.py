@@ -97,13 +97,14 @@ def pass_extenders(
         try:
             result = extender.filter(pod, feasible)
         except HOOK_FAILURES as error:
-            # an extender may raise anything; that is its failure, not the scheduler's
+            # An extender may raise anything; that is its failure, not the scheduler's.
             if extender.is_ignorable:
                 continue
             raise SchedulingError(Status.from_error(error)) from error
         for name, message in result.failed_and_unresolvable.items():
             diagnosis.node_to_status.set(name, Status.unresolvable(message))
         for name, message in result.failed.items():
+            # An extender may name a node in both. Unresolvable counts then, as in kube-scheduler.
             if name not in result.failed_and_unresolvable:
                 diagnosis.node_to_status.set(name, Status.unschedulable(message))
         rows = feasible.table.rows
@@ -123,10 +124,13 @@ def with_extenders(
             continue
         try:
             priorities = extender.prioritize(pod, nodes)
-        except HOOK_FAILURES:  # as in kube-scheduler, a failure only loses this extender's priorities
+        # As in kube-scheduler, a failure only loses this extender's priorities.
+        except HOOK_FAILURES:
             continue
         for name, priority in priorities.items():
+            # Nodes that weren't asked about are ignored, as in kube-scheduler.
             if name in rows:
+                # Extenders rate from 0 to 10, plugins from 0 to 100.
                 rated = priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
                 # In Python's integers, since a sum beyond int64 has to wrap around silently, as in Go.
                 totals[rows[name]] = wrapped(int(totals[rows[name]]) + rated)

@@ -29,6 +29,7 @@ REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
 REASON_SCHEDULING_GATED = "SchedulingGated"
 
+# API servers refuse longer notes of events (kube-scheduler cuts at `NoteLengthLimit`, too).
 _MAX_MESSAGE = 1024
 _CUT = " ..."
 _RACES = 5
@@ -65,6 +66,7 @@ class FailureHandler:
             self._nominator.delete(pod)
             return
         self._requeue(attempt, status, present)
+        # Before the cluster is written to: the next cycle must count the nomination, whose event comes later.
         self._nominate(attempt.info.pod_info, nomination)
         if interrupted or at_once:
             patch_nomination(self._cluster, present, "")
@@ -94,11 +96,13 @@ class FailureHandler:
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
         info = attempt.info
         if isinstance(status.error, FitError) and not status.error.diagnosis.post_filter_failed:
+            # Otherwise no plugin is named, and the queue tries the pod again after a backoff, as after an
+            # error.
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
             info.retry_at = status.error.diagnosis.retry_at
         info.update(present)
-        # raised if the pod was deleted and created again in the meantime
+        # Raised if the pod was deleted and created again in the meantime.
         with suppress(PodAlreadyQueuedError):
             self._queue.add_unschedulable_if_not_present(info)
 
@@ -131,7 +135,8 @@ def patch_condition(
         return
     try:
         cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
-    except Exception as error:  # a cluster may raise anything; the pod is retried all the same
+    # A cluster may raise anything; the pod is retried all the same.
+    except Exception as error:
         _log.warning("can't patch the status of %s: %s", pod.key, error)
 
 
@@ -141,7 +146,8 @@ def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
         return
     try:
         cluster.patch_pod_status(pod, nominated_node_name=node_name)
-    except Exception as error:  # a cluster may raise anything; the pod is retried all the same
+    # A cluster may raise anything; the pod is retried all the same.
+    except Exception as error:
         _log.warning("can't nominate %s to node %s: %s", pod.key, node_name, error)
 
 
@@ -167,6 +173,7 @@ class FailedGates:
 
     def tell(self) -> None:
         """Report the collected failures of pods that still exist. Each failure is reported once."""
+        # Without the lock: what is noted at this moment is told the next time.
         if not self._failed:
             return
         with self._lock:
@@ -205,7 +212,8 @@ def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
     """Return the pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # take the pod as pending: an unneeded attempt is better than a lost pod
+    # Take the pod as pending: an unneeded attempt is better than a lost pod.
+    except Exception:
         _log.exception("can't look up %s", pod.key)
         return pod
 
