@@ -78,6 +78,7 @@ class CacheDebugger:
     def dump(self) -> str:
         """Return cache and queue as text."""
         dump = self._cache.dump()
+        # The scheduler's own snapshot belongs to the thread of its cycles.
         snapshot = Snapshot()
         self._cache.update_snapshot(snapshot)
         lines = ["Dump of cached NodeInfo"]

@@ -195,12 +195,14 @@ class Placements:
         status = take_place(attempt, self._cache, self._nominator)
         is_reserved = status.is_success or status.is_wait
         if not is_reserved:
+            # `take_place` has undone everything, but the caller relies on the place being taken.
             self._cache.assume_pod(placement.pod)
         self._hold(placement)
         return Status.success() if is_reserved else status
 
     def _end(self, placement: Placement) -> bool:
         try:
+            # One atomic step, so that one thread ends it if several want to.
             self._held.remove(placement)
         except KeyError:
             return False

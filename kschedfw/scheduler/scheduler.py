@@ -169,6 +169,7 @@ class Scheduler:
             metrics=metrics,
         )
         for framework in self.frameworks.values():
+            # The queue needs the frameworks, and plugins need the queue, so they get it afterwards.
             framework.handle.attach(self.queue)
         generic = GenericScheduler(
             self.cache,
@@ -230,6 +231,7 @@ class Scheduler:
         self.last_tick = self._clock.monotonic()
         """The time of the last `tick`, in seconds on the clock's monotonic scale. `run` calls it at least each
         second, except during an attempt."""
+        # Last: watching sends all objects that are there, and the handlers need everything above.
         self.events = EventHandlers(
             cluster,
             self.cache,
@@ -263,7 +265,8 @@ class Scheduler:
                         info = self.queue.pop(self._seconds_to_next_tick())
                         if info is not None:
                             self._attempt(info)
-                    except Exception:  # whatever fails in one attempt, the loop goes on
+                    # Whatever fails in one attempt, the loop goes on.
+                    except Exception:
                         _log.exception("an attempt failed in a way that it shouldn't")
             finally:
                 self.close()

@@ -71,6 +71,7 @@ class SchedulingCycle:
         self._metrics.scheduling_algorithm(self._clock.monotonic() - attempt.started)
 
     def _make_room(self, attempt: Attempt, error: FitError) -> Status:
+        # Before the duration is told: kube-scheduler's latency of the algorithm contains post_filter.
         nomination = make_room(attempt, error)
         self._algorithm_done(attempt)
         return self.fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
@@ -83,6 +84,7 @@ class SchedulingCycle:
         try:
             status = take_place(attempt, self._cache, self._nominator)
         except CacheError as error:
+            # Nothing was assumed, so nothing is to be undone.
             attempt.assumed = None
             return self.fail(attempt, Status.from_error(error))
         if not (status.is_success or status.is_wait):

@@ -156,5 +156,6 @@ def _naming(scheduler_name: str, pod: Pod) -> Pod:
 def objects_of(cluster: Cluster) -> Sequence[Named]:
     """Return all objects of the cluster, in the order in which they were added."""
     objects: list[Named] = []
+    # `list` needs a kind. Watching first sends the objects of all kinds that are there, in this order.
     cluster.watch(lambda event: objects.append(event.object))()
     return objects

@@ -98,7 +98,7 @@ class StillFits:
 
     def _follow_pod(self, pod: Pod, *, gone: bool) -> None:
         if gone:
-            # raised for a pod that had ended, and so was removed before its deletion
+            # Raised for a pod that had ended, and so was removed before its deletion.
             with suppress(CacheError):
                 self._cache.remove_pod(pod)
         elif self._cache.get_pod(pod) is None or self._cache.is_assumed(pod):
