@@ -124,6 +124,8 @@ class GroupAlgorithm:
         stops: Stops | None = None
         if self._asks_whether_feasible and framework.can_stop_trials:
             stops = partial(framework.run_placement_feasible_plugins, state, group)
+        # Equal members get no decision each. So it must be that no plugin stops a trial between them, and
+        # nobody follows them.
         equal = None
         if stops is None and (observe is None or not observe.follows_placed):
 
@@ -195,6 +197,8 @@ class GroupAlgorithm:
         stops: Stops | None,
     ) -> PlacementResult:
         members: list[MemberResult] = []
+        # The group is schedulable from the first member on that permit lets pass: GangScheduling lets none
+        # pass before `minCount` have a node.
         status, is_waiting, preempts = Status.unschedulable(UNSCHEDULABLE), False, False
         call = CallIn()
         try:
@@ -225,6 +229,7 @@ class GroupAlgorithm:
                     return PlacementResult(placement, stopped, members)
             return PlacementResult(placement, status, members, is_waiting)
         finally:
+            # In reverse order, as plugins have reserved.
             for member in reversed(members):
                 if member.assumed is not None:
                     framework.run_reserve_plugins_unreserve(

@@ -128,7 +128,7 @@ class GroupCycle:
         try:
             self._schedule(key, states, attempts, self._start)
         except BaseException as error:
-            # whatever fails, no member may stay in flight: its events would be kept for ever
+            # Whatever fails, no member may stay in flight: its events would be kept for ever.
             self._fail_those_in_flight(attempts, error)
             if not isinstance(error, Exception):
                 raise
@@ -171,6 +171,7 @@ class GroupCycle:
         lists = AffinityLists.of(self._snapshot)
 
         def run(*, makes_room: bool) -> GroupResult:
+            # The trials of preemption aren't the group's decision.
             observe = self.observer if makes_room else None
             return self.algorithm.run(
                 framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
@@ -181,6 +182,7 @@ class GroupCycle:
         preempts = self._gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
             each.may_preempt for each in attempts
         )
+        # A group that waits has members whose victims go already.
         if preempts and status.is_rejected and not is_waiting:
             preemption = self._make_room(framework, group, lambda: run(makes_room=False))
             if preemption.status.is_success:
@@ -221,7 +223,8 @@ class GroupCycle:
         handle = framework.handle
         try:
             preemption = plan_preemption(handle, group, try_group)
-        except Exception as error:  # a cluster may raise anything, which must cost only this cycle
+        # A cluster may raise anything, which must cost only this cycle.
+        except Exception as error:
             _log.exception("looking for room for group %s failed", group.key)
             return GroupPreemption(Status.from_error(error))
         if preemption.status.is_success:
@@ -247,7 +250,7 @@ class GroupCycle:
             if member is not None and _gets_its_node(member, status):
                 self._take_place(member, call, start)
                 continue
-            # the member goes back to the queue; the next member that waits activates it again
+            # The member goes back to the queue; the next member that waits activates it again.
             call.is_done = False
             if member is None:
                 refusal = MemberRefusal(status)
@@ -262,7 +265,7 @@ class GroupCycle:
     def _take_place(self, member: MemberResult, call: CallIn, start: Start) -> None:
         attempt, result = member.attempt, member.result
         assert result is not None
-        # from now on, plugins count members in the cache instead of those on trial
+        # From now on, plugins count members in the cache instead of those on trial.
         attempt.state.delete(MEMBER_STATES)
         attempt.state.write(CALL_IN, call)
         start(attempt, lambda: self._cycle.assume(attempt, result))
@@ -295,7 +298,8 @@ class GroupCycle:
             return
         try:
             self._cluster.update(present.with_condition(condition))
-        except Exception as error:  # a cluster may raise anything; the condition isn't worth a failed cycle
+        # A cluster may raise anything; the condition isn't worth a failed cycle.
+        except Exception as error:
             _log.warning("can't write the condition of group %s: %s", group.key, error)
 
 

@@ -101,6 +101,7 @@ class EqualMembers:
         pods = []
         for attempt in attempts:
             planned = None
+            # The node that a pod is nominated to is tried first, so such a member isn't like the others.
             if not attempt.pod.status.nominated_node_name:
                 planned = framework.planned_member(attempt.pod, len(attempts))
             if planned is None:
@@ -143,6 +144,8 @@ class EqualMembers:
         known = self._permits.get(scheduled)
         if known is None:
             attempt, states = self._attempts[0], self._states.copy()
+            # Any node will do: permit answers by the number of scheduled members alone
+            # (`Plugin.takes_members_alike`).
             assumed = attempt.pod.bound_to(self._framework.handle.snapshot.node_infos[0].name)
             states.assume(assumed)
             states.number_scheduled = self._states.number_scheduled + scheduled
@@ -175,10 +178,11 @@ class EqualMembers:
             if left := run[len(found) :]:
                 self._refuse(placement, left[0], placed)
                 if self._counts_refusals:
-                    # take back the refusal of this member, for which DefaultPreemption was asked
+                    # DefaultPreemption was asked for this member, and has counted it itself.
                     self._refusals -= 1
                 for member in left[1:]:
                     _refuse_like(member, left[0])
+        # Permit has members wait until enough have places, and lets all pass from then on.
         passing = bisect(range(1, len(placed) + 1), False, key=lambda number: self._permit(number).is_success)
         for position, member in enumerate(placed):
             member.permit = self._permit(1 if position < passing else len(placed))

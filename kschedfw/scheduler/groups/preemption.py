@@ -154,6 +154,7 @@ def _plan(
     violating = [unit for unit, is_bad in zip(potential, violates, strict=True) if is_bad]
     others = [unit for unit, is_bad in zip(potential, violates, strict=True) if not is_bad]
     reprieves: list[Reprieve] = []
+    # Those that violate a budget are spared first, as with preemption for one pod.
     for unit in (*violating, *others):
         trial.put_back(unit.pods)
         reprieve = Reprieve(unit, try_group())

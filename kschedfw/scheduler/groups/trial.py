@@ -146,6 +146,7 @@ class SnapshotTrial:
 
     def _changing(self, node_name: str) -> NodeInfo:
         present = self._snapshot.get(node_name)
+        # A node may change several times; the state before the first change comes back.
         self._before.setdefault(node_name, present)
         return present.clone()
 
