@@ -73,6 +73,8 @@ class EventHandlers:
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
         }
+        # Reentrant: `resync` writes to the cluster, and one in memory delivers the event of that at once, on
+        # this thread.
         self._lock = threading.RLock()
         self.close: Callable[[], None] = cluster.watch(measured(self.handle, metrics, clock, frameworks))
         if not callable(self.close):
@@ -123,6 +125,8 @@ class EventHandlers:
             # A late event may be about an earlier node of that name.
             if last is not None and last.uid == node.uid:
                 del self._nodes[node.name]
+                # The cache first, here and below: a pod that the queue wakes may be popped at once, on
+                # another thread.
                 self._cache.remove_node(last)
                 self._queue.move_all_to_active_or_backoff(NODE_DELETE, last, None)
             return
@@ -148,7 +152,8 @@ class EventHandlers:
         if last is not None and before is not last and _is_older(obj, last):
             return
         if last is not None and last.uid != obj.uid:
-            last = None  # the known object was an earlier one of this name
+            # The known object was an earlier one of this name.
+            last = None
         known[obj.key] = obj
         action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
@@ -158,7 +163,8 @@ class EventHandlers:
         last = self._pods.get(key)
         if last is not None and last.uid != uid:
             if deleted or _is_older(pod, last):
-                return  # the event is about an earlier pod of that name
+                # The event is about an earlier pod of that name.
+                return
             self._forget(last)
             last = None
         if deleted:
@@ -168,6 +174,7 @@ class EventHandlers:
             was_expected = uid in self._expected
             self._note_expectation(pod)
             self._present(pod, last)
+            # A pod that is bound where it was nominated takes the room that its nomination kept.
             ended = last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last)
             if last is not None and ended and not was_expected:
                 self._nomination_ended(last)
@@ -183,6 +190,7 @@ class EventHandlers:
         if not pod.node_name:
             if self._is_ours(pod):
                 if self._groups is not None:
+                    # Before the queue asks pre_enqueue: GangScheduling counts the members that are known.
                     self._groups.put(pod)
                 self._queue.update(last, pod)
                 if self._groups is not None and last is None:
@@ -217,7 +225,8 @@ class EventHandlers:
         if known is None or not self._cache.is_assumed(pod):
             return
         if not self._waiting_pods.reject(pod.uid):
-            with suppress(CacheError):  # raised if the binding has just failed, which forgets the pod
+            # The binding may have just failed, which forgets the pod.
+            with suppress(CacheError):
                 self._cache.forget_pod(known)
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 
@@ -239,6 +248,7 @@ class EventHandlers:
 
     def _nomination_ended(self, last: Pod) -> None:
         """Announce to the queue that a pod's nomination no longer keeps other pods out."""
+        # It keeps pods of lower or equal priority out, and no others (kube-scheduler `getLEPriorityPreCheck`).
         if _nominated(last):
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
