@@ -32,6 +32,7 @@ class SystemClock:
         return time.perf_counter()
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        # `Condition.wait` raises OverflowError for longer waits.
         condition.wait(min(max(0.0, deadline - self.now()), threading.TIMEOUT_MAX))
 
 

@@ -75,6 +75,7 @@ class NodeCodes:
         if not any(status.code is code for status in self.distinct):
             return NodeSelection(self.nodes.table, np.empty(0, dtype=np.int64))
         has_it = np.fromiter((status.code is code for status in self.statuses), np.bool_, len(self.statuses))
+        # Code 0 stands for nodes without a status, whatever `statuses[0]` is.
         has_it[0] = False
         return NodeSelection(self.nodes.table, np.flatnonzero(has_it[self._by_row]))
 
@@ -120,6 +121,7 @@ class NodeToStatus:
 
     def set(self, node_name: str, status: Status) -> None:
         if self.codes is not None and self.codes.get(node_name) is not None:
+            # A node is in one of the two, so that the counts of both may be added.
             self.codes = self.codes.without(node_name)
         self.statuses[node_name] = status
 
@@ -247,7 +249,7 @@ class FitError(KschedfwError):
     def __str__(self) -> str:
         text = f"0/{self.number_of_nodes} nodes are available:"
         if self.diagnosis.pre_filter_message:
-            # every node carries this very message, so counting reasons would only repeat it
+            # Every node carries this very message, so counting reasons would only repeat it.
             text += f" {self.diagnosis.pre_filter_message}."
         else:
             counts = self.diagnosis.reasons(self.number_of_nodes)

@@ -87,7 +87,8 @@ class FeatureGate:
         return self.states[max(self.states, key=_number)]
 
 
-@lru_cache(maxsize=256)  # a FeatureGates compares a thousand versions, of which about 40 differ
+# A FeatureGates compares a thousand versions, of which about 40 differ.
+@lru_cache(maxsize=256)
 def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 

@@ -97,6 +97,7 @@ class FeatureGates:
             return self.given[name]
         gate = _gate(name)
         state = gate.at(self.version)
+        # A gate that the version has no more stays as it was last. One that it doesn't have yet is off.
         if state is None:
             return (
                 self.enabled(gate.merged_into)

@@ -61,6 +61,7 @@ class MemberStates:
     def forget(self, pod: Pod) -> None:
         """Undo `assume`; the pod given has no node name."""
         self.assumed.discard(pod.uid)
+        # It may have been deleted meanwhile.
         if pod.uid in self.pods:
             self.put(pod)
 

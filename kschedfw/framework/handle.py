@@ -63,6 +63,7 @@ class PendingEvictions:
         """
         while self._tasks:
             with self._lock:
+                # Only the scheduler's thread takes tasks, so there is still one.
                 preemptor, task = self._tasks.popleft()
                 if all(other != preemptor for other, _ in self._tasks):
                     self._waiting.discard(preemptor)
@@ -125,7 +126,8 @@ def record_event(
         # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
         others = () if related is None else (related,)
         cluster.record_event(regarding, type, reason, message, *others)
-    except Exception as error:  # a cluster may raise anything, and no attempt should fail for an event
+    # A cluster may raise anything, and no attempt should fail for an event.
+    except Exception as error:
         _log.warning("can't record event %s of %s: %s", reason, regarding.key, error)
 
 
