@@ -18,6 +18,7 @@ from kschedfw.api.extensions import Extensions
 from kschedfw.framework.plugin_metrics import MetricKind, PluginMetric, RecordValue
 from kschedfw.framework.status import Code
 
+# kube-scheduler's `pluginMetricsSamplePercent`.
 PLUGIN_METRICS_PERCENT: Final = 10
 """The percentage of cycles in which the durations of single plugins are measured."""
 
@@ -326,6 +327,7 @@ class PluginTally(NoMetrics):
         self._lock = threading.Lock()
 
     def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
+        # Plugins of several profiles define the same metric.
         if self._metrics.setdefault(metric.name, metric) != metric:
             raise ValueError(
                 f"metric {metric.name!r}: there is another one of this name; give this one a name of its own"

@@ -121,7 +121,8 @@ class _ChunkedRun(Generic[T]):
         """Work until nothing is left to take; never raises."""
         try:
             self._take_chunks()
-        except BaseException as error:  # kept: the caller's thread raises it again
+        # Kept: the caller's thread raises it again.
+        except BaseException as error:
             with self._lock:
                 self._error = error
                 self._stopped = True
@@ -142,12 +143,13 @@ class _ChunkedRun(Generic[T]):
         results: list[T] = []
         start = chunk * self.size
         for piece in range(start, min(start + self.size, self.pieces)):
+            # Without the lock: a piece too many is only dropped.
             if self._stopped:
                 break
             try:
                 results.append(self.work(piece))
             except Exception as error:
-                # kept: the caller's thread raises it again if this chunk's results are used
+                # Kept: the caller's thread raises it again if this chunk's results are used.
                 return results, error
         return results, None
 

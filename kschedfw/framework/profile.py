@@ -43,6 +43,7 @@ class EnabledPlugin:
     weight: int = 0
 
     def __attrs_post_init__(self) -> None:
+        # Not by isinstance: True is an int, and no weight.
         if type(self.weight) is not int or self.weight < 0:
             problem = f"the weight must be an integer of at least 0, not {self.weight!r}"
             raise ProfileError(f"plugin {self.name!r}: {problem}")

@@ -146,5 +146,6 @@ class DomainScores:
 @lru_cache(maxsize=16)
 def _passing(count: int) -> Verdicts:
     codes = np.zeros(count, dtype=np.int8)
+    # All callers share the array.
     codes.setflags(write=False)
     return Verdicts(codes, _ALL_PASS)

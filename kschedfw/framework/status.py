@@ -39,7 +39,8 @@ class Code(IntEnum):
 _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
-class PluginFailure(Exception):  # no "Error" in its name: it wraps a failure, and plugins don't raise it
+# No "Error" in its name: it wraps a failure, and plugins don't raise it.
+class PluginFailure(Exception):
     """The exception of an error that a plugin reported as text."""
 
 
@@ -53,7 +54,8 @@ def text_of(error: BaseException) -> str:
 
 def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
     if type(reasons) is not tuple:
-        if isinstance(reasons, str):  # a lone text would be read as a sequence of one-letter reasons
+        # A lone text would be read as a sequence of one-letter reasons.
+        if isinstance(reasons, str):
             raise TypeError(f"reasons: expected several texts, found one: {reasons!r}; write ({reasons!r},)")
         reasons = tuple(reasons)
     for reason in reasons:
@@ -175,7 +177,8 @@ def _moment(time: object) -> float | None:
 
 
 def _duration(seconds: object) -> float:
-    if isinstance(seconds, int | float) and seconds > 0:  # false for NaN, too
+    # NaN isn't above 0 either.
+    if isinstance(seconds, int | float) and seconds > 0:
         return seconds
     raise ValueError(
         f"timeout: expected seconds above 0, found {seconds!r}; Status.unschedulable(…) refuses the pod"

@@ -85,6 +85,7 @@ class WaitingPod:
         with self._changed:
             self._deadlines.pop(plugin, None)
             if not self._deadlines:
+                # After a rejection this changes nothing: the first status is kept.
                 self._settle(Status.success())
         self._call_back()
 
@@ -243,6 +244,7 @@ class PodInPreBind:
                 return True
             self._cancelled = message
         if self._on_cancelled is not None:
+            # Outside of the lock, since it may do anything.
             self._on_cancelled(message)
         return True
 
