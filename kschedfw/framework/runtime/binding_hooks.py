@@ -91,6 +91,7 @@ class BindingHooks:
         try:
             status = waiting.wait()
         finally:
+            # However the wait ends, Ctrl-C included, no preemption may look for the pod here any more.
             self.handle.waiting_pods.remove(pod.uid)
         self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
         if status.is_success or status.is_rejected:

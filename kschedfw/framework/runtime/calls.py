@@ -57,7 +57,8 @@ def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: 
     """Call the plugins in order until one answers anything but success. Return that answer, or success."""
     for plugin, function in functions:
         status = call(hook, plugin, function, *arguments)
-        if status is not _SUCCESS:  # the only status of success that `call` returns
+        # The only status of success that `call` returns.
+        if status is not _SUCCESS:
             return named(status, hook, plugin)
     return _SUCCESS
 

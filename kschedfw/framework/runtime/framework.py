@@ -105,7 +105,8 @@ class Framework(BindingHooks, PlacementHooks):
             nominator=Nominator() if nominator is None else nominator,
             waiting_pods=self.waiting_pods,
             clock=SystemClock() if clock is None else clock,
-            random=Random(0) if random is None else random,  # ties aren't secrets
+            # Ties aren't secrets, and a fixed seed makes runs reproducible.
+            random=Random(0) if random is None else random,
             parallelizer=Parallelizer() if parallelizer is None else parallelizer,
             extenders=tuple(extenders),
             metrics=NO_METRICS if metrics is None else metrics,
@@ -200,7 +201,8 @@ class Framework(BindingHooks, PlacementHooks):
             )
         try:
             return bool(self._less(first, second))
-        except SystemExit as error:  # SystemExit would leave the queue half sorted
+        # SystemExit would leave the queue half sorted.
+        except SystemExit as error:
             raise PluginFailure(f"queue sort plugin ended by {error!r}") from error
 
     @measured(MeasuredPoint.PRE_ENQUEUE)

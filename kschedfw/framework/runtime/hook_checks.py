@@ -28,7 +28,8 @@ _UNKNOWN = object()
 _MARKER = f"{PROJECT}_impl"
 """The attribute in which pluggy's marker leaves its options."""
 
-_ALIKE = 0.5  # difflib rates `node` and `node_info` at 0.62
+# difflib rates `node` and `node_info` at 0.62.
+_ALIKE = 0.5
 
 
 @attrs.frozen
@@ -123,7 +124,8 @@ def _marker_problems(impl: _Implementation) -> Iterator[str]:
 
 def _problems(impl: _Implementation, spec: _Spec, plugin: type[AnyPlugin]) -> Iterator[str]:
     if impl.options.get("wrapper") or impl.options.get("hookwrapper"):
-        return  # a wrapper is a generator, so further checks would only add noise
+        # A wrapper is a generator, so further checks would only add noise.
+        return
     if inspect.iscoroutinefunction(impl.function) or inspect.isasyncgenfunction(impl.function):
         yield f"its {spec.noun} is async, and nobody would await it; write def {impl.function.__name__}"
         return
@@ -153,10 +155,12 @@ def _argument_problems(
         return
     has_default = argument.default is not argument.empty
     if name not in allowed:
-        if not has_default:  # with a default it may keep an argument of its own
+        # With a default it may keep an argument of its own.
+        if not has_default:
             yield f"its {spec.noun} has no argument {name!r}{_may_take(name, allowed)}"
         return
-    if has_default:  # pluggy never passes these
+    # pluggy never passes these.
+    if has_default:
         yield f"its {spec.noun} gives {name} a default; hooks' arguments have none"
     expected = spec.signature.parameters[name].annotation
     if not _covers(_evaluated(argument.annotation, impl, plugin), _of_spec(impl.name, expected)):
@@ -206,11 +210,13 @@ def _evaluated(annotation: object, impl: _Implementation, plugin: type[AnyPlugin
     function = inspect.unwrap(impl.function)
     try:
         return eval(_compiled(annotation), getattr(function, "__globals__", {}), vars(plugin))
-    except Exception:  # whatever evaluating may raise: an import for the type checker alone, a local class …
+    # Evaluating may raise anything: for an import for the type checker alone, a local class, and so on.
+    except Exception:
         return _UNKNOWN
 
 
-@lru_cache(maxsize=256)  # plugins write the same few, and compiling takes most of an evaluation's time
+# Plugins write the same few annotations, and compiling takes most of an evaluation's time.
+@lru_cache(maxsize=256)
 def _compiled(annotation: str) -> types.CodeType:
     return compile(annotation, "<annotation>", "eval")
 
@@ -235,14 +241,17 @@ def _takes(wide: object, narrow: object) -> bool:
     if wide is Any or narrow is Any or not (isinstance(one, type) and isinstance(other, type)):
         return True
     if other is object or _is_protocol(one) or _is_protocol(other):
-        return True  # `object` says nothing about the type
+        # `object` says nothing about the type, and protocols aren't compared.
+        return True
     if one is int and issubclass(other, np.integer):
-        return True  # NumPy's integers are valid scores
+        # NumPy's integers are valid scores.
+        return True
     if not issubclass(other, one):
         return False
     ours, theirs = get_args(wide), get_args(narrow)
     if one is np.ndarray or len(ours) != len(theirs):
-        return True  # shapes and dtypes are for the type checker
+        # Shapes and dtypes are for the type checker.
+        return True
     return all(map(_covers, ours, theirs))
 
 

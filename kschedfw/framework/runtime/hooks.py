@@ -163,13 +163,16 @@ def _refuse_own_hooks(plugin: AnyPlugin) -> None:
 def _bound(hook: str, impl: pluggy.HookImpl, plugin: AnyPlugin) -> Hook:
     """Return a hookimpl of the plugin's class as a callable that takes all arguments of its hookspec by position."""
     function: Hook = impl.function
+    # Bound to the registry's instance, which isn't initialised. Class methods and static methods stay as they
+    # are.
     if isinstance(function, MethodType) and function.__self__ is impl.plugin:
         function = MethodType(function.__func__, plugin)
     taken, arguments = tuple(impl.argnames), HOOKS[hook].arguments
     return function if taken == arguments else _adapter(arguments, taken)(function)
 
 
-@cache  # unbounded, since hooks and their arguments are few
+# Unbounded, since hooks and their arguments are few.
+@cache
 def _adapter(arguments: tuple[str, ...], taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
     # Built as source since this runs once per node and plugin: picking arguments at run time from *args costs
     # several times the call itself. Both lists come from hookspecs, never from outside.

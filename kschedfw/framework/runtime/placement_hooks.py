@@ -50,6 +50,7 @@ class PlacementHooks:
         self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
     ) -> tuple[Sequence[GroupPlacement], Status]:
         """Return the placements to try; the given one without such a plugin, none unless the status is success."""
+        # At most one: `HookTable` refuses several.
         for name, hook in self._hooks["placement_generate"]:
             try:
                 answer = hook(state, group, placement)

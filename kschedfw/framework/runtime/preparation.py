@@ -64,6 +64,7 @@ def run_pre_filters(
     try:
         for step in preparation:
             name, hook = step.name, step.hook
+            # In profile order: a hook finds in the state what the hooks before it wrote.
             if step.written is not None:
                 state.take(step.written)
             skipped |= step.skipped
@@ -93,6 +94,7 @@ def run_pre_filters(
                 case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return None, status.with_plugin(name), frozenset()
                 case Code.UNSCHEDULABLE:
+                    # Of several the last one counts, as in kube-scheduler.
                     rejection = status.with_plugin(name)
                 case _:
                     return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()

@@ -63,9 +63,8 @@ class Registry:
         self._manager.add_hookspecs(hookspecs)
         self._entry_points = _installed() if entry_points else {}
         self._imported: set[str] = set()
-        self._distributions: dict[
-            str, str | None
-        ] = {}  # reading a distribution's metadata takes milliseconds
+        # Kept, since reading a distribution's metadata takes milliseconds.
+        self._distributions: dict[str, str | None] = {}
 
     def register(self, plugin: PluginT, *, replace: bool = False) -> PluginT:
         """Add a plugin class of this process; with `replace`, in place of any other plugin of its name.
@@ -164,7 +163,8 @@ class Registry:
         return {
             caller.name: impl
             for caller in self._manager.get_hookcallers(plugin) or ()
-            if caller.has_spec()  # an optional hook of another version has no spec here
+            # An optional hook of another version has no spec here.
+            if caller.has_spec()
             for impl in caller.get_hookimpls()
             if impl.plugin is plugin
         }
@@ -213,7 +213,8 @@ class Registry:
 
 def _installed() -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = defaultdict(list)
-    installed = entry_points()  # once for both groups: it reads the metadata of all distributions
+    # Once for both groups: it reads the metadata of all distributions.
+    installed = entry_points()
     for group in (PROJECT, REPLACING):
         for entry_point in installed.select(group=group):
             found[entry_point.name].append(entry_point)
@@ -239,7 +240,8 @@ def _where(plugin: object) -> str:
 
 def _place_of(error: Exception) -> str:
     """Return file and line of the error, for its message; empty for SyntaxErrors, whose text has both."""
-    machinery = ("<", *importlib.__path__)  # and the backport, which loads entry points once it is imported
+    # Not the plugin's frames: the import machinery, and the backport, which loads entry points once it is imported.
+    machinery = ("<", *importlib.__path__)
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)[1:]
@@ -316,7 +318,8 @@ def _distribution(entry_point: EntryPoint | None) -> str | None:
     return None if dist is None else _name_and_version(dist)
 
 
-@lru_cache(maxsize=64)  # one distribution offers many plugins, and each look parses its metadata
+# One distribution offers many plugins, and each look parses its metadata.
+@lru_cache(maxsize=64)
 def _name_and_version(distribution: Distribution) -> str:
     return f"{distribution.name} {distribution.version}"
 
