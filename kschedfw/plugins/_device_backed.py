@@ -68,4 +68,5 @@ class DeviceBacked:
 
     @cached_property
     def _usage(self) -> Usage:
+        # Read once for a pod, so that all nodes are compared by the same usage.
         return self._manager.claims.usage()

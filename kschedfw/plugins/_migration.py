@@ -13,6 +13,7 @@ from kschedfw import FrozenDict, KschedfwError, ObjectMeta
 from kschedfw.api import CSINode, PersistentVolume, Volume
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+# In the order in which csi-translation-lib looks for them.
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _EBS_ID: Final = re.compile(r"vol-[^/]*")
 
@@ -35,6 +36,7 @@ def _handle_of_ebs(volume_id: str) -> str:
 
 def _handle_of_gce(name: str, zones: str = "") -> str:
     """Return the disk's path; `zones` is the volume's label, which has several zones for a regional disk."""
+    # UNSPECIFIED is csi-translation-lib's word for what only the driver knows.
     place, names = "zones/UNSPECIFIED", zones.split("__")
     if len(names) > 1:
         place = f"regions/{_region_of(names)}"

@@ -162,6 +162,7 @@ def _satisfied(requirement: Requirement, column: EncodedColumn[str | None]) -> M
         satisfied[[column.code_of(value) for value in requirement.values]] = True
     else:
         satisfied[:] = True
+    # Set above, too, where a value is on no node: this is the code of such values.
     satisfied[NO_VALUE] = False
     return satisfied if operator in (Operator.IN, Operator.EXISTS) else ~satisfied
 

@@ -12,6 +12,7 @@ def normalized(scores: IntArray, *, reverse: bool = False) -> IntArray:
 
     If all scores are 0, they stay 0, or all become 100 if reversed.
     """
+    # argmax takes a third of max's time.
     highest = max(int(scores[scores.argmax()]), 0) if len(scores) else 0
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE if reverse else 0)

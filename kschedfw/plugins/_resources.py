@@ -258,7 +258,8 @@ _ROWS_SCORED = _RowsScored()
 @cache
 def _compiled_if_installed() -> CompiledScores | None:
     try:
-        from kschedfw.plugins import _compiled  # raised if Numba isn't installed
+        # Raises ImportError if Numba isn't installed.
+        from kschedfw.plugins import _compiled
     except ImportError:
         return None
     return _compiled

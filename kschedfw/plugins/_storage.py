@@ -137,5 +137,6 @@ class StoragePlugin(Plugin, Generic[FoundT]):
 
     def found(self, pod: Pod) -> FoundT | Status:
         """Return the result of `find` that `sign` has kept for this pod, once; otherwise call `find`."""
+        # Once, since the cluster may have changed by the pod's next cycle.
         latest, self._latest = self._latest, None
         return latest[1] if latest is not None and latest[0] is pod else self.find(pod)
