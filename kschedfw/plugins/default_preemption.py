@@ -101,6 +101,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
         if objection := self._objection_to(pod):
+            # kube-scheduler counts each call of PostFilter, whatever comes of it.
             self.handle.metrics.preemption_attempt()
             return None, self._introduced(Status.unschedulable(objection))
         result, status = self._evaluator.preempt(state, pod, node_to_status)

@@ -64,18 +64,21 @@ class GangScheduling(Plugin):
         scheduled = self.handle.groups.number_scheduled(key) if trial is None else trial.number_scheduled
         if scheduled < group.min_count:
             call = state.find(CALL_IN) or CallIn()
+            # The other members may be waiting for this one to get a node.
             if not call.is_done:
                 self.handle.activate((trial or self.handle.groups.get(key) or NO_MEMBERS).unscheduled)
                 call.is_done = True
             return Status.wait(_TIMEOUT, "waiting for minCount pods from a gang to be scheduled")
         members = trial or self.handle.groups.get(key) or NO_MEMBERS
+        # In a fixed order, since each wait that ends begins a binding.
         for uid in sorted(members.assumed):
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
                 waiting.allow(self.name)
         return None
 
     def takes_members_alike(self, pod: Pod) -> bool:
-        key = self._group_of(pod)  # permit fails while the group's object is missing
+        # Permit fails while the group's object is missing.
+        key = self._group_of(pod)
         return not key or self.handle.cluster.get(PodGroup, key) is not None
 
     @hookimpl

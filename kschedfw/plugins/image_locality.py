@@ -91,6 +91,7 @@ def _images(pod: Pod) -> list[str]:
 
 def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
     # A larger size earns no higher score, and a sum of sizes near 2⁶³ wouldn't fit a column.
+    # The share is divided first, as in Go, since floats are rounded at each step.
     return min(int(float(image.size) * (image.num_nodes / number_of_nodes)), _ENOUGH)
 
 

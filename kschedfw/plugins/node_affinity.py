@@ -191,7 +191,8 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return [ClusterEvent(EventResource.NODE, changes, self._after_node_change)]
 
     def _prepared_terms(self, state: CycleState, pod: Pod) -> WeightedTerms:
-        terms = state.find(_PREFERRED)  # None where this plugin isn't enabled at pre_score
+        # None where this plugin isn't enabled at pre_score.
+        terms = state.find(_PREFERRED)
         return self._preferred_terms(pod) if terms is None else terms
 
     def _preferred_terms(self, pod: Pod) -> WeightedTerms:
@@ -210,7 +211,8 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 
 def _prepared(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
-    required = state.find(_REQUIRED)  # None where this plugin isn't enabled at pre_filter
+    # None where this plugin isn't enabled at pre_filter.
+    required = state.find(_REQUIRED)
     return RequiredNodeAffinity.of(pod) if required is None else required
 
 

@@ -39,6 +39,7 @@ from kschedfw.plugins._tolerations import (
 )
 
 _UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
+# A toleration without an effect matches taints of all effects.
 _SOFT = (None, TaintEffect.PREFER_NO_SCHEDULE)
 _SOFT_TOLERATIONS = StateKey[tuple[Toleration, ...]]("TaintToleration.soft_tolerations")
 
@@ -130,4 +131,5 @@ def _accepts(node: object | None, pod: Pod) -> bool:
 
 
 def _after_toleration_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    # The API lets tolerations only be added, so any change may help.
     return queue_if(isinstance(new, Pod) and new.uid == pod.uid)
