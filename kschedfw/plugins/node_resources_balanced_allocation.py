@@ -85,7 +85,8 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
-            return None  # unsigned: device-backed resources depend on other objects than the node
+            # Unsigned: device-backed resources depend on other objects than the node.
+            return None
         return self._resources.requests_of(requests)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
@@ -142,7 +143,8 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
         """Return the resources to balance; None for a pod that requests none of them."""
         plan = state.find(_PLAN)
-        if plan is None:  # this plugin isn't enabled at pre_score
+        # This plugin isn't enabled at pre_score.
+        if plan is None:
             plan = self._resources.plan_for(pod)
             if not _requests_any(plan):
                 return None
@@ -169,6 +171,7 @@ def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], coun
         scores = _balances_of_two(after, other_after)
         scores -= _balances_of_two(before, other_before)
         scores += _HALF
+        # Never negative, since a balance is from 50 to 100: so the shift rounds as Go's division does.
         scores >>= 1
         scores += _HALF
         return scores

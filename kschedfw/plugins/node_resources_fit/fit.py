@@ -71,6 +71,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         strategy = args.scoring_strategy
         self._resources = ScoredResources(strategy.resources, non_zero=True)
         self._scorer, self._batch_scorer = scorers_of(strategy)
+        # Equal weights cancel out of the average, also of its integer division, so the compiled forms have
+        # none.
         weighs_equally = len({spec.weight for spec in strategy.resources}) == 1
         self._is_plain_least_allocated = (
             weighs_equally and strategy.type is ScoringStrategyType.LEAST_ALLOCATED
@@ -82,7 +84,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
-            return None  # unsigned: device-backed resources depend on other objects than the node
+            # Unsigned: device-backed resources depend on other objects than the node.
+            return None
         return requests
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
@@ -195,7 +198,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan:
         plan = state.find(_PLAN)
-        return self._resources.plan_for(pod) if plan is None else plan  # where it isn't enabled at pre_score
+        # None where this plugin isn't enabled at pre_score.
+        return self._resources.plan_for(pod) if plan is None else plan
 
 
 def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
@@ -220,6 +224,7 @@ def _after_class_change(pod: Pod, old: object | None, new: object | None) -> Que
     if not isinstance(new, DeviceClass):
         return QueueingHint.SKIP
     names = {new.spec.extended_resource_name}
+    # A class keeps its name, so what it backs by that name begins with it.
     if not isinstance(old, DeviceClass):
         names.add(IMPLICIT_RESOURCE_PREFIX + new.name)
     elif old.spec.extended_resource_name == new.spec.extended_resource_name:

@@ -92,6 +92,7 @@ def _requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
             if value > 0:
                 score += value * weight
                 weights += weight
+        # Rounded to nearest, as by Go's math.Round: no value is negative.
         return (2 * score + weights) // (2 * weights) if weights else 0
 
     return score_by_shape

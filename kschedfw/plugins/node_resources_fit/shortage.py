@@ -21,6 +21,7 @@ from kschedfw.plugins._resources import amount_text
 _MOST_RESOURCES = 62
 """The number of resources that have a bit in an int64, beside the bit for unresolvable."""
 
+# Numbers below it are counted in an array: those of seven resources, and the bit for unresolvable.
 _MOST_COUNTED = 256
 
 
@@ -126,12 +127,14 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
         return None
     if not len(rows):
         return Verdicts.passing(0)
-    short: IntArray | None = None  # the bits of a node: one per short resource, and one for unresolvable
+    # The bits of a node: one per short resource, and one for unresolvable.
+    short: IntArray | None = None
     refused: list[IntArray] = []
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
         if column is None:
-            if amount <= 0:  # skip a request that has wrapped around int64, which always fits
+            # Skip a request that has wrapped around int64, which always fits.
+            if amount <= 0:
                 continue
             lacking = np.arange(len(rows))
         else:
@@ -165,6 +168,7 @@ def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArr
     """
     occurring = short.take(refused)
     if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
+        # The appended 0 makes 0 the first combination, whether or not a node has it.
         combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
         return combinations[1:].tolist(), codes[:-1]
     # The usual case, few resources: counting takes a fraction of the time of sorting.
