@@ -96,6 +96,8 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
     def signature(self, found: Found) -> Hashable:
         disks, exclusive = found
+        # Uses on all nodes count, and changes of single nodes don't tell of them: hence they are in the
+        # signature.
         return disks, exclusive.uses > 0
 
     def find(self, pod: Pod) -> Found | Status:
@@ -151,7 +153,8 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
 
 def _are_in_use(state: CycleState) -> bool:
-    exclusive = state.find(_EXCLUSIVE)  # None where this plugin isn't enabled at pre_filter
+    # None where this plugin isn't enabled at pre_filter.
+    exclusive = state.find(_EXCLUSIVE)
     return exclusive is not None and exclusive.uses > 0
 
 
@@ -182,7 +185,8 @@ def _exclude(disk: Disk, other: Disk) -> bool:
         case GCEPersistentDiskSource(), GCEPersistentDiskSource():
             same = disk.pd_name == other.pd_name
         case AWSElasticBlockStoreSource(), AWSElasticBlockStoreSource():
-            return disk.volume_id == other.volume_id  # the disk can't be shared, even by readers
+            # The disk can't be shared, even by readers.
+            return disk.volume_id == other.volume_id
         case ISCSISource(), ISCSISource():
             same = disk.iqn == other.iqn
         case RBDSource(), RBDSource():

@@ -146,7 +146,8 @@ class VolumeZone(StoragePlugin[Topologies]):
         ]
 
     def _prepared(self, state: CycleState, pod: Pod) -> Topologies | Status:
-        topologies = state.find(_TOPOLOGIES)  # None where this plugin isn't enabled at pre_filter
+        # None where this plugin isn't enabled at pre_filter.
+        topologies = state.find(_TOPOLOGIES)
         return self.find(pod) if topologies is None else topologies
 
     def signature(self, found: Topologies) -> Hashable:
@@ -223,6 +224,7 @@ def _allow(topologies: Iterable[VolumeTopology], labels: NodeLabels) -> bool:
     by_key = {key: value for key, value in zip(_LABELS, labels, strict=True) if value is not None}
     if not by_key:
         return True
+    # A volume's label from beta also allows nodes that have only the label's present name.
     return all(
         by_key.get(each.key, by_key.get(_NOW.get(each.key, each.key))) in each.values for each in topologies
     )

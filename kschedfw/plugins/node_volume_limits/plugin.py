@@ -50,6 +50,7 @@ TOO_MANY: Final = Status.unschedulable("node(s) exceed max volume count")
 ByNode = Mapping[str, Sequence[VolumeAttachment]]
 
 _ATTACHMENTS = StateKey[ByNode]("NodeVolumeLimits.attachments")
+# More than any limit of a driver, which is an int32, and less than NO_LIMIT.
 _UNCLEAR: Final = 1 << 61
 
 
@@ -189,7 +190,8 @@ class NodeVolumeLimits(Plugin):
 
 
 def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:
-    attachments = state.find(_ATTACHMENTS)  # None where the plugin isn't enabled at pre_filter
+    # None where the plugin isn't enabled at pre_filter.
+    attachments = state.find(_ATTACHMENTS)
     return storage.attachments() if attachments is None else attachments
 
 

@@ -92,6 +92,7 @@ def _claimed(
             return None
         try:
             driver, handle = plugin.driver, plugin.handle_of(volume)
+        # As in kube-scheduler, which only logs it.
         except TranslationError:
             return None
     return (driver, handle) if driver and handle else None
