@@ -154,7 +154,8 @@ class Admission:
         new = self._spec(pod)
         if new.changed_by:
             pod = Pod(pod.metadata, new.spec, pod.status)
-        else:  # it asks for what it asked before: only its priority and tolerations may differ
+        # It asks for what it asked before: only its priority and tolerations may differ.
+        else:
             pod = pod.alike(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):
             message = new.kind.format(pod.name) + reason
@@ -215,12 +216,14 @@ def _aggregate(reasons: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-@functools.lru_cache(maxsize=1024)  # most pods have none, or those of a few workloads
+# Most pods have none, or those of a few workloads.
+@functools.lru_cache(maxsize=1024)
 def _with_defaults(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Return the tolerations and those of the defaults that are missing."""
     missing = [
         wanted
         for wanted in _DEFAULT_TOLERATIONS
+        # The operator doesn't matter, as in DefaultTolerationSeconds.
         if not any(
             given.key in ("", wanted.key) and given.effect in (None, wanted.effect) for given in tolerations
         )

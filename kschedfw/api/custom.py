@@ -31,6 +31,7 @@ class CustomKind:
 
     api_version: str
     name: str
+    # An object doesn't tell whether its kind is namespaced, so kinds are equal without it.
     namespaced: bool = attrs.field(default=True, eq=False)
 
     def __str__(self) -> str:

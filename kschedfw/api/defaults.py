@@ -249,7 +249,8 @@ def _merged(
 ) -> LabelSelector | None:
     """Return `selector` with a requirement of the pod's value for each of `keys`, unless it has that already."""
     if selector is None:
-        return None  # the absent selector matches nothing, with or without keys
+        # The absent selector matches nothing, with or without keys.
+        return None
     wanted = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
     added = [requirement for requirement in wanted if requirement not in selector.match_expressions]
     if not added:

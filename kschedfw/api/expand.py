@@ -95,7 +95,8 @@ def expand(
         for each in _replaced(obj, nodes, owners):
             if each is not obj and isinstance(each, Pod):
                 if not lacking:
-                    break  # all that follow are pods
+                    # All that follow are pods.
+                    break
                 if made is not None:
                     made[f"{KIND_OF[type(obj)].name} {obj.key}"] += 1
             yield each
@@ -150,7 +151,8 @@ def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:
 
 def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
     if deployment.spec.template is None or owners.replica_sets_of(deployment):
-        return  # the Deployment's ReplicaSets are loaded, too, and get the pods
+        # The Deployment's ReplicaSets are loaded, too, and get the pods.
+        return
     template = deployment.spec.template
     hashes = owners.pods_by_template_hash(deployment)
     # The names of pods whose ReplicaSet is missing contain its name.
@@ -263,7 +265,8 @@ def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
 def _indexes(text: str, number: int) -> set[int]:
     """Return the numbers in `1,3-5` that are below `number`."""
     found: set[int] = set()
-    reached = 0  # the largest index so far; indexes ascend, so lower ones add nothing
+    # The largest index so far; indexes ascend, so lower ones add nothing.
+    reached = 0
     for part in text.split(","):
         first, _, last = part.partition("-")
         if _is_index(first):
@@ -274,6 +277,7 @@ def _indexes(text: str, number: int) -> set[int]:
 
 
 def _is_index(text: str) -> bool:
+    # An int64 has 19 digits at most, and Python refuses to read thousands of them.
     return text.isascii() and text.isdecimal() and len(text) < 20
 
 

@@ -43,7 +43,8 @@ class Extensions(Generic[T]):
     @cached_property
     def _offers(self) -> Mapping[str, Sequence[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = defaultdict(list)
-        for offer in entry_points(group=self.group):  # 10 ms with 100 distributions installed
+        # This takes 10 ms with 100 distributions installed.
+        for offer in entry_points(group=self.group):
             found[offer.name].append(offer)
         return found
 
@@ -105,7 +106,8 @@ def checkout() -> tuple[Path, bool] | None:
     """
     try:
         recorded = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:  # such as in a directory that is only on the path
+    # Such as in a directory that is only on the path.
+    except PackageNotFoundError:
         return None
     path = recorded.get("url", "").removeprefix("file://")
     if not path.startswith("/"):
