@@ -57,7 +57,8 @@ def structure(manifest: object, cls: type[T]) -> T:
     """
     try:
         return _QUICK.structure(manifest, cls)
-    except Exception:  # the thorough converter below raises the error again, with the field
+    # The thorough converter raises the error again, with the field.
+    except Exception:
         return _THOROUGH.structure(manifest, cls)
 
 
@@ -84,7 +85,7 @@ def _map_hook(
         errors: list[FieldError] = []
         for key, content in value.items():
             if not isinstance(key, str):
-                # Kubernetes turns keys into strings when it converts YAML to JSON
+                # Kubernetes turns keys into strings when it converts YAML to JSON.
                 key = json.dumps(key, default=str)
             try:
                 found[key] = empty if content is None else item(content, None)
@@ -105,7 +106,7 @@ def _object_map_hook(
     read = _map_hook(lambda value, _type: item(value, item_type), None)
 
     def hook(value: object, _type: object) -> FrozenDict[str, Any]:
-        # Kubernetes reads a null object as an empty one
+        # Kubernetes reads a null object as an empty one.
         if isinstance(value, Mapping) and None in value.values():
             value = {key: {} if content is None else content for key, content in value.items()}
         return read(value, _type)

@@ -115,7 +115,8 @@ class _Cutter:
                 yield Document(self._number, problem=f"is not valid YAML: {yaml_problem(error, line)}")
 
     def _template(self) -> Iterator[Document]:
-        if not self._told_of_template:  # report the problem once per file
+        # Report the problem once per file.
+        if not self._told_of_template:
             yield Document(self._number, problem=TEMPLATE_PROBLEM)
         self._told_of_template = True
 
@@ -137,7 +138,8 @@ class _Cutter:
         while True:
             start, taken = window.end, False
             if window.skip_space() not in ("{", "["):
-                window.go_back(start)  # go back, since white space is indentation if this is YAML
+                # White space is indentation if this is YAML.
+                window.go_back(start)
                 return None
             self._number += 1
             start = window.end
@@ -207,7 +209,8 @@ def yaml_parts(
     Raises:
         UnreadableError: as the pieces raise it, and where a part is larger than the limit.
     """
-    kept: list[str] = []  # the chunks of the present part
+    # The chunks of the present part.
+    kept: list[str] = []
     size = 0
     for lines in _whole_lines(pieces, limits):
         start = 0

@@ -16,10 +16,13 @@ from kschedfw.api.errors import KschedfwError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 STRICT = "strict decoding error: "
-_LONGEST_NAME = 100  # no field has a longer name; the limit bounds the time for comparing
-_SHOWN = 200  # characters of a quoted value: enough to find it in the manifest
+# No field has a longer name; the limit bounds the time for comparing.
+_LONGEST_NAME = 100
+# Characters of a quoted value: enough to find it in the manifest.
+_SHOWN = 200
 _LONGEST_PATH = 500
-_LONGEST = 2000  # characters of a message; Kubernetes' longest have about 500
+# Characters of a message; Kubernetes' longest have about 500.
+_LONGEST = 2000
 _MOST_LINES = 50
 
 
@@ -119,7 +122,8 @@ def shown(value: object) -> str:
         plain = dict(value) if isinstance(value, Mapping) else value
         try:
             text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
-        except (ValueError, RecursionError):  # the value contains itself, or is nested too deeply
+        # The value contains itself, or is nested too deeply.
+        except (ValueError, RecursionError):
             text = f"({type(value).__name__})"
         text = printable(text, len(text))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

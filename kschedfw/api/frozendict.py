@@ -44,7 +44,8 @@ class FrozenDict(dict[K, V]):
 
         __setitem__ = _refuse
         __delitem__ = _refuse
-        __ior__ = _refuse  # the operator |= would change the dict
+        # The operator |= would change the dict.
+        __ior__ = _refuse
         clear = _refuse
         pop = _refuse
         popitem = _refuse
@@ -52,7 +53,7 @@ class FrozenDict(dict[K, V]):
         update = _refuse
 
     def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
-        # pickle and copy would otherwise rebuild it item by item through __setitem__
+        # pickle and copy would otherwise rebuild it item by item through __setitem__.
         return (type(self), (dict(self),))
 
     def __repr__(self) -> str:

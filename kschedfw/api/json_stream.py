@@ -200,14 +200,17 @@ class JsonReader:
             raise DocumentError(error.msg, window.line(error.pos)) from None
         except RecursionError:
             raise DocumentError(TOO_DEEP, window.line()) from None
-        except ValueError as error:  # the number has too many digits for Python
+        # The number has too many digits for Python.
+        except ValueError as error:
             raise DocumentError(str(error).partition(":")[0], window.line()) from None
         if end == len(text) and not window.complete and not isinstance(content, (str, dict, list)):
-            raise _IncompleteError  # the number may continue after the window
+            # The number may continue after the window.
+            raise _IncompleteError
         if end - start > self._largest and not (
             isinstance(content, dict) and any(isinstance(each, list) for each in content.values())
         ):
             raise DocumentError(too_large(self._largest), window.line())
+        # Brackets are counted first, which is fast: a value can't be deeper than it has brackets.
         if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _is_too_deep(content):
             raise DocumentError(TOO_DEEP, window.line())
         if _SURROGATE.search(text, start, end):

@@ -42,7 +42,8 @@ class _Type(dict[str, "_Type | None"]):
 def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldError, ...]:
     """Return the fields that Kubernetes doesn't know in an object of a kind of `kinds.KINDS`, outer ones first."""
     known = _types()[kind]
-    if _all_known(manifest, known):  # the usual case, for which no paths have to be built
+    # The usual case, for which no paths have to be built.
+    if _all_known(manifest, known):
         return ()
     unknown = _unknown(manifest, known, "")
     named: list[FieldError] = [

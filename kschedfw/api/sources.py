@@ -80,6 +80,7 @@ class ManifestSource:
         try:
             if _is_packed(self.path):
                 with open_file(self.path) as file:
+                    # A gzip file ends with its unpacked size, modulo 4 GiB.
                     file.seek(-4, io.SEEK_END)
                     return int.from_bytes(file.read(4), "little")
             return self.path.stat().st_size
@@ -166,7 +167,8 @@ def _limited(file: BinaryIO, limits: Limits) -> Iterator[bytes]:
 def _decoded(pieces: Iterable[bytes]) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     fed = 0
-    for piece in chain(pieces, (b"",)):  # the empty piece ends the text
+    # The empty piece ends the text.
+    for piece in chain(pieces, (b"",)):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(piece, final=not piece)

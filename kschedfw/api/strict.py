@@ -45,6 +45,7 @@ def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[Fie
 
 def without_unset(value: object, type_: object) -> object:
     """Return the value without zeros that Kubernetes reads as unset (`metadata={"zero_is_unset": True}`)."""
+    # The caller's mapping keeps its zeros.
     value = copy.deepcopy(value)
     for _, content, cls in _objects(value, type_, ""):
         for field in attrs.fields(cls):

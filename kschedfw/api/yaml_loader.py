@@ -30,7 +30,9 @@ DEEPEST: Final = 100
 
 TOO_DEEP: Final = f"nested too deeply, more than {DEEPEST} levels"
 
-_LONGEST_INTEGER: Final = 3500  # in characters; Python writes integers of up to 4300 digits
+# In characters; Python writes integers of up to 4300 digits.
+_LONGEST_INTEGER: Final = 3500
+# Aliases of aliases let a short text stand for billions of values. go-yaml refuses such documents, too.
 _FREE_ALIASED: Final = 100_000
 _ALIASED_PER_VALUE: Final = 4
 
@@ -129,7 +131,8 @@ def _integer(text: str) -> int:
     base = {"0b": 2, "0x": 16, "0o": 8}.get(digits[:2], 8 if digits[:1] == "0" else 10)
     try:
         return int(text, base)
-    except ValueError:  # the text has underscores and no digit
+    # The text has underscores and no digit.
+    except ValueError:
         raise DocumentError(f"{_shown(text)} is no integer") from None
 
 
@@ -245,7 +248,8 @@ class _ValueBuilder:
     def build(self) -> Iterator[Built]:
         """Yield the values, as the function `build`."""
         next_event = self._parser.get_event
-        next_event()  # skip the event that begins the stream
+        # Skip the event that begins the stream.
+        next_event()
         root: list[object] = []
         end = 0
         if not isinstance(next_event(), yaml.StreamEndEvent):
@@ -272,7 +276,8 @@ class _ValueBuilder:
                 elif kind is yaml.AliasEvent:
                     value = self._alias(event)
                 else:
-                    break  # this event ends the document
+                    # This event ends the document.
+                    break
                 if type(frame.container) is list:
                     frame.container.append(value)
                 elif frame.key is _NO_KEY:
@@ -330,7 +335,7 @@ class _ValueBuilder:
         if frame.merged:
             own = dict(container)
             container.clear()
-            # reversed, so that the first of several merged mappings wins
+            # Reversed, so that the first of several merged mappings wins.
             for mapping in reversed(frame.merged):
                 container.update(mapping)
             container.update(own)
