@@ -205,7 +205,8 @@ class Pod(Named):
     @cached_property
     def requests(self) -> PodRequests:
         """The resources that the pod takes on a node; computed once, since every cycle reads them for every node."""
-        from kschedfw.api.requests import pod_requests  # imported here, since that module imports this one
+        # Imported here, since that module imports this one.
+        from kschedfw.api.requests import pod_requests
 
         return pod_requests(self)
 
@@ -302,5 +303,6 @@ class Pod(Named):
         return _with_parts(self, metadata, spec, status)
 
 
+# Metadata, the node's name and most statuses change neither requests nor ports, so computed ones are kept.
 _with_parts = evolver(Pod, "metadata", "spec", "status", computed=("requests", "host_ports"))
 _of_the_same_spec = evolver(Pod, "metadata", "status", computed=("requests", "host_ports", "shape"))

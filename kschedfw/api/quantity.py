@@ -28,9 +28,12 @@ __all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "qua
 class QuantityFormat(StrEnum):
     """The family of suffixes a quantity was written with, and will be written with again."""
 
-    DECIMAL_SI = "DecimalSI"  # suffixes n u m k M G T P E: powers of 1000
-    BINARY_SI = "BinarySI"  # suffixes Ki Mi Gi Ti Pi Ei: powers of 1024
-    DECIMAL_EXPONENT = "DecimalExponent"  # exponents such as e3 or E-6
+    # Suffixes n u m k M G T P E: powers of 1000.
+    DECIMAL_SI = "DecimalSI"
+    # Suffixes Ki Mi Gi Ti Pi Ei: powers of 1024.
+    BINARY_SI = "BinarySI"
+    # Exponents such as e3 or E-6.
+    DECIMAL_EXPONENT = "DecimalExponent"
 
 
 class QuantityError(KschedfwError, ValueError):
@@ -57,7 +60,7 @@ _DECIMAL: Final = {
     3 * i: text for i, text in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), start=-3)
 }
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-# suffix → (power of two, power of ten, format)
+# By suffix: the power of two, the power of ten, and the format.
 _SUFFIXES: Final = {text: (0, power, QuantityFormat.DECIMAL_SI) for power, text in _DECIMAL.items()} | {
     text: (10 * i, 0, QuantityFormat.BINARY_SI) for i, text in enumerate(_BINARY) if text
 }
@@ -65,8 +68,10 @@ _SUFFIXES: Final = {text: (0, power, QuantityFormat.DECIMAL_SI) for power, text 
 _NANO: Final = -9
 _MILLI: Final = -3
 _INT64_MAX: Final = 2**63 - 1
-_NARROW_DIGITS: Final = 18  # a decimal number of so many digits always fits an int64
-_MAX_LENGTH: Final = 4000  # Python refuses to read or write integers of more than 4300 digits
+# A decimal number of so many digits always fits an int64.
+_NARROW_DIGITS: Final = 18
+# Python refuses to read or write integers of more than 4300 digits.
+_MAX_LENGTH: Final = 4000
 _TOO_LONG: Final = f"a quantity has at most {_MAX_LENGTH} characters"
 # The white space that JSON leaves as it is inside a string.
 _SPACE: Final = (
@@ -330,7 +335,8 @@ def _parse(text: str) -> Quantity:
             raise _error(text, _WRONG_NUMBER)
         number, scale, grain = _as_wide(number, scale, capped=format is QuantityFormat.BINARY_SI)
         if format is QuantityFormat.BINARY_SI and scale < 0 < number < 10**-scale:
-            format = QuantityFormat.DECIMAL_SI  # an amount below one is written with a decimal suffix
+            # An amount below one is written with a decimal suffix.
+            format = QuantityFormat.DECIMAL_SI
     number, scale = _without_factors_of_ten(-number if sign == "-" else number, scale)
     return _quantity(number, scale, format, grain, text if narrow and looks_canonical else "")
 
@@ -371,7 +377,8 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 def wrapped(number: int, bits: int = 64) -> int:
     """Return `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
-    if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:  # the usual case: nothing wraps around
+    # The usual case: nothing wraps around.
+    if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:
         return number
     half = 1 << (bits - 1)
     return (number + half) % (2 * half) - half

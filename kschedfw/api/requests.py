@@ -81,7 +81,8 @@ def resource_amounts(resources: ResourceList) -> Resource:
     if not resources:
         return _NO_AMOUNTS
     cpu, memory = resources.get(CPU, _ZERO).milli_value(), resources.get(MEMORY, _ZERO).value()
-    if _COMPUTE.issuperset(resources):  # the usual case: only CPU and memory
+    # The usual case: only CPU and memory.
+    if _COMPUTE.issuperset(resources):
         return Resource(cpu, memory)
     scalar = {name: amount.value() for name, amount in resources.items() if is_scalar_resource(name)}
     return Resource(

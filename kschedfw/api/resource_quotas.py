@@ -68,7 +68,8 @@ class QuotaUsage:
             self._used[name] += amount
 
     def _asked(self, pod: Pod) -> dict[str, Quantity]:
-        if pod.is_terminal:  # an ended pod still counts as an object, but takes no resources
+        # An ended pod still counts as an object, but takes no resources.
+        if pod.is_terminal:
             return {_COUNT: _ONE} if _COUNT in self._hard else {}
         asked = {_COUNT: _ONE, **_usage(total_requests(pod), spec_limits(pod))}
         return {name: amount for name, amount in asked.items() if name in self._hard}
@@ -94,7 +95,8 @@ def _lacking(pod: Pod, required: Iterable[str]) -> str:
     """Return the resources that containers must name and don't, with their containers."""
     own = pod.spec.resources
     if own is not None and any(map(is_pod_level_resource, (*own.requests, *own.limits))):
-        return ""  # the pod as a whole has resources, so its containers need none
+        # The pod as a whole has resources, so its containers need none.
+        return ""
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     usages = [(each.name, _usage(each.resources.requests, each.resources.limits)) for each in containers]
     lacking = []
@@ -121,7 +123,8 @@ def _is_in_scope(pod: Pod, requirement: ScopeRequirement) -> bool:
                 term.namespaces or term.namespace_selector is not None for term in pod.spec.affinity.pod_terms
             )
         case QuotaScope.VOLUME_ATTRIBUTES_CLASS:
-            return False  # the scope of claims, not of pods
+            # It is a scope of claims, not of pods.
+            return False
 
 
 def _has_deadline(pod: Pod) -> bool:

@@ -31,7 +31,8 @@ Duration: TypeAlias = Annotated[float, "duration"]
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Possessive, so that a long wrong text takes linear time.
 _PART: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
-_LONGEST_DURATION: Final = (1 << 63) / 1e9  # in seconds; Kubernetes counts nanoseconds in an int64
+# In seconds; Kubernetes counts nanoseconds in an int64.
+_LONGEST_DURATION: Final = (1 << 63) / 1e9
 
 
 def wrong(value: object, expected: str) -> FieldErrors:
@@ -48,7 +49,8 @@ def read_string(value: object, _type: object) -> str:
 
 def read_integer(value: object, _type: object) -> int:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # YAML's 1.0 becomes JSON's 1 on the way to the API server
+        # YAML's 1.0 becomes JSON's 1 on the way to the API server.
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
         return value
     raise wrong(value, "an integer")
@@ -80,7 +82,8 @@ def read_duration(value: object, _type: object) -> float:
         position = part.end()
     if text != "0" and (not parts or position < len(text)):
         raise wrong(value, "a duration such as 30s or 1m30s")
-    seconds = round(math.fsum(parts), 9)  # rounded, so that 1126ms and 1.126s are equal
+    # Rounded, so that 1126ms and 1.126s are equal.
+    seconds = round(math.fsum(parts), 9)
     if not seconds < _LONGEST_DURATION:
         raise wrong(value, "a duration of less than 293 years")
     return -seconds if value.startswith("-") else seconds
@@ -90,7 +93,8 @@ def read_bytes(value: object, _type: object) -> bytes:
     try:
         return base64.b64decode(read_string(value, str), validate=True)
     except ValueError:
-        raise wrong("…", "data in base64") from None  # don't show the value: it may be a secret
+        # The value isn't shown: it may be a secret.
+        raise wrong("…", "data in base64") from None
 
 
 def read_int_or_string(value: object, _type: object) -> int | str:
@@ -127,7 +131,8 @@ def _parse_time(text: str) -> datetime:
 
 def read_quantity(value: object, _type: object) -> Quantity:
     if value is None:
-        return ZERO  # Kubernetes reads a null amount as 0
+        # Kubernetes reads a null amount as 0.
+        return ZERO
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
             amount = _amount(value)

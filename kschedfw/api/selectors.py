@@ -65,7 +65,8 @@ def parse_int64(text: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         return None
     digits = digits.lstrip("0")
-    if len(digits) > _INT64_DIGITS:  # Python reads no more than 4300
+    # Python refuses to read thousands of digits.
+    if len(digits) > _INT64_DIGITS:
         return None
     number = int(digits or "0") * (-1 if text[0] == "-" else 1)
     return number if -(1 << 63) <= number < 1 << 63 else None

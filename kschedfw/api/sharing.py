@@ -34,7 +34,8 @@ _OWN: Final = frozenset(("nodeName", "volumes"))
 """The fields of the spec in which pods of a workload differ."""
 _COMMON: Final = frozenset(json_name(field) for field in attrs.fields(PodSpec)) - _OWN
 _OF_CONTAINERS: Final = frozenset(json_name(field) for field in attrs.fields(Container))
-_FORMAT: Final = 2  # marshal's version 2 is the last one that writes equal values as equal bytes
+# marshal's version 2 is the last one that writes equal values as equal bytes.
+_FORMAT: Final = 2
 
 _with_labels = evolver(ObjectMeta, "labels")
 _with_parts = evolver(PodSpec, "affinity", "tolerations", "topology_spread_constraints")
@@ -66,7 +67,8 @@ def shared_pod(metadata: ObjectMeta, manifest: object, status: PodStatus) -> Pod
         encoded = marshal.dumps(common, _FORMAT)
         node_name = structure(given, str) if (given := manifest.get("nodeName")) else ""
         volumes = structure(given, tuple[Volume, ...]) if (given := manifest.get("volumes")) else ()
-    except (AttributeError, TypeError, ValueError):  # this is no manifest of a pod, or it isn't plain data
+    # This is no manifest of a pod, or it isn't plain data.
+    except (AttributeError, TypeError, ValueError):
         return None
     # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.
     first = _first_with(encoded, metadata.labels if b"atchLabelKeys" in encoded else EMPTY)

@@ -84,6 +84,7 @@ def node_errors(node: Node) -> Errors:
             yield FieldError.duplicate(path, f"{taint.key}={taint.value}:{taint.effect}")
         seen.add(pair)
     yield from resource_list(node.status.capacity, "status.capacity")
+    # `default_node` makes them one object, whose errors are told once.
     if node.status.allocatable is not node.status.capacity:
         yield from resource_list(node.status.allocatable, "status.allocatable")
 
