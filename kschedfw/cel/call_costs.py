@@ -50,6 +50,7 @@ def _size(value: Value) -> int:
 def _traversal(value: Value) -> int:
     """Return the cost of reading all of a value."""
     if isinstance(value, str):
+        # Cut off, here and below, as Kubernetes' `traversalCost` does; cel-go's costs are rounded up.
         return int(len(value.encode(errors="surrogatepass")) * PER_CHARACTER)
     if isinstance(value, bytes):
         return int(len(value) * PER_CHARACTER)
@@ -71,6 +72,7 @@ _UNSIZED: Final = frozenset({bool, int, float})
 
 def _pattern(arguments: tuple[Value, ...], _: Value) -> int:
     text, pattern = arguments[:2]
+    # One more, as in cel-go: else an expensive pattern would cost nothing with an empty text.
     return _scaled(1 + _size(text)) * _scaled(_size(pattern), PER_PATTERN_CHARACTER)
 
 

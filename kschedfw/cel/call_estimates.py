@@ -17,7 +17,8 @@ from kschedfw.cel.syntax import Call, Literal, SyntaxNode
 from kschedfw.cel.types import Overload
 
 if TYPE_CHECKING:
-    from kschedfw.cel.estimate import Estimator  # asks this module for the estimates of calls
+    # It asks this module for the estimates of calls.
+    from kschedfw.cel.estimate import Estimator
 
 MOST: Final = 2**64 - 1
 
@@ -155,6 +156,7 @@ def _replace(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
 def _split(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     size = _first_operand(sizes, node).most
     limit = node.arguments[1] if len(node.arguments) > 1 else None
+    # Kubernetes converts a literal limit to uint64, so that -1 is the most.
     parts = limit.value % 2**64 if isinstance(limit, Literal) and type(limit.value) is int else size
     return scaled(size, 2 * PER_CHARACTER), Size(0, parts)
 
@@ -185,7 +187,8 @@ def _found(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     return _pattern(sizes, node), Size(0, _first_operand(sizes, node).most)
 
 
-_LONGEST_PATTERN: Final = 128  # of the patterns of named formats
+# Of the patterns of named formats.
+_LONGEST_PATTERN: Final = 128
 _ADDRESS_BYTES: Final = 16
 
 

@@ -44,6 +44,7 @@ class Estimator(Visitor[int]):
 
     def __init__(self) -> None:
         self._variables: dict[str, list[Variable]] = {"device": [Variable(DEVICE, None, None)]}
+        # By id, which stays a node's own: the tree outlives the estimator.
         self._sizes: dict[int, Size] = {}
         self._entries: dict[int, Entries] = {}
         self._shapes: dict[int, Shape | None] = {}
@@ -115,7 +116,8 @@ class Estimator(Visitor[int]):
         return 1
 
     def selection(self, node: Select) -> int:
-        if node.operand.type is None:  # the operand is the name of a type
+        # The operand is the name of a type.
+        if node.operand.type is None:
             return 1
         cost = self.cost(node.operand)
         if node.test:

@@ -97,6 +97,7 @@ class Program:
         try:
             return self._root(frame)
         finally:
+            # An evaluation that ends with an error has done its work, too.
             budget.spend(frame.cost / _COST_PER_STEP)
 
     def cost(self, device: Value, limit: int) -> int:
@@ -123,7 +124,8 @@ def plan(tree: SyntaxNode) -> Program:
 
 _OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "_==_": equal,
-    "_!=_": lambda a, b: not contains([a], b),  # values that can't be compared count as different
+    # Values that can't be compared count as different.
+    "_!=_": lambda a, b: not contains([a], b),
     "_<_": lambda a, b: compare(a, b) < 0,
     "_<=_": lambda a, b: compare(a, b) <= 0,
     "_>_": lambda a, b: compare(a, b) > 0,
@@ -227,6 +229,7 @@ class _Planner:
         # Appending to the list that a macro is building has a fixed cost, unlike joining two lists.
         cost = 1 if function is append else call_cost(node)
         if name in ("find", "findAll", "matches") and isinstance(steps[1], Constant):
+            # Compiled now, so that a wrong pattern is told of when the program is made.
             if isinstance(steps[1].value, str):
                 compiled_pattern(steps[1].value)
             return nary_call(function, steps, cost)
@@ -320,6 +323,7 @@ class _Planner:
             if isinstance(iterated, Map):
                 pairs = iterated.items()
             elif isinstance(iterated, list):
+                # Slot 0 is the device's, so the slot of a second variable is true.
                 pairs = enumerate(iterated) if second else ((e, None) for e in iterated)
             else:
                 raise EvaluationError(f"got '{type_name(iterated)}', expected iterable type")

@@ -147,6 +147,7 @@ def _compile(expression: str) -> Selector:
         if type not in (BOOL, ANY):
             raise CompileError(f"must evaluate to bool or the unknown type, not {type.full_name}")
         program = plan(tree)
-    except SelectorError as error:  # raised, too, if the library for patterns isn't installed
+    # It is raised, too, if the library for patterns isn't installed.
+    except SelectorError as error:
         return Selector(expression, str(error), _UNKNOWN_COST)
     return Selector(expression, None, estimated_cost(tree), program)
