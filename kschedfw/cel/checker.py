@@ -107,6 +107,7 @@ class _Checker(Visitor[Type]):
 
     def identifier(self, node: Ident) -> Type:
         name = node.name.removeprefix(".")
+        # A name with a leading dot is looked for in the outermost scope alone.
         for scope in reversed(self._scopes if name == node.name else self._scopes[:1]):
             if name in scope:
                 return scope[name]
@@ -182,6 +183,7 @@ class _Checker(Visitor[Type]):
             returned = self._bindings.resolve(returned)
             if result is None:
                 result = returned
+            # Which overload is called shows at run time; so does the type where their results differ.
             elif not result.is_dynamic and returned != result:
                 result = DYN
         node.overloads = candidates
@@ -243,6 +245,7 @@ class _Checker(Visitor[Type]):
         self._expect(node.condition, BOOL)
         self._expect(node.step, accumulated)
         self._scopes.pop()
+        # The result sees the accumulator, and not the variables.
         result = self.check(node.result)
         self._scopes.pop()
         return self._bindings.resolve(result)

@@ -94,6 +94,7 @@ def _date(text: str) -> list[str]:
         datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
     except ValueError:
         return ["invalid date"]
+    # strptime takes months and days of one digit, too.
     return [] if _DATE.fullmatch(text) else ["invalid date"]
 
 

@@ -81,6 +81,7 @@ def _is_link_local_multicast(ip: IP) -> bool:
 
 def _is_global_unicast(ip: IP) -> bool:
     address = ip.address
+    # As Go's `IsGlobalUnicast`, by which private addresses count.
     broadcast = address.version == 4 and int(address) == 2**32 - 1
     return not (
         broadcast
@@ -255,6 +256,7 @@ def _escaped_path(url: URL) -> str:
 def _query(url: URL) -> Map:
     values: dict[str, list[str]] = {}
     for part in url.query.split("&"):
+        # Malformed pairs are left out, as by Go's `URL.Query`; a semicolon makes one.
         if not part or ";" in part or _BAD_ESCAPE.search(part):
             continue
         key, _, value = part.partition("=")

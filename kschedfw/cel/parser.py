@@ -160,6 +160,7 @@ class _Parser:
             operand = self._member(number)
         else:
             operand = self._member(self._primary())
+        # Pairs of signs cancel each other out, as in cel-go's parser.
         return Call(offset, f"{sign}_", None, [operand]) if count % 2 else operand
 
     def _member(self, operand: SyntaxNode) -> SyntaxNode:

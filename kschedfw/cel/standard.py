@@ -169,6 +169,7 @@ def _int(value: Value) -> int:
         return value.nanoseconds
     if isinstance(value, Timestamp):
         return value.nanoseconds // _NANOS
+    # Both ends are excluded, as in cel-go's `doubleToInt64Checked`; NaN is in no range.
     if isinstance(value, float) and not -(2.0**63) < value < 2.0**63:
         raise EvaluationError("integer overflow")
     return int64(int(value))

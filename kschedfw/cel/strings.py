@@ -52,11 +52,13 @@ def _out_of_range(index: int) -> EvaluationError:
 def _char_at(text: str, index: int) -> str:
     if not 0 <= index <= len(text):
         raise _out_of_range(index)
+    # The index behind the last character gives an empty text, as in cel-go.
     return text[index : index + 1]
 
 
 @overload("<string>.indexOf(string) -> int", "<string>.indexOf(string, int) -> int")
 def _index_of(text: str, part: str, start: int = 0) -> int:
+    # As in cel-go, even where the index is out of range.
     if part == "":
         return start
     if start < 0:

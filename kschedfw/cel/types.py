@@ -96,6 +96,7 @@ class TypeBindings:
 
     def assign(self, given: list[Type], wanted: list[Type]) -> bool:
         """Return whether all of `given` may be used as `wanted`; if so, bind variables."""
+        # An overload that doesn't fit must leave no bindings to the next one.
         saved = dict(self._bound)
         if len(given) == len(wanted) and all(map(self._assign, given, wanted)):
             return True
@@ -114,6 +115,7 @@ class TypeBindings:
         if NULL in (a, b):
             other = b if a == NULL else a
             return (
+                # Names with a dot are those of Kubernetes' types, which are nullable like messages.
                 other == NULL or other.name in _NULLABLE or "." in other.name or other.name == "optional_type"
             )
         return _agree(a, b, self._assign)

@@ -30,8 +30,10 @@ MAX_LENGTH: Final = 1_000_000
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
 _UINT_MAX: Final = 2**64 - 1
-TIMESTAMP_MIN: Final = -62135596800 * 10**9  # 0001-01-01T00:00:00Z
-TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1  # the last nanosecond of the year 9999
+# 0001-01-01T00:00:00Z.
+TIMESTAMP_MIN: Final = -62135596800 * 10**9
+# The last nanosecond of the year 9999.
+TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
 
 MAX_TEXT: Final = 10_000_000
 """Characters of a string, likewise."""
