@@ -193,6 +193,7 @@ def _refusing(place: CasePlace, path: str) -> Iterator[None]:
     """Raise errors of input in the block as a CaseError with the field that names the input."""
     try:
         yield
+    # It names its place already.
     except CaseError:
         raise
     except InvalidManifestsError as error:

@@ -25,6 +25,8 @@ class FakeClock:
         with self._lock:
             self._now += seconds
             waiting = tuple(self._waiting)
+        # Outside of the lock, which a thread that holds its condition may want. A thread that is about to
+        # wait holds the condition, so it can't miss this.
         for condition in waiting:
             with condition:
                 condition.notify_all()

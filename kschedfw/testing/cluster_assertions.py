@@ -38,7 +38,7 @@ def assert_spread(
         AssertionError: the skew is larger, no node has the label, or no such pod is on a node with it.
         SelectorSyntaxError: `pods` isn't a label selector.
     """
-    # set for the module, so that pytest shows the line of the test, not of these functions
+    # So that pytest shows the line of the test, here and below, not of these functions.
     __tracebackhide__ = True
     domains = {
         node.name: node.labels[topology_key] for node in cluster.list(Node) if topology_key in node.labels

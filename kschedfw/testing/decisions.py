@@ -99,7 +99,8 @@ def assert_decision(
         AssertionError: a fact differs, or names an unknown node or plugin; lists all of these, and shows the
             explanation.
     """
-    __tracebackhide__ = True  # pytest shows the line of the test, not of this function
+    # So that pytest shows the line of the test, not of this function.
+    __tracebackhide__ = True
     wrong: list[str] = []
     if node is not None and (explanation.result not in _PLACED or explanation.node != node):
         placed = explanation.node if explanation.result in _PLACED else None

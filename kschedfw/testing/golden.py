@@ -61,7 +61,7 @@ def record_decisions(
         TypeError: the cluster or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
-    # set for the module, so that pytest shows the line of the test, and the difference
+    # So that pytest shows the line of the test, here and below, and the difference.
     __tracebackhide__ = True
     return _explained(cluster, configuration, profiles, registry, seed)[1]
 

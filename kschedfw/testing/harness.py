@@ -68,7 +68,7 @@ class FrameworkHarness:
         ]
         self._manifests = ManifestReader(lenient=lenient)
         self.cluster = InMemoryCluster(objects)
-        # as stored, with the uids that the cluster gives
+        # As stored, with the uids that the cluster gives.
         self.snapshot = Snapshot.of(
             [self._stored(self._manifests.node(node)) for node in nodes],
             [self._stored(self._manifests.pod(pod)) for pod in pods],
@@ -217,7 +217,8 @@ class FrameworkHarness:
         registered = self.framework.events_to_register()
         for name in [plugin] if plugin else self.framework.plugins:
             if name not in registered:
-                return QueueingHint.QUEUE  # a plugin without subscriptions is retried on every event
+                # A plugin without subscriptions is retried on every event.
+                return QueueingHint.QUEUE
             for each in registered[name]:
                 if any(map(each.matches, happened)):
                     said = QueueingHint.QUEUE if each.hint is None else each.hint(pod, old, new)

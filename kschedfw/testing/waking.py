@@ -321,6 +321,7 @@ class Trial:
             registry=self._registry,
             clock=self._clock,
             random=Random(0),
+            # Otherwise the retry after five minutes would hide a hint that ignores an event.
             unschedulable_timeout=math.inf,
         )
 
