@@ -44,6 +44,7 @@ class PodChecks(ClusterSubject):
     def test_a_pod_is_bound_once(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))
         cluster.bind(pod, "n1")
+        # To the same node again: kube-apiserver refuses it, another cluster may take it for a repetition.
         with suppress(ConflictError):
             cluster.bind(pod, "n1")
         with pytest.raises(ConflictError):
@@ -133,6 +134,7 @@ class PodChecks(ClusterSubject):
         cluster.record_event(pod, "Warning", "FailedScheduling", "0/3 nodes are available")
         cluster.delete(pod)
         gone(cluster, pod)
+        # Longer than the note of an event may be in Kubernetes, 1,024 bytes; it may be cut, but nothing fails.
         cluster.record_event(pod, "Normal", "Preempted", "x" * 10_000)
 
 

@@ -54,7 +54,8 @@ def pod_in(namespace: str, name: str = "web", **spec: object) -> Pod:
     # With another name than the default scheduler's, no scheduler in the cluster takes the pod.
     scheduler = {"schedulerName": "nobody", "terminationGracePeriodSeconds": 0}
     pod = pod_from_manifest({"metadata": metadata, "spec": {"containers": containers, **scheduler, **spec}})
-    return pod.with_metadata(attrs.evolve(pod.metadata, uid=""))  # no uid, since the cluster assigns it
+    # Without a uid, since the cluster assigns it.
+    return pod.with_metadata(attrs.evolve(pod.metadata, uid=""))
 
 
 def eventually(look: Callable[[], T]) -> T:

@@ -26,6 +26,7 @@ class Watcher:
         self.broken: list[str] = []
 
     def __call__(self, event: WatchEvent) -> None:
+        # Not blocking, or a second call at the same time would only wait, and nobody would see it.
         if not self._busy.acquire(blocking=False):
             self.broken.append("it was called while it was being called")
             return

@@ -14,7 +14,8 @@ from kschedfw.testing.plugin_contract.waking import WakingChecks
 __all__ = ["PluginContract"]
 
 
-class PluginContract(  # the order of the bases matters: pytest runs the checks of the last one first
+# The order of the bases matters: pytest runs the checks of the last one first.
+class PluginContract(
     WakingChecks,
     BindingChecks,
     ReservingChecks,

@@ -60,6 +60,7 @@ def _recording(slept: list[float]) -> Callable[[float], None]:
     sleep, thread = time.sleep, threading.get_ident()
 
     def record(seconds: float) -> None:
+        # A plugin's own thread may sleep, for example between two fetches.
         if threading.get_ident() == thread:
             slept.append(seconds)
         else:
@@ -69,7 +70,7 @@ def _recording(slept: list[float]) -> Callable[[float], None]:
 
 
 def _global_chance() -> object:
-    # reads the global generator, to check that the plugin doesn't use it
+    # Reads the global generator, to check that the plugin doesn't use it.
     _, keys, *rest = np.random.get_state()
     return random.getstate(), np.asarray(keys).tolist(), rest
 
@@ -126,12 +127,15 @@ def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[N
             if name == package or name.startswith(f"{package}.")
         ]
         for module in (time, datetime, *modules):
+            # A list, since patching writes to the dict.
             for name, value in list(vars(module).items()):
                 if isinstance(value, _PATCHED) and value in replacements:
                     patches.enter_context(mock.patch.object(module, name, replacements[value]))
         yield
 
 
+# Only classes and built-in functions are looked up among the replacements: other values of a module may not
+# be hashable.
 _PATCHED = (type, type(len))
 
 

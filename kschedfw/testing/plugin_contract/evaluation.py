@@ -51,7 +51,9 @@ class EvaluationChecks(Subject):
             )
             planner = planned._planner
             if planner is None:
-                return  # the plugin promises nothing for shapes
+                # The plugin promises nothing for shapes.
+                return
+            # Generated clusters are smaller than those for which schedulers make plans.
             planner.fewest_nodes = 1
             for seconds in _STEPS:
                 first, *others = world.pending()
@@ -80,6 +82,7 @@ class EvaluationChecks(Subject):
             }
             for seconds in _STEPS:
                 first, *others = world.pending()
+                # The first pod comes again, since an answer from memory needs an earlier question.
                 for pod in (first, *others, first):
                     clock.advance(seconds)
                     rows = world.rows()

@@ -41,6 +41,8 @@ class LookingChecks(Subject):
         for pod in stage.pods:
             state = stage.begin(pod)
             feasible = [] if state is None else stage.feasible(state, pod)
+            # Also a single node and a part of them: `normalize_score` sees the feasible nodes alone, whose
+            # scores may all be equal.
             for nodes in (feasible, feasible[:1], feasible[1:]):
                 if state is not None:
                     _scores_fit(stage, state.clone(), pod, nodes)
@@ -57,6 +59,7 @@ def _only_looks(
     name = stage.name
     before, written = stage.surroundings(), _written(state)
     first = {info.name: ask(hook, state, pod, info) for info in nodes}
+    # In reverse, so that an answer that depends on the nodes asked about before differs.
     again = {info.name: ask(hook, state, pod, info) for info in reversed(nodes)}
     rows = np.array([stage.snapshot.table.rows[info.name] for info in nodes], dtype=np.int64)
     arguments: Any = (len(rows), state, pod, stage.snapshot.table, rows)
@@ -84,6 +87,7 @@ def _only_looks(
 
 
 def _written(state: CycleState) -> dict[str, int]:
+    # By identity, since values needn't be comparable.
     return {key: id(value) for key, value in state._data.items()}
 
 

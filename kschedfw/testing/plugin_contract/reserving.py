@@ -85,11 +85,14 @@ class ReservingChecks(Subject):
             stage.hold(stage.pods[0])
         waits, states = given.framework.waiting_pods.save(), given.framework.save_states()
         held = [placed for pod in given.pods[1:] if (placed := given.hold(pod)) is not None]
+        # Unreserve brings back what reserve took. What attempts in vain leave behind, such as a gang's tries,
+        # only the token brings back.
         for pod in given.pods:
             _try_in_vain(given, pod)
         for placed in reversed(held):
             given.unreserve(placed)
-        for _ in range(2):  # twice, since a token may be restored several times
+        # Twice, since a token may be restored several times.
+        for _ in range(2):
             given.framework.waiting_pods.restore(waits)
             given.framework.restore_states(states)
         _same_books(

@@ -75,6 +75,7 @@ class PluginStage:
 
     def begin_scoring(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
         """Run pre_score; return False if the plugin doesn't score."""
+        # By itself first, as in `begin`.
         self.hooks.status("pre_score", state.clone(), pod, nodes)
         status = self.framework.run_pre_score_plugins(state, pod, nodes)
         return status.is_success and bool(nodes) and self.name not in state.skip_score_plugins

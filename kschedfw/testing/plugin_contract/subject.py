@@ -92,8 +92,10 @@ class Subject:
         plugin = Registry().load(cls.plugin) if isinstance(cls.plugin, str) else cls.plugin
         for name, check in _checks(cls):
             if not any(hasattr(plugin, hook) for hook in getattr(check, _CONCERNS)):
-                setattr(cls, name, None)  # an attribute that is None hides the test from pytest
-            elif getattr(cls, name) is None:  # a base class has removed the test for another plugin
+                # An attribute that is None hides the test from pytest.
+                setattr(cls, name, None)
+            # A base class has removed the test for another plugin.
+            elif getattr(cls, name) is None:
                 setattr(cls, name, check)
 
     # For the checks
@@ -170,6 +172,7 @@ class Subject:
             if failure is not None:
                 # Not hypothesis' own shrinking, which takes minutes and seldom leads to a simpler world.
                 simpler = (_failure(check, fewer) for fewer in ingredients.fewer())
+                # Of the same type only: with fewer ingredients something else may go wrong.
                 raise next((each for each in simpler if type(each) is type(failure)), failure)
 
     def _drawn(self) -> Sequence[Ingredients]:
@@ -185,6 +188,7 @@ class Subject:
         @settings(
             max_examples=self.max_examples,
             deadline=None,
+            # The same worlds in every run, with nothing kept on disk.
             derandomize=True,
             database=None,
             phases=[Phase.generate],
@@ -226,6 +230,7 @@ _DRAWN: dict[tuple[type[Subject], int], Sequence[Ingredients]] = {}
 
 def _failure(check: Callable[[World], None], ingredients: Ingredients) -> Exception | None:
     try:
+        # A world for this check alone, from the seed, since checks change it.
         check(ingredients.world())
     except Exception as error:
         error.add_note(str(ingredients))

@@ -32,9 +32,12 @@ class UserTextChecks(Subject):
             return
         texts = itertools.cycle(_ANNOTATIONS)
         try:
+            # Two rounds, since a stage may have fewer objects than there are texts.
             for _ in range(2):
                 _ask_everything(self, [_saying(next(texts), keys, each) for each in objects])
         except ContractViolation:
+            # Each text alone, to name the one that does it. If it takes several of them, the first violation
+            # stands.
             for text in _ANNOTATIONS:
                 self._with_one_text(text, keys, objects)
             raise

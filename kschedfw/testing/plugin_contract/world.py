@@ -83,6 +83,8 @@ class World:
     def _bring_along(self) -> None:
         """Update the image states of nodes, as a cache does."""
         self._infos |= {info.name: info for info in with_image_states(list(self._infos.values()))}
+        # Either way as a cache does it: as long as no node comes or goes, only rows change, which kept
+        # answers follow.
         if list(self._infos) == [info.name for info in self.snapshot.node_infos]:
             self.snapshot.update(
                 [info for info in self._infos.values() if info is not self.snapshot.get(info.name)]
@@ -96,7 +98,7 @@ class World:
 
     def _node(self, name: str) -> Node:
         node = self.random.choice(self._nodes)
-        # such as the hostname
+        # Labels that repeat the node's name, such as the hostname, follow it.
         labels = {key: name if value == node.name else value for key, value in node.labels.items()}
         return attrs.evolve(node, metadata=attrs.evolve(node.metadata, name=name, labels=FrozenDict(labels)))
 
