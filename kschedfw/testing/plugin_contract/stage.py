@@ -55,6 +55,8 @@ class PluginStage:
 
     def begin(self, pod: Pod) -> CycleState | None:
         """Return the state after pre_filter; None if the cycle ends there."""
+        # Asked by itself first, so that an exception or an answer of the wrong type is reported as a
+        # violation: the framework makes an error of it, which here only ends the cycle.
         self.hooks.pre_filter(CycleState(), pod, self.nodes)
         state = CycleState()
         _, status, _ = self.framework.run_pre_filter_plugins(state, pod)
