@@ -56,7 +56,7 @@ def profile_of(scenario: Scenario, registry: Registry) -> Profile:
     return _read_profile(scenario.config, f"{scenario.name}: config", registry)
 
 
-# cached: most scenarios have this profile, and reading it takes a third of a decision's time
+# Cached, since most scenarios have this profile, and reading it takes a third of a decision's time.
 @lru_cache(maxsize=1)
 def _default_profile(registry: Registry) -> Profile:
     return _read_profile(_DEFAULT, "the default configuration", registry)
@@ -69,7 +69,8 @@ def _read_profile(written: Json, where: str, registry: Registry) -> Profile:
     profile = configuration.profiles[0].profile()
     given = profile.args.get(DefaultPreemption.name)
     if not isinstance(given, DefaultPreemptionArgs):
-        return profile  # a profile without preemption stays as it is
+        # A profile without preemption stays as it is.
+        return profile
     all_nodes = attrs.evolve(given, min_candidate_nodes_percentage=100)
     return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
 
@@ -130,6 +131,7 @@ class PodRun:
     def _decide(self, pod: Pod) -> Json:
         self.cache.update_snapshot(self.snapshot)
         state = self.state = CycleState()
+        # On a state of its own: the search below runs pre_filter again, and doesn't hand out its answer.
         pre_filter, rejected, left_over = self._pre_filter(pod)
         try:
             feasible, diagnosis = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
@@ -154,6 +156,7 @@ class PodRun:
             "scores": _scores(scores),
             "totals": totals,
             "best": best,
+            # By name, as in the recordings: kube-scheduler draws one of them.
             "chosen": best[0],
             "singleNode": len(feasible) == 1,
             "fitError": None,

@@ -70,7 +70,8 @@ class AnsweringCluster:
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
         if condition is not None and condition.reason == REASON_SCHEDULING_GATED:
-            return  # a write of the API server, not of the scheduler
+            # A write of the API server, not of the scheduler.
+            return
         present = self._patched.get(pod.key) or self._view.get(Pod, pod.key)
         if present is None:
             return
@@ -133,6 +134,7 @@ class AnsweringCluster:
             self._tick()
         for key in sorted(self._bound):
             self._started += 1
+            # A minute after the pod bound before: preemption compares start times, and no two are equal.
             started = _FIRST_START + timedelta(minutes=self._started)
             pod = self._before(key)
             status = attrs.evolve(

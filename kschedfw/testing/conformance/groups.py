@@ -139,6 +139,8 @@ class GroupRun:
                 cycles.append(self._cycle(before_cycle))
                 has_acted |= bool(cycles[-1]["binds"] or cycles[-1]["evicted"])
             elif has_acted and queue.counts()[Place.BACKOFF]:
+                # Pods in backoff are tried again only after something was bound or evicted; otherwise a round
+                # wouldn't end before the limit of cycles.
                 has_acted = False
                 self._clock.advance(_PAUSE)
                 queue.flush_backoff_completed()
@@ -323,6 +325,7 @@ class _PodDecision:
     def json(self) -> Json:
         diagnosis = self._diagnosis
         highest = max(self._totals.values(), default=0)
+        # Without candidates the search ended at the nominated node, which passed.
         nominated_first = self._candidates is None and bool(self._feasible)
         filtered = {} if nominated_first else dict(diagnosis.node_to_status)
         return {

@@ -61,7 +61,7 @@ def resources(draw: st.DrawFn) -> Manifest:
         if len(chosen) == 2:
             given["limits"][name] = chosen[1]
     if draw(ONE_IN_FIVE):
-        # extended resources can't be overcommitted: the request equals the limit
+        # Extended resources can't be overcommitted: the request equals the limit.
         given["limits"][GPU] = str(draw(st.integers(0, 4)))
     return given
 
