@@ -139,7 +139,10 @@ class LabelSelector:
     match_expressions: tuple[Requirement, ...] = ()
 
     def compile(self) -> Selector:
-        return Selector((*_from_labels(self.match_labels), *self.match_expressions))
+        labels = self.match_labels
+        return Selector(
+            (*_from_labels(labels), *self.match_expressions) if labels else self.match_expressions
+        )
 
 
 def as_selector(selector: LabelSelector | None) -> Selector:

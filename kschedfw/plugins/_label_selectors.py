@@ -5,7 +5,7 @@ Texts: apimachinery `metav1.LabelSelectorAsSelector` and `labels.NewRequirement`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from kschedfw import FieldError
 from kschedfw.api import LabelSelector, Operator, Requirement
@@ -26,30 +26,29 @@ def selector_error(selector: LabelSelector | None) -> str | None:
     return None
 
 
-def joined(errors: list[str]) -> str:
+def joined(errors: Sequence[str]) -> str:
     """Return several errors in one text (apimachinery `errors.Aggregate`)."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
-def _requirement_errors(requirement: Requirement) -> list[str]:
+def _requirement_errors(requirement: Requirement) -> Sequence[str]:
     """Return the requirement's errors, each once."""
-    return list(dict.fromkeys(_errors(requirement)))
-
-
-def _errors(requirement: Requirement) -> Iterator[str]:
-    key, values = requirement.key, requirement.values
-    if requirement.operator in (Operator.GT, Operator.LT):
-        yield f'"{requirement.operator}" is not a valid label selector operator'
-        return
-    if texts := "; ".join(qualified_name_problems(key)):
-        yield str(FieldError.invalid("key", key, texts))
-    if requirement.operator in (Operator.IN, Operator.NOT_IN):
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    if operator in (Operator.GT, Operator.LT):
+        return [f'"{operator}" is not a valid label selector operator']
+    errors = []
+    if problems := qualified_name_problems(key):
+        errors.append(str(FieldError.invalid("key", key, "; ".join(problems))))
+    if operator in (Operator.IN, Operator.NOT_IN):
         if not values:
             why = "for 'in', 'notin' operators, values set can't be empty"
-            yield f"values: Invalid value: []: {why}"
+            errors.append(f"values: Invalid value: []: {why}")
     elif values:
         shown = ",".join(f'"{value}"' for value in values)
-        yield f"values: Invalid value: [{shown}]: values set must be empty for exists and does not exist"
+        errors.append(
+            f"values: Invalid value: [{shown}]: values set must be empty for exists and does not exist"
+        )
     for index, value in enumerate(values):
-        if texts := "; ".join(label_value_problems(value)):
-            yield str(FieldError.invalid(f"values[{index}][{key}]", value, texts))
+        if problems := label_value_problems(value):
+            errors.append(str(FieldError.invalid(f"values[{index}][{key}]", value, "; ".join(problems))))
+    return list(dict.fromkeys(errors)) if errors else ()

@@ -39,9 +39,14 @@ class SiblingQuery:
         return self.selector.keys
 
     def matches(self, pod: Pod) -> bool:
-        if pod.metadata.deletion_timestamp is not None or self.selector.everything:
+        meta, selector = pod.metadata, self.selector
+        if (
+            meta.namespace != self.namespace
+            or meta.deletion_timestamp is not None
+            or not selector.requirements
+        ):
             return False
-        return self.matches_regardless(pod)
+        return selector.matches(meta.labels)
 
     def matches_regardless(self, pod: Pod) -> bool:
         """Tell whether labels and namespace match, even for terminating pods and empty selectors."""
@@ -75,22 +80,19 @@ def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstr
     Raises:
         MalformedSelectorError: a selector is invalid; the API server would have refused it.
     """
-    meta = pod.metadata
-    return _own(pod.spec.topology_spread_constraints, meta.namespace, meta.labels, action)
+    own, meta = pod.spec.topology_spread_constraints, pod.metadata
+    of_kind = tuple([constraint for constraint in own if constraint.when_unsatisfiable is action])
+    return _own(of_kind, meta.namespace, meta.labels) if of_kind else ()
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
 def _own(
-    constraints: tuple[TopologySpreadConstraint, ...],
-    namespace: str,
-    labels: FrozenDict[str, str],
-    action: UnsatisfiableAction,
+    constraints: tuple[TopologySpreadConstraint, ...], namespace: str, labels: FrozenDict[str, str]
 ) -> tuple[SpreadConstraint, ...]:
     """Return the pod's own constraints; cached, since pods of one controller have equal ones."""
     return tuple(
         _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
         for constraint in constraints
-        if constraint.when_unsatisfiable is action
     )
 
 
@@ -114,7 +116,8 @@ def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -
     if (error := selector_error(constraint.label_selector)) is not None:
         raise MalformedSelectorError(error)
     narrowed_to = {key: labels[key] for key in constraint.match_label_keys if key in labels}
-    return as_selector(constraint.label_selector).and_labels(narrowed_to)
+    selector = as_selector(constraint.label_selector)
+    return selector.and_labels(narrowed_to) if narrowed_to else selector
 
 
 def _compile(

@@ -163,6 +163,8 @@ class LabelClass:
 
 
 _ClassKey = tuple[str, Hashable, bool]
+_ForNow = list[PodCounter | TransientCounter]
+"""The counter of a query that has come once, empty once it is dropped."""
 
 
 class PodCounters:
@@ -183,8 +185,8 @@ class PodCounters:
         self._with_own_counter: dict[LabelClass, None] = {}
         self._counters: dict[PodQuery, PodCounter] = {}
         self._queries_by_selector = SelectorIndex[PodQuery]()
-        self._asked_once: BoundedDict[PodQuery, None] = BoundedDict(_MOST_ASKED_ONCE)
-        self._for_now: BoundedDict[PodQuery, PodCounter | TransientCounter] = BoundedDict(_MOST_FOR_NOW)
+        self._asked_once: BoundedDict[PodQuery, _ForNow] = BoundedDict(_MOST_ASKED_ONCE)
+        self._for_now: list[_ForNow] = []
         """Counters that are dropped when the next pod comes or goes, since a plugin may ask twice in a cycle."""
         self._uses = 0
 
@@ -192,7 +194,8 @@ class PodCounters:
         """Return the counter of a query; `rows` are the nodes' rows by name."""
         counter = self._counters.get(query)
         if counter is None:
-            return self._for_now.get(query) or self._new_counter(query, rows)
+            for_now = self._asked_once.get(query)
+            return for_now[0] if for_now else self._new_counter(query, rows, is_first=for_now is None)
         self._uses += 1
         counter.last_use = self._uses
         return counter
@@ -201,7 +204,7 @@ class PodCounters:
         """Count a pod that is now on the node."""
         if not self._is_asked:
             return
-        self._for_now.clear()
+        self._drop_counters_for_now()
         label_class = self._class_of(pod)
         label_class.by_node[node_name] = label_class.by_node.get(node_name, 0) + 1
         for counter in label_class.counters:
@@ -211,7 +214,7 @@ class PodCounters:
         """Remove a pod that left the node from the counts; `row` is -1 if the node itself is gone."""
         if not self._is_asked:
             return
-        self._for_now.clear()
+        self._drop_counters_for_now()
         key = self._key_of(pod)
         label_class = self._classes[key]
         if row >= 0:
@@ -228,7 +231,7 @@ class PodCounters:
             self._with_own_counter.pop(label_class, None)
 
     def move_rows(self, moved_from: IntArray) -> None:
-        self._for_now.clear()
+        self._drop_counters_for_now()
         for counter in self._counters.values():
             counter.move_rows(moved_from)
         for label_class in self._with_own_counter:
@@ -251,16 +254,20 @@ class PodCounters:
             self._classes_by_label.add(labels, known)
         return known
 
-    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter | TransientCounter:
+    def _new_counter(
+        self, query: PodQuery, rows: Mapping[str, int], *, is_first: bool
+    ) -> PodCounter | TransientCounter:
         if self._asked.ask_for(query.label_keys) or not self._is_asked:
             self._is_asked = True
             self._sort_pods_anew()
         candidates = self._classes_by_label.candidates(query.selector)
         matching = [each for each in candidates if query.matches(each.example)]
-        if query not in self._asked_once:
-            self._asked_once[query] = None
-            for_now = self._for_now[query] = self._count(matching, rows)
-            return for_now
+        if is_first:
+            for_now = self._asked_once[query] = [self._count(matching, rows)]
+            if len(self._for_now) >= _MOST_FOR_NOW:
+                self._drop_counters_for_now()
+            self._for_now.append(for_now)
+            return for_now[0]
         del self._asked_once[query]
         if len(self._counters) >= _MOST_COUNTERS:
             self._forget_older_half()
@@ -300,13 +307,18 @@ class PodCounters:
 
     def _sort_pods_anew(self) -> None:
         """Divide the pods into classes again, after a label key was added."""
-        self._for_now.clear()
+        self._drop_counters_for_now()
         self._classes = {}
         self._classes_by_label = LabelIndex()
         self._with_own_counter = {}
         for pod, _, node_name in self._places():
             by_node = self._class_of(pod).by_node
             by_node[node_name] = by_node.get(node_name, 0) + 1
+
+    def _drop_counters_for_now(self) -> None:
+        for each in self._for_now:
+            each.clear()
+        self._for_now.clear()
 
     def _forget_older_half(self) -> None:
         by_use = sorted(self._counters, key=lambda query: self._counters[query].last_use)
