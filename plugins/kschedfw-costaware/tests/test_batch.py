@@ -11,7 +11,7 @@ from kschedfw_costaware import MAX_HOURLY_PRICE, CostAware, CostAwareArgs, Insta
 from kschedfw import Node, Pod, make_node, make_pod
 from kschedfw.testing import FrameworkHarness
 
-TYPES = [f"type-{index}" for index in range(7)]
+TYPES = ["", *(f"type-{index}" for index in range(7))]
 
 
 def any_node(random: Random, name: str) -> Node:

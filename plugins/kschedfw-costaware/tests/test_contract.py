@@ -26,7 +26,9 @@ def of_type(node: Node, instance_type: str) -> Node:
 
 class TestCostAware(PluginContract):
     plugin = CostAware
-    args = CostAwareArgs(prices=(InstancePrice("small", "0.1"), InstancePrice("large", "1.7")))
+    args = CostAwareArgs(
+        prices=(InstancePrice("small", "0.1"), InstancePrice("large", "1.7"), InstancePrice("", "0.3"))
+    )
     max_examples = 10
 
     def pods(self) -> SearchStrategy[Pod]:
@@ -38,4 +40,5 @@ class TestCostAware(PluginContract):
     def nodes(self) -> SearchStrategy[Node]:
         from hypothesis import strategies as st
 
-        return st.builds(of_type, super().nodes(), st.sampled_from(["small", "large", "unknown"]))
+        types = st.sampled_from(["small", "large", "unknown", ""])
+        return super().nodes() | st.builds(of_type, super().nodes(), types)

@@ -73,6 +73,16 @@ def test_no_price_is_known_at_all() -> None:
     assert harness(nodes=NODES[3:]).score(pod(cpu="1")) == {"unpriced": 0, "unlabelled": 0}
 
 
+def test_a_price_for_an_empty_label_is_not_one_for_nodes_without_the_label() -> None:
+    nodes = [node("empty", "", 2, "8Gi"), node("unlabelled", None, 2, "8Gi")]
+    stage = harness(CostAwareArgs(prices=(InstancePrice("", "0.10"),)), nodes)
+    assert stage.score(pod(cpu="1")) == {"empty": 100, "unlabelled": 0}
+    assert verdicts(stage.filter(pod("1", cpu="1"))) == {
+        "empty": "",
+        "unlabelled": "node(s) had no known price",
+    }
+
+
 def test_a_pod_without_requests_is_not_scored() -> None:
     assert set(harness().score(pod()).values()) == {0}
 
@@ -139,8 +149,10 @@ def test_wrong_arguments(args: object, text: str) -> None:
     assert text in str(raised.value)
 
 
-def hints(kind: str, pending: Pod, old: object | None, new: object | None) -> QueueingHint:
-    events = harness().framework.events_to_register()["CostAware"]
+def hints(
+    kind: str, pending: Pod, old: object | None, new: object | None, args: object = PRICES
+) -> QueueingHint:
+    events = harness(args).framework.events_to_register()["CostAware"]
     (event,) = (event for event in events if event.resource == kind)
     assert event.hint is not None
     return event.hint(pending, old, new)
@@ -155,6 +167,13 @@ def test_a_node_is_worth_a_retry_once_it_is_affordable() -> None:
     assert hints("Node", waiting, None, old) is QueueingHint.SKIP
     assert hints("Node", waiting, small, None) is QueueingHint.SKIP
     assert hints("Node", pod("cheap", cpu="1"), None, small) is QueueingHint.SKIP
+
+
+def test_a_node_without_the_label_is_not_worth_a_retry_for_the_price_of_an_empty_one() -> None:
+    args = CostAwareArgs(prices=(InstancePrice("", "0.10"),))
+    empty, unlabelled = node("n", "", 2, "8Gi"), node("n", None, 2, "8Gi")
+    assert hints("Node", pod("1", cpu="1"), unlabelled, empty, args) is QueueingHint.QUEUE
+    assert hints("Node", pod("1", cpu="1"), None, unlabelled, args) is QueueingHint.SKIP
 
 
 def test_the_pods_own_change_is_worth_a_retry() -> None:

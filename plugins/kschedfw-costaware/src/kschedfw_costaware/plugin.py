@@ -71,8 +71,11 @@ class CostAware(Plugin[CostAwareArgs]):
     def __init__(self, args: CostAwareArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._label = args.price_label
-        # Exact as floats: the highest price is 10^15 billionths, below 2^53.
-        self._prices = {price.value: float(nano_price(price.hourly_price)) for price in args.prices}
+        # Exact as floats: the highest price is 10^15 billionths, below 2^53. Looked up with None for a node without the
+        # label, which no price is for: a label may have the value "".
+        self._prices: dict[str | None, float] = {
+            price.value: float(nano_price(price.hourly_price)) for price in args.prices
+        }
 
     def sign(self, pod: Pod) -> Hashable | None:
         return Demand.of(pod), pod.annotations.get(MAX_HOURLY_PRICE)
@@ -142,7 +145,7 @@ class CostAware(Plugin[CostAwareArgs]):
         ]
 
     def _cost(self, demand: Demand, node_info: NodeInfo) -> int:
-        price = self._prices.get(node_info.node.labels.get(self._label, ""))
+        price = self._prices.get(node_info.node.labels.get(self._label))
         cpu, memory = node_info.allocatable.milli_cpu, node_info.allocatable.memory
         if price is None or cpu <= 0 or memory <= 0:
             return UNKNOWN
@@ -154,10 +157,7 @@ class CostAware(Plugin[CostAwareArgs]):
     def _costs(self, demand: Demand, nodes: NodeTable, rows: IntArray) -> IntArray:
         """Return the pod's cost on many nodes, shape (k,)."""
         label = nodes.label(self._label)
-        price_of_code = np.array(
-            [UNKNOWN if value is None else self._prices.get(value, UNKNOWN) for value in label.values],
-            dtype=float,
-        )
+        price_of_code = np.array([self._prices.get(value, UNKNOWN) for value in label.values], dtype=float)
         prices = price_of_code[label.codes[rows]]
         cpu = nodes.allocatable[rows, nodes.columns["cpu"]]
         memory = nodes.allocatable[rows, nodes.columns["memory"]]
