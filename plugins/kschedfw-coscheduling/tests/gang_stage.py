@@ -12,6 +12,7 @@ from kschedfw import (
     InMemoryCluster,
     Node,
     ObjectMeta,
+    Plugin,
     Pod,
     Profile,
     Registry,
@@ -44,11 +45,11 @@ def gang(name: str, size: int, *, cpu: int = 1) -> list[Pod]:
     return [pod(f"{name}-{i}", name, cpu=cpu) for i in range(size)]
 
 
-def profile(*others: str, args: dict[str, object] | None = None) -> Profile:
-    """The default one, in which Coscheduling sorts the queue and takes part after all others."""
+def profile(*others: str, args: dict[str, object] | None = None, after: Iterable[str] = ()) -> Profile:
+    """The default one, in which Coscheduling sorts the queue and takes part after all others but those `after` it."""
     default = [each for each in default_profile().multi_point if each.name != "PrioritySort"]
     return Profile(
-        [*default, *map(EnabledPlugin, others), EnabledPlugin("Coscheduling")],
+        [*default, *map(EnabledPlugin, (*others, "Coscheduling", *after))],
         args={"Coscheduling": args or {}},
     )
 
@@ -57,17 +58,19 @@ class Stage:
     def __init__(
         self,
         *objects: Named,
-        plugins: Iterable[type] = (),
+        plugins: Iterable[type[Plugin]] = (),
+        after: Iterable[type[Plugin]] = (),
         args: dict[str, object] | None = None,
     ) -> None:
         registry = Registry()
-        for plugin in (Coscheduling, *plugins):
+        registry.register(Coscheduling)
+        for plugin in (*plugins, *after):
             registry.register(plugin)
         self.cluster = InMemoryCluster(objects)
         self.clock = FakeClock(1000.0)
         self.scheduler = Scheduler(
             self.cluster,
-            [profile(*(plugin.name for plugin in plugins), args=args)],  # type: ignore[attr-defined]
+            [profile(*(each.name for each in plugins), args=args, after=[each.name for each in after])],
             registry=registry,
             clock=self.clock,
             random=Random(0),

@@ -279,6 +279,20 @@ class TestWhoIsMissing:
         )
 
 
+class EndsAWait(Plugin):
+    """Ends the wait of `train-0` during the permit of another pod, as a binding thread may at any time."""
+
+    name = "EndsAWait"
+    during = ""
+
+    @hookimpl
+    def permit(self, pod: Pod) -> Status | None:
+        for waiting in self.handle.waiting_pods:
+            if (waiting.pod.name, pod.name) == ("train-0", self.during):
+                waiting.reject(self.name, "not this one")
+        return None
+
+
 class HoldsBack(Plugin):
     """Keeps `train-1` from becoming active, which nobody can foresee."""
 
@@ -325,6 +339,14 @@ class TestWaiting:
         next(iter(framework.waiting_pods)).reject("Other", "not this one")
         assert stage.waiting() == []
         assert "rejection in Unreserve" in stage.message("train-3")
+
+    @pytest.mark.parametrize("during", ["train-2", "train-3"])
+    def test_ends_for_a_pod_that_was_about_to_wait_too(self, during: str) -> None:
+        ends = type("EndsAWait", (EndsAWait,), {"during": during})
+        stage = Stage(node("n", 9), group("train", 5), *gang("train", 5), plugins=[HoldsBack], after=[ends])
+        stage.run()
+        assert stage.waiting() == []
+        assert "rejection in Unreserve" in stage.message(during)
 
 
 class TestTryingAgain:

@@ -17,6 +17,7 @@ from kschedfw import (
     Plugin,
     Pod,
     PostFilterResult,
+    PreBindPreFlightResult,
     QueuedPodInfo,
     QueueingHint,
     StateKey,
@@ -35,6 +36,8 @@ _LEFT_ALONE = StateKey[bool]("Coscheduling.left_alone")
 
 `post_filter` then does nothing: the refusal doesn't show whether the pod fits.
 """
+
+_SIBLING_FAILED = "rejection in Unreserve"
 
 _ROOM_ON_NODES = (
     ActionType.ADD
@@ -179,8 +182,26 @@ class Coscheduling(Plugin[CoschedulingArgs]):
                 if gang is not None and other is not gang:
                     other.hear_of_room(gang.began)
         if is_news:
-            self._give_up(key, "rejection in Unreserve", self._members(key, pod))
+            self._give_up(key, _SIBLING_FAILED, self._members(key, pod))
         self._clean_up(key)
+
+    @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod) -> PreBindPreFlightResult:
+        """End the pod's wait if its gang was given up before the wait began; `pre_bind` has nothing to do.
+
+        A pod waits only after its last permit plugin has returned. Until then, another thread that gives up the gang
+        finds no wait to end. This hook is the first one after the wait begins.
+        """
+        with self._lock:
+            gang = self._gangs.get(gang_of(pod) or "")
+            is_dropped = gang is not None and pod.uid in gang.dropped
+        self._end_waits([pod.uid] if is_dropped else [], _SIBLING_FAILED)
+        # Neighbours in the profile may still run side by side.
+        return PreBindPreFlightResult(allow_parallel=True, skip=True)
+
+    @hookimpl
+    def pre_bind(self) -> None:
+        """Do nothing. A plugin needs this hook to have `pre_bind_pre_flight`."""
 
     @hookimpl
     def post_bind(self, pod: Pod) -> None:
@@ -304,7 +325,10 @@ class Coscheduling(Plugin[CoschedulingArgs]):
                 # The PodGroup is gone, so no pod asks for this gang any more.
                 if self._group(other) is None:
                     del self._gangs[other]
-        for uid in dropped:
+        self._end_waits(dropped, why)
+
+    def _end_waits(self, uids: Iterable[str], why: str) -> None:
+        for uid in uids:
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
                 waiting.reject(self.name, why)
 
