@@ -6,13 +6,10 @@ import contextlib
 import json
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import Annotated, Final
 
 import attrs
@@ -29,6 +26,7 @@ from kschedfw import Clock, SystemClock
 from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import NoProgressOption, UsageError, counted, tell
+from kschedfw_replay.cli.stop_signal import stop_signal
 from kschedfw_replay.importing.alibaba import read_alibaba_2018
 from kschedfw_replay.importing.audit import policy, read_audit_log
 from kschedfw_replay.importing.google import read_google_2011, read_google_2019
@@ -234,7 +232,7 @@ def record(
         with (
             RecordingWriter(out, cluster=name, anonymized=anonymize, limits=limits, clock=clock) as writer,
             KubernetesCluster(client, [*RECORDED_KINDS, *kinds]) as cluster,
-            _ending() as ending,
+            stop_signal() as stop,
         ):
             recorder = Recorder(cluster, writer, clock, fields)
             with _status(enabled=not no_progress and not as_json) as show:
@@ -242,7 +240,7 @@ def record(
                 missing = recorder.begin(_LISTING_SECONDS)
                 tell([f"warning: {kind} can't be listed: {why}" for kind, why in missing.items()])
                 recording = _Recording(recorder, writer, clock, show, as_json=as_json)
-                recording.go_on(ending, end_after)
+                recording.go_on(stop, end_after)
     print(f"{out}: {recording.summary}", file=sys.stderr)
 
 
@@ -300,17 +298,13 @@ class _Recording:
         )
 
     def go_on(self, ending: SimpleQueue[None], end_after: float | None) -> None:
-        """Record until `ending` has an item, or the seconds have passed."""
+        """Record until a signal asks to stop, or so many seconds have passed."""
         next_line = self._begun + _LINE_SECONDS
         while True:
             left = _STEP_SECONDS
             if end_after is not None:
                 left = min(left, self._begun + end_after - self._clock.monotonic())
-            ended = left <= 0
-            with contextlib.suppress(Empty):
-                # Waiting on the queue, so that a signal ends the wait at once.
-                ending.get(timeout=max(left, 0.001))
-                ended = True
+            ended = stop.wait(left) or left <= 0
             self._recorder.step(ends=ended)
             self._show(self.summary)
             if self._as_json and (ended or self._clock.monotonic() >= next_line):
@@ -330,28 +324,6 @@ class _Recording:
             "ended": ended,
         }
         print(json.dumps(line, ensure_ascii=False), flush=True)
-
-
-@contextlib.contextmanager
-def _ending() -> Iterator[SimpleQueue[None]]:
-    """Return a queue that gets an item at SIGTERM or SIGINT; a second signal has its usual effect."""
-    # The one queue whose `put` may interrupt itself, as signal handlers do.
-    ending = SimpleQueue[None]()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        restore()
-        ending.put(None)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    try:
-        yield ending
-    finally:
-        restore()
 
 
 @contextlib.contextmanager

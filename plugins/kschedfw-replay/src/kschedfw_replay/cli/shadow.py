@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import attrs
@@ -34,6 +31,7 @@ from kschedfw.cli import (
 )
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.scheduler import Setup
+from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.shadow.decision import Comparison
 from kschedfw_replay.shadow.output import line, summary
 from kschedfw_replay.shadow.shadow import Shadow
@@ -133,13 +131,13 @@ def shadow(
     tally, view = Tally(), _View.of(as_json=as_json)
     with (
         _metrics(bind_address, port) as metrics,
-        _stopping() as stopping,
+        stop_signal() as stop,
         connect(kubeconfig, context, user_agent="kschedfw-shadow", qps=-1) as client,
     ):
         # A shadow never writes. With the fence closed, no write could reach the cluster.
         client.fence.close()
-        with _following(KubernetesCluster(client, _kinds(configuration)), stopping) as live:
-            run = _Run(tally, view, conditions, metrics, client.clock, stopping)
+        with _following(KubernetesCluster(client, _kinds(configuration)), stop) as live:
+            run = _Run(tally, view, conditions, metrics, client.clock, stop)
             run.follow(live, configuration, seed, for_, decisions)
     view.end(tally)
     failed = [condition for condition in conditions if condition.holds(tally)]
@@ -158,7 +156,7 @@ class _Run:
     conditions: list[Condition]
     metrics: ShadowMetrics | None
     clock: Clock
-    stopping: threading.Event
+    stop: StopSignal
     alarmed: set[Condition] = attrs.field(factory=set)
 
     def follow(
@@ -174,16 +172,16 @@ class _Run:
         unsubscribe = live.watch(shadow.observe)
         try:
             with self.view.shown():
-                while not self.stopping.is_set() and self.clock.monotonic() < end:
+                while not self.stop.has_come and self.clock.monotonic() < end:
                     for comparison in shadow.decisions():
                         self._take(comparison)
                         if self.tally.decisions == decisions:
                             return
-                        if self.stopping.is_set():
+                        if self.stop.has_come:
                             break
                     self._tell(shadow.backlog)
                     # Polled: events settle with time, not when others come.
-                    self.stopping.wait(_POLL_SECONDS)
+                    self.stop.wait(_POLL_SECONDS)
         finally:
             unsubscribe()
             shadow.close()
@@ -287,24 +285,7 @@ def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets; a second signal has its usual effect."""
-    stopping = threading.Event()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        stopping.set()
-        signal.signal(number, before[number])
-
-    before = {int(number): signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _following(live: KubernetesCluster, stopping: threading.Event) -> Iterator[KubernetesCluster]:
+def _following(live: KubernetesCluster, stop: StopSignal) -> Iterator[KubernetesCluster]:
     """Follow the cluster for the time of the block, which begins when all objects are listed.
 
     Raises:
@@ -312,7 +293,7 @@ def _following(live: KubernetesCluster, stopping: threading.Event) -> Iterator[K
     """
     with live:
         waited = 0.0
-        while not (stopping.is_set() or live.wait_for_sync(_POLL_SECONDS)):
+        while not (stop.has_come or live.wait_for_sync(_POLL_SECONDS)):
             waited += _POLL_SECONDS
             if waited >= _LISTING_SECONDS:
                 missing = [status for status in live.sync_status().values() if not status.synced]
