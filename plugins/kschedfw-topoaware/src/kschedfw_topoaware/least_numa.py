@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +16,9 @@ from kschedfw_topoaware.numa import NodeTopology, NumaNode, Scope
 
 _UNKNOWN_COST: Final = 255
 """The value for "unknown" in the firmware's table of distances."""
+
+_MOST_COMBINATIONS: Final = 500
+"""At least as many as a node with up to 11 zones has of any number of zones, and one with up to 32 of two."""
 
 
 @attrs.frozen
@@ -54,18 +58,32 @@ def _fewest(wanted: Amounts, numa_nodes: Sequence[NumaNode], *, guaranteed: bool
 
     Of equally small combinations, return the one with the smallest distance, and of these the first.
     """
-    for count in range(1, len(numa_nodes) + 1):
-        combinations = list(itertools.combinations(numa_nodes, count))
-        fitting = [each for each in combinations if _fits(wanted, each, guaranteed=guaranteed)]
+    able = [node for node in numa_nodes if all(name in node.available for name in wanted)]
+    for count in range(1, len(able) + 1):
+        fitting = [each for each in _combinations(able, count) if _fits(wanted, each, guaranteed=guaranteed)]
         if fitting:
             best = min(fitting, key=_distance)
             # Nearest of all combinations, not only of those that fit.
-            return _Found(best, _distance(best) == min(map(_distance, combinations)))
+            return _Found(best, _distance(best) <= min(map(_distance, _combinations(numa_nodes, count))))
     return None
 
 
+def _combinations(zones: Sequence[NumaNode], count: int) -> Iterable[Sequence[NumaNode]]:
+    """Return all combinations of so many zones. If they are too many, return each zone with the nearest others."""
+    # A topology may have 64 zones, whose combinations would take years.
+    if math.comb(len(zones), count) <= _MOST_COMBINATIONS:
+        return itertools.combinations(zones, count)
+    return [_nearest([*zones[place:], *zones[:place]])[:count] for place in range(len(zones))]
+
+
+def _nearest(zones: Sequence[NumaNode]) -> Sequence[NumaNode]:
+    """Return the zones in the order of their distance from the first one, which stays the first."""
+    first, *others = zones
+    return [first, *sorted(others, key=lambda other: first.costs.get(other.id, _UNKNOWN_COST))]
+
+
 def _fits(wanted: Amounts, zones: Sequence[NumaNode], *, guaranteed: bool) -> bool:
-    return all(name in zone.available for zone in zones for name in wanted) and all(
+    return all(
         suits(name, amount, sum(zone.available[name] for zone in zones), guaranteed=guaranteed)
         for name, amount in wanted.items()
         if amount

@@ -72,6 +72,7 @@ class NodeTopology:
         """Convert a reported topology.
 
         Attributes override `topologyPolicies`. Other types of zones are skipped, and so are unknown names and values.
+        Of zones with the same number, the last one counts, so that there are never more than 64.
         """
         policy, scope, most = Policy.NONE, Scope.CONTAINER, MOST_NUMA_NODES
         if reported.topology_policies:
@@ -87,7 +88,11 @@ class NodeTopology:
                 case "topologyManagerMaxNUMANodes", value if value.isdecimal() and int(value) > 1:
                     most = min(int(value), _LIMIT)
         return cls(
-            tuple(_numa_nodes(reported.zones)), policy, scope, most, reported.metadata.resource_version
+            tuple({node.id: node for node in _numa_nodes(reported.zones)}.values()),
+            policy,
+            scope,
+            most,
+            reported.metadata.resource_version,
         )
 
     def less(self, taken: Mapping[str, int]) -> tuple[NumaNode, ...]:
