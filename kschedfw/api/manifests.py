@@ -84,8 +84,7 @@ class Manifests:
     Attributes:
         loaded: the objects by their class, those of a class in the order of the input. The pods of a workload come in
             its place; custom objects are of the class CustomObject.
-        ignored: the number of objects that were omitted because scheduling doesn't read their kind, by kind. A
-            kind of
+        ignored: the number of objects that were omitted because scheduling doesn't read their kind, by kind. A kind of
             another API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: the errors.
         warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.

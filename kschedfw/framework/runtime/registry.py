@@ -45,8 +45,7 @@ class Registry:
     An entry point is imported only when `load` asks for its name, so a broken distribution that no profile enables
     does no harm. `Registry(entry_points=False)` knows only what is registered by hand.
 
-    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after
-    that,
+    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after that,
     the frameworks of this registry still call the old one.
 
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin

@@ -28,8 +28,7 @@ class QuotaRules(PreemptionRules):
 
     * Pods that are being deleted are removed first, in every namespace. They are victims without a cost.
     * A pod within its namespace's min takes back lent quota: it may preempt pods of any priority, only in other
-      namespaces
-      that use more than their min.
+      namespaces that use more than their min.
     * A pod beyond its namespace's min may preempt less important pods of its own namespace.
     * A pod without a quota may preempt less important pods in namespaces without a quota.
     """

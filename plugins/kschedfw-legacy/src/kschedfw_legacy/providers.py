@@ -93,7 +93,6 @@ def provider_profile(
 
     ClusterAutoscalerProvider prefers full nodes, DefaultProvider empty ones.
 
-
     Raises:
         UnknownProviderError: there is none of this name.
     """

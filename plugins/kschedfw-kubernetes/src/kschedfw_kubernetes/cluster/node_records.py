@@ -52,7 +52,6 @@ class NodeRecords:
 
         Return the written record.
 
-
         Raises:
             ConflictError, AlreadyExistsError: the server has another version.
             KubernetesError: the API server can't be reached, or refuses.

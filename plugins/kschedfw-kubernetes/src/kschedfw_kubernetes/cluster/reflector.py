@@ -37,7 +37,6 @@ _WATCH_SECONDS: Final = 20
 
 The API server is asked to end a watch after a random time up to half as long again.
 
-
 A regular end shows that the server is alive, also through proxies, since HTTP/1.1 has no pings (client-go: 5 to 10
 minutes, and HTTP/2 pings). `TransportLimits.quiet` determines when the end is overdue. Two seconds before the end the
 server sends a bookmark, so the next watch begins at a recent version.

@@ -149,7 +149,6 @@ class Transport:
 
         `before_send` may raise an error to prevent sending at the last moment.
 
-
         Raises:
             UnavailableError: no answer came, or one beyond a limit.
             CredentialsError: there are no credentials for the request.

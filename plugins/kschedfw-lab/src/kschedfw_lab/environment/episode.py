@@ -74,7 +74,6 @@ class OpenDecision:
 
         0 leaves a plugin out.
 
-
         Raises:
             SchedulingError: a plugin failed.
         """

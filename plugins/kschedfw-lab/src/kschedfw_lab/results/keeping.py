@@ -55,7 +55,6 @@ def kept(directory: Path | None, factors: Sequence[str]) -> Iterator[Keeper]:
 
     None discards the runs.
 
-
     Raises:
         ResultsError: the directory has results of other factors.
         OSError: the directory can't be written to.

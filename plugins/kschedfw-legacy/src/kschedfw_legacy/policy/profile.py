@@ -73,7 +73,6 @@ def policy_profile(
 
     Each plugin's provenance names the predicates and priorities it serves.
 
-
     Extenders aren't part of a profile; NodeResourcesFit ignores the resources that only they manage. `source` is the
     policy's name in errors.
 
