@@ -4,7 +4,8 @@ import { h, s } from "./dom.js";
 
 const WIDTH = 640;
 const HEIGHT = 150;
-const LEFT = 56; // for the values beside the axis
+// Room for the values beside the axis.
+const LEFT = 56;
 const VIEW = LEFT + WIDTH + 12;
 const MOST_POINTS = 600;
 

@@ -31,8 +31,10 @@ export function breakable(name) {
   return name.split(/(?=[A-Z][a-z])/).flatMap((word, index) => (index ? [h("wbr"), word] : [word]));
 }
 
-const TAIL = 12; // letters at the end of a name that are shown before those ahead of them
-const SHORT = 6; // letters of names that aren't cut
+// So many letters at the end of a name are shown before those ahead of them.
+const TAIL = 12;
+// Names of at most so many letters aren't cut.
+const SHORT = 6;
 
 /**
  * A name that is cut where room is short: first its domain, which nodes of a cloud have in common, then its middle, since

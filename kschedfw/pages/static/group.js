@@ -5,7 +5,8 @@ import { ends, fill, h } from "./dom.js";
 import { count } from "./format.js";
 import { WindowedTable } from "./windowed.js";
 
-const MOST_LINKS = 200; // members that are listed
+// So many members are listed; others are counted.
+const MOST_LINKS = 200;
 
 /** The whole decision; `onpod(key)` opens a member, `onnode(name)` shows a node on the map. */
 export function groupView(matrix, onpod = null, onnode = null) {

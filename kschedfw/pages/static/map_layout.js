@@ -11,8 +11,10 @@ export class MapLayout {
     this.step = tile + GAP;
     this.perRow = Math.max(1, Math.floor((width - 2 * MARGIN + GAP) / this.step));
     this.headings = [];
-    this.bands = []; // a band is one row of tiles: {y, rows}
-    this.order = []; // rows of nodes in the order of the tiles
+    // A band is one row of tiles: {y, rows, first}, with the place of its first tile among all.
+    this.bands = [];
+    // The rows of nodes in the order of the tiles.
+    this.order = [];
     let y = MARGIN;
     for (const [title, rows] of groups) {
       if (groups.length > 1) {

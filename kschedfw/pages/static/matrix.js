@@ -12,7 +12,8 @@ const SHOWN = [
   ["raw", "raw"],
   ["chain", "raw → normalized × weight"],
 ];
-const FIXED = 3; // columns before those of the plugins: node, verdict, total
+// Columns before those of the plugins: node, verdict, total.
+const FIXED = 3;
 
 /** The matrix of one decision, with its filters, and the details of one node below it. */
 export class Matrix {

@@ -6,7 +6,8 @@ import { MapLayout } from "./map_layout.js";
 import { coloursOf, corner, cross, frame, hatch, outline, triangle } from "./map_marks.js";
 
 const KEYS = ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Home", "End"];
-const SLICES_FROM = 22; // pixels: on smaller tiles pods aren't told apart
+// On tiles of fewer pixels pods aren't told apart.
+const SLICES_FROM = 22;
 
 /** `onnode(row)` is called when a node is chosen, `onpod(pod)` when one of its pods is clicked twice. */
 export class NodeMap {
@@ -95,7 +96,8 @@ export class NodeMap {
     const { group, tile } = this.settings;
     this._layout = new MapLayout(this.cluster.groups(group), tile, this.element.clientWidth);
     this._room.style.height = `${this._layout.height}px`;
-    this.element.style.height = `${this._layout.height + 2}px`; // the style sheet limits it
+    // The style sheet limits it.
+    this.element.style.height = `${this._layout.height + 2}px`;
     this._later();
   }
 

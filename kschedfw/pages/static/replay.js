@@ -8,9 +8,12 @@ import { amount, duration } from "./format.js";
 import { MapView } from "./map_view.js";
 import { Run } from "./run.js";
 
-const FRAMES = 200; // of playing from the start to the end
-const EVENTS = 2; // of a step that are told; others are counted
-const TICK = 50; // milliseconds between them
+// Playing shows so many frames from the start to the end.
+const FRAMES = 200;
+// So many events of a step are told; others are counted.
+const EVENTS = 2;
+// Milliseconds between two frames.
+const TICK = 50;
 
 /** The view of a replay. The slider goes by time, or by attempts if no time passes. */
 export class ReplayView {

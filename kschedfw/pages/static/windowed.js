@@ -2,9 +2,11 @@
 
 import { breakable, fill, h } from "./dom.js";
 
-const SPARE = 6; // rows above and below those in sight
+// So many rows above and below those in sight are in the document, too.
+const SPARE = 6;
 
-const MOST_LETTERS = 32; // of a column that fits its texts
+// A column that fits its texts is at most so many letters wide.
+const MOST_LETTERS = 32;
 
 let tables = 0;
 
