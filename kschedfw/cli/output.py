@@ -263,6 +263,7 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
     if not missing:
         return
     yield "Missing from the input, though pods refer to it:"
+    # They come by kind (`missing_objects`).
     for kind, group in groupby(missing, key=lambda each: each.kind):
         objects = list(group)
         for each in objects[:MOST_NAMED]:

@@ -155,6 +155,7 @@ class DecisionRecord:
         reasons: list[str] = []
         for name in self.framework.plugins_at(ExtensionPoint.POST_FILTER):
             status = self._foretold(self.framework.plugins[name], error.diagnosis.node_to_status)
+            # As in post_filter: the first plugin with another answer has the last word.
             if status.code is not Code.UNSCHEDULABLE:
                 error.diagnosis.post_filter_message = status.message
                 return
@@ -167,6 +168,7 @@ class DecisionRecord:
         if isinstance(plugin, _Planning):
             self.plan = plugin.plan(self.state, self.pod, node_to_status)
             return self.plan.status
+        # A plugin that can only act isn't asked.
         return Status.unschedulable()
 
     def go_beyond(self, score_nodes: ScoreNodes) -> None:

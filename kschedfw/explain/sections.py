@@ -148,6 +148,7 @@ def _best(explanation: Explanation, top: int) -> Section:
             (*lines, "not scored: there was nothing to choose from"),
         )
     columns = _columns(score)
+    # A single node's scores are all shown, though none of them differs from another.
     differing = {name: values for name, values in columns.items() if count == 1 or np.ptp(values)}
     short = _initials(tuple(differing))
     places = {name: place for place, name in enumerate(feasible)}

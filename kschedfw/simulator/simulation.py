@@ -299,6 +299,7 @@ class Simulation:
     def next_attempt(self) -> Attempt | None:
         """Advance the time to the next attempt, for `scheduler.make_attempt`; return None at the simulation's end."""
         while True:
+            # All that happens at this moment comes before the next attempt.
             self._comings.let_happen()
             self.scheduler.tick()
             if not self._is_exhausted() and (attempt := self.scheduler.begin_attempt()) is not None:
