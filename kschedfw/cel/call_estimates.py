@@ -219,6 +219,7 @@ def _literal_int(node: SyntaxNode, default: int) -> int:
 
 def _slice(sizes: Estimator, node: Call) -> tuple[int, Size | None]:
     start = _literal_int(node.arguments[0], 0)
+    # As an uint64, of which an end before the start makes a number near the most.
     length = (_literal_int(node.arguments[1], _first_operand(sizes, node).most) - start) % 2**64
     return _allocating(1, length, Size(length, length))
 

@@ -155,6 +155,7 @@ class Estimator(Visitor[int]):
         if node.function == "dyn":
             self.keep(node, self.known_size(node.arguments[0]), self.entries(node.arguments[0]))
             return added(total, 1)
+        # They cost nothing themselves, and at most both sides are evaluated.
         if node.function in ("_&&_", "_||_"):
             return total
         if node.function == "_?_:_":

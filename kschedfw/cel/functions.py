@@ -22,6 +22,7 @@ FUNCTIONS: Final[dict[str, list[Overload]]] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _CHECKS: Final[dict[str, Callable[[Value], bool]]] = {
+    # By the exact type: to `isinstance`, bools and UInts are ints.
     "bool": lambda v: type(v) is bool,
     "int": lambda v: type(v) is int,
     "uint": lambda v: type(v) is UInt,
@@ -89,6 +90,7 @@ def dispatcher(name: str, member: bool, count: int) -> Callable[..., Value]:
     def call(*arguments: Value) -> Value:
         # Which overload fits depends on nothing but the Python types, of which there are few.
         types = tuple(map(type, arguments))
+        # Without a lock: threads that miss at a time find the same implementation.
         implementation = chosen.get(types)
         if implementation is None:
             implementation = chosen[types] = find(arguments)

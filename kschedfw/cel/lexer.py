@@ -76,10 +76,12 @@ def literal(token: Token, *, negative: bool = False) -> Value:
     match token.kind:
         case "double":
             number = float(text)
+            # Python makes an infinity of what is a range error to Go's `ParseFloat`.
             if number in (float("inf"), float("-inf")):
                 raise LexError(token.offset, "invalid double literal")
             return -number if negative else number
         case "int":
+            # With its sign, since -2**63 is in range and 2**63 isn't.
             value = _whole(text) * (-1 if negative else 1)
             if not -(2**63) <= value < 2**63:
                 raise LexError(token.offset, "invalid int literal")
@@ -108,6 +110,7 @@ def _unquoted(token: Token) -> str | bytes:
     if raw:
         text = text[1:]
     quotes = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
+    # Line ends of raw texts are normalized, too, as in cel-go.
     text = text[quotes:-quotes].replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in text:
         return text.encode() if is_bytes else text

@@ -44,6 +44,7 @@ def _variables(arguments: list[SyntaxNode]) -> tuple[str, str | None]:
     for argument in arguments:
         if not isinstance(argument, Ident) or argument.name.startswith("."):
             raise MacroError(argument, "argument must be a simple name")
+        # A name that cel-go refuses; the accumulator is `@result` here.
         if argument.name == "__result__":
             raise MacroError(argument, "iteration variable overwrites accumulator variable")
         names.append(argument.name)
@@ -145,6 +146,7 @@ def _binding(offset: int, variable: str, value: SyntaxNode, result: SyntaxNode) 
     return Comprehension(
         offset,
         ListLiteral(offset, []),
+        # Like the names with `@`, one that no expression can write.
         "#unused",
         None,
         variable,

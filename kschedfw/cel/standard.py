@@ -134,6 +134,7 @@ _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|(?i:inf|infinity|nan))"
 )
+# Without a sign, which Go's `ParseUint` doesn't take.
 _UNSIGNED: Final = re.compile(r"[0-9]+")
 
 
@@ -145,6 +146,7 @@ def _double(value: Value) -> float:
         if not _DOUBLE.fullmatch(value):
             raise _failed("string", "double")
         number = float(value)
+        # Digits, and not the name of infinity, that are too large: a range error to Go.
         if math.isinf(number) and value[-1].isdigit():
             raise _failed("string", "double")
         return number
@@ -327,6 +329,7 @@ def _in_zone(value: Timestamp, zone: str) -> datetime.datetime:
 
 _PARTS_OF_TIME: Final[dict[str, Callable[[datetime.datetime], int]]] = {
     "getFullYear": lambda t: t.year,
+    # As CEL has it: from 0 but for `getDate`, and Sunday is the day 0 of the week.
     "getMonth": lambda t: t.month - 1,
     "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
     "getDayOfMonth": lambda t: t.day - 1,
@@ -350,11 +353,13 @@ for _name, _part in _PARTS_OF_TIME.items():
 
 @overload("<timestamp>.getMilliseconds() -> int", "<timestamp>.getMilliseconds(string) -> int")
 def _milliseconds(value: Timestamp, zone: str = "UTC") -> int:
+    # For its error: an unknown zone is one here, too.
     _in_zone(value, zone)
     return value.nanoseconds % _NANOS // 10**6
 
 
 def _truncated(value: Duration, unit: int) -> int:
+    # Towards zero, as Go divides; `//` alone rounds down.
     count = abs(value.nanoseconds) // unit
     return count if value.nanoseconds >= 0 else -count
 

@@ -71,6 +71,7 @@ def copied(value: Value) -> Value:
 
 
 def append(accumulator: list[Value], elements: list[Value]) -> list[Value]:
+    # In place: only the macro has the accumulator, whose first value `copied` made.
     accumulator.extend(elements)
     return accumulator
 
@@ -96,6 +97,8 @@ class Lazy:
 
     def value(self, frame: Frame) -> Value:
         if self._step is not None:
+            # Before the evaluation, since it isn't tried again: the error of the cost limit, which isn't kept
+            # here, ends the whole program.
             step, self._step = self._step, None
             try:
                 self._value = step(frame)
@@ -301,6 +304,7 @@ def logical_step(left: Step, right: Step, deciding: bool) -> Step:
             if _boolean(right(frame)) is deciding:
                 return deciding
         except EvaluationError as error:
+            # The left side's error, as in cel-go.
             raise failed or error from None
         if failed is not None:
             raise failed

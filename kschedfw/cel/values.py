@@ -102,6 +102,7 @@ MISSING: Final = object()
 def _normalized(key: Value) -> Value:
     """Return the canonical form of a key: `1`, `1u` and `1.0` are one key, `true` is another."""
     if isinstance(key, bool):
+        # A tuple, since True and 1 are one key to Python.
         return (key,)
     if isinstance(key, float):
         return int(key) if key.is_integer() else (key,)
@@ -180,6 +181,7 @@ _NAMES: Final[dict[type, str]] = {
 def type_name(value: Value) -> str:
     """Return the name of a value's type, as `type()` and error texts have it."""
     name = _NAMES.get(type(value)) or getattr(type(value), "cel_name", None)
+    # Subclasses of Map have no entry of their own.
     return name or "map"
 
 
@@ -395,6 +397,7 @@ def divide(a: Value, b: Value) -> Value:
 
 
 def _divide_doubles(a: float, b: float) -> float:
+    # Python raises where IEEE 754, and so Go, gives infinity or NaN.
     if b != 0:
         return a / b
     if a == 0 or math.isnan(a):
@@ -409,6 +412,7 @@ def modulo(a: Value, b: Value) -> Value:
         raise no_such_overload()
     if b == 0:
         raise EvaluationError("modulus by zero")
+    # An error as in cel-go, although the remainder, 0, would fit.
     if kind is int and a == _INT_MIN and b == -1:
         raise EvaluationError("integer overflow")
     remainder = abs(int(a)) % abs(int(b))
