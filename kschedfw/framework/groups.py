@@ -108,6 +108,7 @@ class GroupStates:
             state = self._groups.setdefault(key, MemberStates())
             if pod.node_name:
                 state.assumed.discard(pod.uid)
+            # A state without a node, told while the member is assumed, is from before its binding.
             if pod.node_name or pod.uid not in state.assumed:
                 state.put(pod)
 

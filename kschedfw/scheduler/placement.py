@@ -103,6 +103,7 @@ class Placement:
             if status.is_success:
                 return self._cycle.run(self.attempt)
         except BaseException as error:
+            # Ctrl-C included: otherwise the place would stay taken, and nothing would end it.
             self._cycle.give_up(self.attempt, Status.from_error(error))
             raise
         self._cycle.give_up(self.attempt, status)
@@ -175,6 +176,7 @@ class Placements:
 
     def __iter__(self) -> Iterator[Placement]:
         """Iterate over the placements that are held at this moment."""
+        # A copy, made in one step: other threads end placements meanwhile.
         return iter(tuple(self._held))
 
     def hold(self, attempt: Attempt) -> Placement:

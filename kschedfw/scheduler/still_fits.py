@@ -101,6 +101,7 @@ class StillFits:
             # Raised for a pod that had ended, and so was removed before its deletion.
             with suppress(CacheError):
                 self._cache.remove_pod(pod)
+        # Adding confirms a pod that `reserve` has assumed.
         elif self._cache.get_pod(pod) is None or self._cache.is_assumed(pod):
             self._cache.add_pod(pod)
         else:

@@ -151,6 +151,7 @@ class BindingHooks:
                 status = call("pre_bind", name, hook, state, pod, node_name)
                 return status if status.is_success else named(status, "pre_bind", name)
 
+            # The last result is the first failure, if there is one.
             last = self._side_by_side.map_until(len(group), work, _has_failed)[-1]
             if not last.is_success:
                 return last

@@ -42,6 +42,7 @@ class VictimUnit:
     @property
     def importance(self) -> tuple[float, ...]:
         """The sort key that puts the most important unit first."""
+        # The size counts among groups only: all others have the same one.
         size = -len(self.pods) if self.is_grouped else -math.inf
         return (-self.priority, not self.is_grouped, size, self.started)
 

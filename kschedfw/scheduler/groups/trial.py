@@ -148,6 +148,7 @@ class SnapshotTrial:
         present = self._snapshot.get(node_name)
         # A node may change several times; the state before the first change comes back.
         self._before.setdefault(node_name, present)
+        # The snapshot's own is sealed.
         return present.clone()
 
 
