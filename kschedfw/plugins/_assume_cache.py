@@ -37,6 +37,7 @@ class AssumeCache(Generic[T]):
     def list(self) -> Sequence[T]:
         """Return all objects that the cluster has, in its order."""
         present = self._cluster.list(self._kind)
+        # Mostly nothing is assumed, and the cluster's own sequence needs no copy.
         return [self._latest(obj) for obj in present] if self._assumed else present
 
     def assume(self, obj: T) -> bool:
@@ -58,6 +59,7 @@ class AssumeCache(Generic[T]):
     @property
     def assumed(self) -> Sequence[T]:
         """The assumed states that the cluster doesn't have yet."""
+        # Over a copy: `get` takes confirmed states out.
         return [obj for key, obj in tuple(self._assumed.items()) if self.get(key) is obj]
 
     def _latest(self, present: T) -> T:

@@ -103,6 +103,7 @@ def volumes_of(pod: Pod) -> Hashable:
         for volume in pod.spec.volumes or ()
         if volume.is_storage or volume.image
     ]
+    # By their texts, since sources of different types have no order.
     return tuple(sorted(sources, key=repr))
 
 

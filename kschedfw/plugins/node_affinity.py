@@ -149,6 +149,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
         codes = (~_prepared(state, pod).mask(nodes, rows)).view(np.int8) * _NOT_THE_PODS_CODE
         if self._enforced is not None:
+            # Over the pod's own refusals, since `filter` checks the enforced affinity first.
             codes[~any_mask(self._enforced, nodes, rows)] = 1
         return Verdicts(codes, _VERDICTS)
 

@@ -69,6 +69,7 @@ class NodePorts(Plugin):
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
         for wanted in state.read(_WANTED):
             for holder in node_info.pods:
+                # Pod by pod, since the node's `used_ports` don't tell whose they are.
                 if _conflict([wanted], HostPortInfo.of(holder.pod.host_ports)):
                     yield _held(wanted, holder.pod)
 

@@ -148,6 +148,7 @@ class NodeVolumeLimits(Plugin):
             infos = nodes.node_infos
             for index in np.flatnonzero(self._may_be_full(state, new, limits, nodes)[rows]).tolist():
                 status = self.filter(state, pod, infos[rows[index]])
+                # An error names what is missing, so it is left to `filter`.
                 if status is not None and status is not TOO_MANY:
                     return None
                 refused[index] = status is TOO_MANY
@@ -173,6 +174,7 @@ class NodeVolumeLimits(Plugin):
         for node_name, listed in _listed(state, self._storage).items():
             row = nodes.rows.get(node_name)
             if row is not None:
+                # At most: what is attached and used by a pod counts twice here.
                 taken[row] += len(listed)
         for driver, count in Counter(driver for driver, _ in new).items():
             if driver in limits.by_driver:

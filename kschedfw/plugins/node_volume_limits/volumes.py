@@ -180,6 +180,7 @@ class StorageOfNodes:
 
     def limits(self, table: NodeTable) -> LimitColumns:
         csi_nodes, known = self._cluster.list(CSINode), self._limits
+        # The cluster gives out the same objects until they change, so comparing the lists compares identities.
         if known is None or known.layout != table.layout or known.csi_nodes != csi_nodes:
             known = self._limits = LimitColumns.of(csi_nodes, table)
         return known
