@@ -127,6 +127,7 @@ class CustomResource(Named):
             return obj
         if not isinstance(obj, CustomObject) or obj.kind != cls.kind:
             return None
+        # Valid for good, since a CustomObject never changes; threads that parse it at a time get equal results.
         read = obj._read.get(cls)
         if read is None:
             read = obj._read[cls] = cls._structured(obj)

@@ -311,6 +311,7 @@ class _Loader:
         # Items of typed lists may leave out kind and apiVersion.
         kind, version = str(manifest["kind"]).removesuffix(_LIST), manifest.get("apiVersion")
         for index, content in enumerate(items):
+            # It was loaded when the reader came to it; only its place is left.
             if content is TAKEN:
                 continue
             if kind and isinstance(content, Mapping) and "kind" not in content:

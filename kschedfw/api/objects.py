@@ -171,6 +171,7 @@ def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int, *, check:
     try:
         metadata = structure(manifest.get("metadata") or {}, ObjectMeta)
         status = structure(given, PodStatus) if (given := manifest.get("status")) else _NO_STATUS
+    # `read_object` finds these errors again, together with those of the spec.
     except FieldErrors:
         return None
     pod = shared_pod(_with_default_metadata(metadata, kind, ordinal), manifest.get("spec"), status)

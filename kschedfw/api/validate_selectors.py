@@ -220,6 +220,7 @@ def tolerations(given: Iterable[Toleration], path: str) -> Errors:
         if toleration.toleration_seconds is not None and toleration.effect is not TaintEffect.NO_EXECUTE:
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield FieldError.invalid(f"{at}.effect", toleration.effect or "", why)
+        # With these two, a wrong value is an error at the path of the operator, as in Kubernetes.
         if kind is TolerationOperator.EXISTS:
             if toleration.value:
                 yield FieldError.invalid(

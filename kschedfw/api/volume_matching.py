@@ -34,6 +34,7 @@ AnnotatedT = TypeVar("AnnotatedT", bound=Named)
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
     """Return the name of the claim's storage class; empty if it has none."""
+    # First, since a claim may have both; an empty annotation means no class.
     if (old_style := claim.annotations.get(CLASS_ANNOTATION)) is not None:
         return old_style
     return claim.spec.storage_class_name or ""
@@ -72,6 +73,7 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
     reference = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
     )
+    # What its user has bound to the claim isn't marked as the controller's, which could then be undone.
     wished = is_bound_to(volume, claim)
     present = volume.spec.claim_ref
     if present is None or (present.namespace, present.name, present.uid) != (
@@ -104,6 +106,7 @@ class VolumeCandidates:
             bound = is_bound_to(volume, claim)
             if (not bound and volume.spec.claim_ref is not None) or not _is_usable(volume, claim, request):
                 continue
+            # Neither class nor labels nor access modes matter then: the user has chosen the volume.
             if bound:
                 prebound.append(volume)
             elif (
