@@ -16,6 +16,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.framework.status import Status
 
+# kube-scheduler's `maxTimeout`.
 MAX_PERMIT_TIMEOUT = 15 * 60.0
 """The longest wait in seconds that a permit plugin can ask for."""
 

@@ -117,6 +117,7 @@ class GroupAlgorithm:
         placements: Sequence[GroupPlacement] = (GroupPlacement("", self._snapshot.selection),)
         if self._by_placements:
             placements, status = framework.run_placement_generate_plugins(state, group, placements[0])
+            # A rejection comes without placements, and ends as such below.
             if not status.is_success and not status.is_rejected:
                 return GroupResult(status)
             if not placements:
