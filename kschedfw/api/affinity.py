@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
 from kschedfw.api.node import Taint, TaintEffect
 from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+"""The fields of affinity in manifests."""
 
 
 class TolerationOperator(StrEnum):
@@ -54,12 +59,8 @@ class Toleration:
 class NodeAffinity:
     """The nodes that a pod requires, and those that it prefers (core/v1 NodeAffinity)."""
 
-    required: NodeSelector | None = attrs.field(
-        default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
-    )
-    preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(
-        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
-    )
+    required: NodeSelector | None = attrs.field(default=None, metadata={"json": REQUIRED})
+    preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(default=(), metadata={"json": PREFERRED})
 
 
 @attrs.frozen(cache_hash=True)
@@ -91,12 +92,8 @@ class WeightedPodAffinityTerm:
 class PodAffinity:
     """Both core/v1 PodAffinity and PodAntiAffinity."""
 
-    required: tuple[PodAffinityTerm, ...] = attrs.field(
-        default=(), metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
-    )
-    preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(
-        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
-    )
+    required: tuple[PodAffinityTerm, ...] = attrs.field(default=(), metadata={"json": REQUIRED})
+    preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(default=(), metadata={"json": PREFERRED})
 
 
 @attrs.frozen

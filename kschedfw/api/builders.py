@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Generic, Self, TypeVar
 
+from kschedfw.api.affinity import PREFERRED, REQUIRED
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import object_of_class
@@ -21,9 +22,6 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 T = TypeVar("T", bound=Named)
 
 Manifest = dict[str, object]
-
-IN_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _at(manifest: Manifest, *path: str) -> Manifest:
@@ -160,7 +158,7 @@ class PodBuilder(_Builder[Pod]):
 
     def node_affinity_in(self, key: str, *values: str) -> Self:
         """Require the node label to have one of the values; several calls are alternatives."""
-        term = _at(self._manifest, "spec", "affinity", "nodeAffinity", IN_AFFINITY)
+        term = _at(self._manifest, "spec", "affinity", "nodeAffinity", REQUIRED)
         _list(term, "nodeSelectorTerms").append(_expression(key, values))
         return self
 
@@ -240,7 +238,7 @@ class PodBuilder(_Builder[Pod]):
         term: Manifest = {"topologyKey": topology_key, "labelSelector": {"matchLabels": dict(labels)}}
         affinity = _at(self._manifest, "spec", "affinity", kind)
         if weight is None:
-            _list(affinity, IN_AFFINITY).append(term)
+            _list(affinity, REQUIRED).append(term)
         else:
             _list(affinity, PREFERRED).append({"weight": weight, "podAffinityTerm": term})
         return self

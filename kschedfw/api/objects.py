@@ -57,9 +57,7 @@ def object_from_manifest(
     if found is None and is_custom(manifest):
         return read_custom_object(manifest)
     if found is None:
-        raise ManifestError(
-            (FieldError("kind", f"{shown(manifest['kind'])} is not a kind that scheduling reads"),)
-        )
+        raise _refused("kind", f"{shown(manifest['kind'])} is not a kind that scheduling reads")
     return read_object(manifest, found, check=check)
 
 
@@ -67,7 +65,7 @@ def object_of_class(manifest: Mapping[str, Any], cls: type[T], *, check: bool) -
     """Read an object of the kind that this class stands for. Raises as `pod_from_manifest`."""
     result = object_from_manifest(manifest, KIND_OF[cls].name, check=check)
     if not isinstance(result, cls):
-        raise ManifestError((FieldError("kind", f"must be {cls.__name__}, not {type(result).__name__}"),))
+        raise _refused("kind", f"must be {cls.__name__}, not {type(result).__name__}")
     return result
 
 
@@ -79,6 +77,10 @@ def to_manifest(obj: Named) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.name, **unstructure(obj)}
 
 
+def _refused(path: str, why: str) -> ManifestError:
+    return ManifestError((FieldError(path, why),))
+
+
 def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
     """Return the kind of a manifest; None if scheduling doesn't read it.
 
@@ -86,9 +88,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
         ManifestError: kind or apiVersion is missing or isn't a string, or the API group has no such kind.
     """
     if not isinstance(manifest, Mapping):
-        raise ManifestError(
-            (FieldError("", f"must be an object with kind and apiVersion, not {shown(manifest)}"),)
-        )
+        raise _refused("", f"must be an object with kind and apiVersion, not {shown(manifest)}")
     name = manifest.get("kind")
     if name is None and kind is not None:
         return KINDS.get(kind)
@@ -97,11 +97,9 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
         return KINDS.get(kind)
     for field, value in (("kind", name), ("apiVersion", version)):
         if value is None or value == "":
-            raise ManifestError(
-                (FieldError.required(field, "every object has to say its kind and apiVersion"),)
-            )
+            raise _refused(field, "Required value: every object has to say its kind and apiVersion")
         if not isinstance(value, str):
-            raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
+            raise _refused(field, f"Invalid value: {shown(value)}: must be a string")
     return _kind_of(str(name), str(version))
 
 
@@ -115,9 +113,7 @@ def _kind_of(name: str, version: str) -> Kind | None:
     expected = f'"{name}" is in "{known.api_version}"'
     if known.differences and group in known.groups:
         expected += f"; {known.differences}"
-    raise ManifestError(
-        (FieldError("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}'),)
-    )
+    raise _refused("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}')
 
 
 def is_custom(manifest: Mapping[str, Any]) -> bool:

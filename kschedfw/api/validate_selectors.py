@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kschedfw.api.affinity import (
+    PREFERRED,
+    REQUIRED,
     Affinity,
     PodAffinity,
     PodAffinityTerm,
@@ -131,9 +133,9 @@ def affinity(given: Affinity, path: str) -> Errors:
     if nodes is not None:
         at = f"{path}.nodeAffinity"
         if nodes.required is not None:
-            yield from node_selector(nodes.required, f"{at}.requiredDuringSchedulingIgnoredDuringExecution")
+            yield from node_selector(nodes.required, f"{at}.{REQUIRED}")
         for index, each in enumerate(nodes.preferred):
-            place = f"{at}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+            place = f"{at}.{PREFERRED}[{index}]"
             yield from _weight(each.weight, place)
             yield from node_selector_term(each.preference, f"{place}.preference")
     yield from _pod_affinity(given.pod_affinity, f"{path}.podAffinity")
@@ -144,9 +146,9 @@ def _pod_affinity(given: PodAffinity | None, path: str) -> Errors:
     if given is None:
         return
     for index, term in enumerate(given.required):
-        yield from _affinity_term(term, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{index}]")
+        yield from _affinity_term(term, f"{path}.{REQUIRED}[{index}]")
     for index, each in enumerate(given.preferred):
-        place = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+        place = f"{path}.{PREFERRED}[{index}]"
         yield from _weight(each.weight, place)
         yield from _affinity_term(each.pod_affinity_term, f"{place}.podAffinityTerm")
 
