@@ -161,15 +161,15 @@ class Plugin(Generic[ArgsT]):
         return None
 
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
-        """Return whether equal members of a group, such as this pod, are alike to this plugin while a group is tried.
+        """Promise that this plugin treats equal members of a group alike while the group is tried.
 
-        Where all plugins promise it that reserve, unreserve, permit, have a post_filter, or are POD by their
-        `plan_part`, and there is a plan for the pods, a placement is tried without a call for each member. The promise
-        is that for such a pod
+        The promise matters for plugins with reserve, unreserve, permit or post_filter, or with `PlanPart.POD`. If all
+        of these promise it, and there is a plan for the pods, a placement is tried without calls for single members.
+        It says that for such a pod
 
-        * pre_filter and pre_score, if they pass it over, still do so when members have places,
+        * a pre_filter or pre_score that skips it does so also when other members have places,
         * reserve and unreserve do nothing,
-        * permit answers by the number of scheduled members alone: WAIT below some number, success from it on,
+        * permit's answer depends only on the number of scheduled members: WAIT below some number, success from it on,
         * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
 
         A subclass that overrides one of these hooks must override this, too.

@@ -228,7 +228,7 @@ class Engine:
         return waiting or Placed(outcome.pod, outcome.node_name, outcome.victims)
 
     def present(self, pod: Pod) -> Pod:
-        """Return the pod as it is in the cluster: controllers write its claims to its status, preemption its node."""
+        """Return the pod as it is in the cluster now, with claims and a nomination that were written to its status."""
         return self.cluster.get(Pod, pod.key) or pod
 
     def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:

@@ -203,8 +203,9 @@ def _minimum(
 def _bins(group: int, sizes: Mapping[int, Fraction]) -> Iterator[_Bin]:
     """Yield constraints that pods' requests of a resource fit on the group's nodes, with room 1: as a sum, and rounded.
 
-    A sum takes halves of two pods for a whole one. Fekete and Schepers' functions round sizes such that whatever fits
-    in a bin still does: pods of more than half a node need one each, those of more than a third at least half a one.
+    By the sum alone, three pods of two thirds of a node would fit on two nodes. So sizes are rounded up, too, by Fekete
+    and Schepers' functions, which keep every real packing: a pod of more than half a node needs a whole node, a pod of
+    more than a third at least half a node.
     """
     if sizes:
         yield _Bin(group, {variable: float(size) for variable, size in sizes.items()})
