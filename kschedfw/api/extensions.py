@@ -88,15 +88,19 @@ class Extensions(Generic[T]):
         return f"no installed distribution offers {self.noun} {name!r} in the entry-point group {self.group!r}; {hint}"
 
 
-def how_to_install(name: str) -> str:
-    """Return the command that installs one of kschedfw's distributions; from the checkout if kschedfw is from one.
+def how_to_install(name: str, extra: str = "") -> str:
+    """Return the command that installs one of kschedfw's distributions, perhaps with an extra.
 
-    An index may not have it, or have somebody else's of that name.
+    If kschedfw is from a checkout, so is the distribution: an index may not have it, or have somebody else's of that
+    name. With an extra, an editable checkout stays editable.
     """
-    found = checkout()
-    if found is not None and (project := found[0] / "plugins" / name).is_dir():
-        return f"pip install {shlex.quote(str(project))}"
-    return f"pip install {name}"
+    wanted, option = name, ""
+    if (found := checkout()) is not None:
+        path, is_editable = found
+        project = path if name == "kschedfw" else path / "plugins" / name
+        if project.is_dir():
+            wanted, option = str(project), "--editable " if extra and is_editable else ""
+    return f"pip install {option}{shlex.quote(f'{wanted}[{extra}]' if extra else wanted)}"
 
 
 def checkout() -> tuple[Path, bool] | None:

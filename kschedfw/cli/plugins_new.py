@@ -17,13 +17,12 @@ import attrs
 import typer
 
 import kschedfw
-from kschedfw.api.extensions import checkout
+from kschedfw.api.extensions import checkout, how_to_install
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.framework.runtime.registry import Registry
 
-NEEDS_EXTRA = "plugins new needs the extra new: pip install 'kschedfw[new]'"
 _OF_COPIER = re.compile(r"^Validation error for question '(\w+)'")
 TEMPLATE = Path(__file__).parent / "plugin_template"
 
@@ -108,7 +107,8 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
         import copier
         from copier.errors import CopierError
     except ModuleNotFoundError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"plugins new needs the extra new: {how_to_install('kschedfw', 'new')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     # The nearest directory that exists is on the target's file system, where renaming works.
     there = next(path for path in (target, *target.absolute().parents) if path.is_dir())

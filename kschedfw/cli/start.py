@@ -10,7 +10,6 @@ from typing import NoReturn
 
 # A copy of ExitCode.INTERRUPTED: its module isn't imported yet.
 INTERRUPTED = 130
-NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -41,7 +40,11 @@ def _run(args: Sequence[str] | None) -> int:
         import rich
         import typer
     except ModuleNotFoundError:
-        print(NEEDS_EXTRA, file=sys.stderr)
+        from kschedfw.api.extensions import how_to_install
+
+        print(
+            f"kschedfw: the command needs the cli extra: {how_to_install('kschedfw', 'cli')}", file=sys.stderr
+        )
         return 1
     # They were imported only to see whether they are installed.
     del rich, typer

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.extensions import how_to_install
 from kschedfw.api.node import Node
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.pages.decision_matrix import DecisionMatrix, decision_matrix
@@ -24,8 +25,6 @@ from kschedfw.simulator import Report, Timeline
 if TYPE_CHECKING:
     import jinja2
 
-
-NEEDS_EXTRA: Final = "the page needs the extra html: pip install 'kschedfw[html]'"
 
 STYLES: Final = ("theme.css", "explore.css", "map.css", "chart.css")
 """The style sheets of all pages, in their order."""
@@ -56,7 +55,8 @@ def environment(package: str = "kschedfw.pages") -> jinja2.Environment:
     try:
         import jinja2
     except ModuleNotFoundError:
-        raise MissingExtraError(NEEDS_EXTRA) from None
+        needs = f"the page needs the extra html: {how_to_install('kschedfw', 'html')}"
+        raise MissingExtraError(needs) from None
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [jinja2.PackageLoader(package, "templates"), jinja2.PackageLoader("kschedfw.pages", "static")]

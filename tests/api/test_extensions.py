@@ -32,16 +32,27 @@ def test_from_a_checkout_its_own_projects_are_installed(site: Path, tmp_path: Pa
     record(site, place.as_uri(), is_editable=True)
     assert checkout() == (place, True)
     assert how_to_install("kschedfw-lab") == f"pip install '{project}'"
+    assert how_to_install("kschedfw-lab", "gym") == f"pip install --editable '{project}[gym]'"
+    assert how_to_install("kschedfw", "html") == f"pip install --editable '{place}[html]'"
     assert how_to_install("kschedfw-others") == "pip install kschedfw-others"
+
+
+def test_an_extra_of_a_checkout_that_is_not_editable_is_installed_likewise(
+    site: Path, tmp_path: Path
+) -> None:
+    record(site, tmp_path.as_uri())
+    assert how_to_install("kschedfw", "html") == f"pip install '{tmp_path}[html]'"
 
 
 def test_from_an_index_so_is_the_rest(site: Path) -> None:
     assert checkout() is None
     assert how_to_install("kschedfw-lab") == "pip install kschedfw-lab"
+    assert how_to_install("kschedfw-lab", "gym") == "pip install 'kschedfw-lab[gym]'"
 
 
 def test_from_an_archive_on_the_web_it_is_the_same(site: Path) -> None:
     record(site, "https://example.com/kschedfw-1.0.tar.gz")
+    assert how_to_install("kschedfw", "html") == "pip install 'kschedfw[html]'"
     assert how_to_install("kschedfw-lab") == "pip install kschedfw-lab"
 
 

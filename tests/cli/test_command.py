@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.api import how_to_install
 from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
 from kschedfw.scheduler import Scheduler
@@ -64,7 +65,7 @@ class TestMain:
         with pytest.raises(SystemExit) as end:
             main([])
         assert end.value.code == 1
-        assert "kschedfw[cli]" in capsys.readouterr().err
+        assert how_to_install("kschedfw", "cli") in capsys.readouterr().err
 
     def test_interrupted_while_starting(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -141,7 +142,7 @@ def test_running_it_without_the_extra(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from kschedfw.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'\n"
+    assert done.stderr == f"kschedfw: the command needs the cli extra: {how_to_install('kschedfw', 'cli')}\n"
     assert done.stdout == ""
 
 

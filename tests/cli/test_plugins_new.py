@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from kschedfw import Plugin, Registry
+from kschedfw.api import how_to_install
 from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.plugins_new import TEMPLATE, ProjectNames
@@ -219,7 +220,7 @@ class TestProject:
     ) -> None:
         monkeypatch.setitem(sys.modules, "copier", None)
         assert complaint(capsys, "rack", code=1) == (
-            "kschedfw: plugins new needs the extra new: pip install 'kschedfw[new]'\n"
+            f"kschedfw: plugins new needs the extra new: {how_to_install('kschedfw', 'new')}\n"
         )
 
     def test_git_is_not_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kschedfw.api import how_to_install
 from kschedfw.api.node import Node
 from kschedfw.explain import explain_pod
 from kschedfw.pages.static_page import PageFileError, StaticPage
@@ -88,5 +89,5 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'kschedfw[html]'")):
+    with pytest.raises(MissingExtraError, match=re.escape(how_to_install("kschedfw", "html"))):
         StaticPage(tmp_path / "page.html")

@@ -16,13 +16,14 @@ drawing from it. The smallest draw must be the plainest object: hypothesis shrin
 short, and all draws for one part must be consecutive, so that the part can be removed at once.
 """
 
+from kschedfw.api.extensions import how_to_install
 from kschedfw.scheduler.errors import MissingExtraError
 
 try:
     import hypothesis as _hypothesis  # noqa: F401  # tried here, before a module below fails for want of it
 except ImportError as error:
     raise MissingExtraError(
-        "generated clusters need hypothesis; install it with: pip install 'kschedfw[testing]'"
+        f"generated clusters need hypothesis; install it with: {how_to_install('kschedfw', 'testing')}"
     ) from error
 
 from kschedfw.testing.strategies.clusters import Cluster, clusters, node_manifests, nodes

@@ -35,6 +35,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.api import how_to_install
 from kschedfw.framework.metrics import (
     AttemptResult,
     BatchAttempt,
@@ -433,5 +434,6 @@ def test_without_the_extra_one_error_says_how_to_get_it(monkeypatch: pytest.Monk
         importlib.import_module(f"kschedfw_kubernetes.{module}")
     assert isinstance(caught.value, KschedfwError)
     assert str(caught.value) == (
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: "
+        f"{how_to_install('kschedfw-kubernetes', 'metrics')}"
     )

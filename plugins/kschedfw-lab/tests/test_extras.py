@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from kschedfw.api import how_to_install
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -24,5 +26,5 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError ")
-    assert done.stdout.endswith(f"install it with: pip install 'kschedfw-lab[{extra}]'\n")
+    assert done.stdout.endswith(f"install it with: {how_to_install('kschedfw-lab', extra)}\n")
     assert done.stdout.count("\n") == 1

@@ -14,8 +14,6 @@ from typing import Final
 
 import attrs
 
-INSTALL: Final = "pip install 'kschedfw-advisor[optimal]'"
-
 _MOST_SOLVED: Final = 1000
 """The nodes of its search tree that HiGHS visits. With a time limit the answer would depend on the machine."""
 _ROUNDINGS: Final = (1, 2, 3)

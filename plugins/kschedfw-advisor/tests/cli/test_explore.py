@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from explore.processes import explored
 
+from kschedfw.api import how_to_install
 from kschedfw.cli.app import run
 
 WEB = "kschedfw_kubernetes.web"
@@ -63,7 +64,10 @@ class TestInThisProcess:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, extra, None)
         told = complaint(capsys, cluster_dir, code=1)
-        assert told == "kschedfw: explore needs the extra explore: pip install 'kschedfw-advisor[explore]'\n"
+        assert (
+            told
+            == f"kschedfw: explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}\n"
+        )
 
     @pytest.mark.parametrize(
         ("arguments", "problem"),
@@ -95,7 +99,10 @@ class TestHtml:
         assert run([name, str(cluster_dir), *rest, "--html", str(cluster_dir / "page.html")]) == 1
         told = capsys.readouterr()
         assert told.out == ""
-        assert told.err == "kschedfw: --html: the page needs the extra html: pip install 'kschedfw[html]'\n"
+        assert (
+            told.err
+            == f"kschedfw: --html: the page needs the extra html: {how_to_install('kschedfw', 'html')}\n"
+        )
 
     @pytest.mark.parametrize("command", [["simulate"], ["explain", "fits"]])
     def test_a_file_that_cant_be_written(

@@ -24,6 +24,7 @@ from kschedfw import (
     PluginMetric,
     VolumeStage,
 )
+from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 
 try:
@@ -31,7 +32,8 @@ try:
     from prometheus_client.metrics import MetricWrapperBase
 except ImportError as error:
     raise MissingExtraError(
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: "
+        f"{how_to_install('kschedfw-kubernetes', 'metrics')}"
     ) from error
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from kschedfw.api import (
     EPHEMERAL_STORAGE,
     MEMORY,
     STORAGE,
+    how_to_install,
     is_attachable_volumes,
     is_huge_pages,
     spec_limits,
@@ -28,7 +29,8 @@ try:
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise MissingExtraError(
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: "
+        f"{how_to_install('kschedfw-kubernetes', 'metrics')}"
     ) from error
 
 _LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kschedfw.api import how_to_install
 from kschedfw.cli.app import run
 from kschedfw.config import load_configuration
 
@@ -170,4 +171,4 @@ class TestMistakes:
         monkeypatch.delitem(sys.modules, "kschedfw_kubernetes.prometheus_metrics", raising=False)
         monkeypatch.setitem(sys.modules, missing, None)
         said = complaint(capsys, "--kubeconfig=x", code=1)
-        assert said == "kschedfw: run needs the extra run: pip install 'kschedfw-kubernetes[run]'\n"
+        assert said == f"kschedfw: run needs the extra run: {how_to_install('kschedfw-kubernetes', 'run')}\n"

@@ -14,6 +14,7 @@ from extender_server.processes import COMMAND, served
 from kschedfw_kubernetes.extender_server import ExtenderApp
 from kschedfw_kubernetes.testing import ApiServer
 
+from kschedfw.api import how_to_install
 from kschedfw.cli.app import run
 from kschedfw.framework.profile import Profile
 from tests.processes import running
@@ -80,7 +81,7 @@ class TestInThisProcess:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
         monkeypatch.delitem(sys.modules, "kschedfw_kubernetes.web.http_server", raising=False)
         assert complaint(capsys, "--plugin", "NodeName", code=1) == (
-            "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw-kubernetes[serve]'\n"
+            f"kschedfw: serve-extender needs the extra serve: {how_to_install('kschedfw-kubernetes', 'serve')}\n"
         )
 
     def test_files_and_a_live_cluster_are_too_much(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from http_extender.servers import Answer, elapsed, refused_url, scripted
 from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_node, make_pod
+from kschedfw.api import how_to_install
 from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod, PodSpec
@@ -112,7 +114,9 @@ class TestWhatItIs:
 
     def test_without_the_extra_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "httpx2", None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'kschedfw-kubernetes\[extender\]'"):
+        with pytest.raises(
+            MissingExtraError, match=re.escape(how_to_install("kschedfw-kubernetes", "extender"))
+        ):
             HTTPExtender(ExtenderConfig("http://extender.example"))
 
 

@@ -13,6 +13,7 @@ import pytest
 from kschedfw_lab import ResultsWriter, RunResult
 from report import scenes
 
+from kschedfw.api import how_to_install
 from kschedfw.cli import app
 from kschedfw.cli.exits import ExitCode
 
@@ -249,7 +250,7 @@ class TestNothingToReport:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         result = report(sweep / "results.parquet")
         assert (result.code, result.out) == (1, "")
-        assert "pip install 'kschedfw-lab[parquet]'" in result.err
+        assert how_to_install("kschedfw-lab", "parquet") in result.err
 
 
 def test_warnings_of_the_sweep_are_notes(report: Report, sweep: Path) -> None:

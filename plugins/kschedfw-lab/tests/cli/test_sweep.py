@@ -23,6 +23,7 @@ from kschedfw_lab.cli.sweep_output import duration
 from kschedfw_lab.sweep.engine import Engine
 from sweep.scenes import cluster_file
 
+from kschedfw.api import how_to_install
 from kschedfw.cli import app
 from kschedfw.cli.exits import ExitCode
 from tests.distributions.site import Site
@@ -254,7 +255,9 @@ class TestUsage:
         monkeypatch.setitem(sys.modules, "distributed", None)
         done = kschedfw("packing.yaml", "--dask", "127.0.0.1:8786")
         assert (done.code, done.out) == (ExitCode.FAILED, "")
-        assert done.err == "kschedfw: --dask needs the extra dask: pip install 'kschedfw-lab[dask]'\n"
+        assert (
+            done.err == f"kschedfw: --dask needs the extra dask: {how_to_install('kschedfw-lab', 'dask')}\n"
+        )
 
     def test_an_engine_that_breaks_down_is_a_failure(
         self, kschedfw: Kschedfw, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_lab import ResultsError, ResultsWriter, read_results, read_series
+
+from kschedfw.api import how_to_install
 
 Factors = Mapping[str, str | int]
 
@@ -92,7 +95,7 @@ class TestWriting:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(ImportError, match=r"pip install 'kschedfw-lab\[parquet\]'"):
+        with pytest.raises(ImportError, match=re.escape(how_to_install("kschedfw-lab", "parquet"))):
             writer(tmp_path / "new", parquet=True)
         assert not (tmp_path / "new").exists()
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from kschedfw import InMemoryCluster
+from kschedfw.api import how_to_install
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
@@ -40,7 +41,6 @@ from kschedfw.config import WHAT_THERE_IS
 from kschedfw.scheduler import MissingExtraError
 
 STDIN = Path("-")
-NEEDS_EXTRA = "explore needs the extra explore: pip install 'kschedfw-advisor[explore]'"
 
 EXPLORE_HELP = """Look at a cluster in a browser: a map of the nodes, why pods are where they are, and what if.
 
@@ -113,7 +113,8 @@ def explore(
         from kschedfw_advisor.explore.simulations import Simulations
         from kschedfw_advisor.explore.workbench import Workbench
     except ModuleNotFoundError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     configuration = chosen.load()
     others = candidates_of(profile or [], at_least=0)
@@ -126,7 +127,8 @@ def explore(
     try:
         app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
     except MissingExtraError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     # Standard input can be read only once.
     if live.is_wanted and every and STDIN not in (*files[0], *files[1]):
 

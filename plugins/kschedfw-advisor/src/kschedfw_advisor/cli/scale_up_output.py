@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kschedfw.api import how_to_install
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.what_if import Refused
 from kschedfw_advisor.cli.what_if_output import Background, pods_text, price_text
-from kschedfw_advisor.mixtures import INSTALL
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.scale_up import Purchase, ScaleUp, Search
 
@@ -109,7 +109,8 @@ def _have_prices(groups: Sequence[NodeGroup]) -> bool:
 def _searched(search: Search | None, is_better: str) -> str:
     """Return the line on how much cheaper another mixture of the groups could be."""
     if search is None:
-        return f"a mixture that {is_better} may exist; with {INSTALL} all are searched"
+        install = how_to_install("kschedfw-advisor", "optimal")
+        return f"a mixture that {is_better} may exist; with {install} all are searched"
     if not search.gap:
         return f"no mixture of these groups {is_better}"
     # Rounded up, so that it stays a bound.

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand
 
 from kschedfw import SchedulerConfiguration, SystemClock, format_duration
-from kschedfw.api import FieldErrors
+from kschedfw.api import FieldErrors, how_to_install
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
     ExitCode,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kschedfw_kubernetes.serve.access import Access
     from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 
-NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw-kubernetes[run]'"
 
 _REVIEW_QPS, _REVIEW_BURST = 200.0, 400
 """The rate limit for reviews of callers, in requests per second and at once, as in kube-scheduler."""
@@ -345,7 +344,8 @@ def run(
         from kschedfw_kubernetes.serve.recorders import made_recorders
         from kschedfw_kubernetes.serve.sharing import Share, ShareError, Sharing
     except ModuleNotFoundError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"run needs the extra run: {how_to_install('kschedfw-kubernetes', 'run')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     if logging_format not in set(LoggingFormat):
         raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
     try:

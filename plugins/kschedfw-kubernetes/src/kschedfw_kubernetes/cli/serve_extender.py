@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedfw import Profile, Registry
-from kschedfw.api import without_collections
+from kschedfw.api import how_to_install, without_collections
 from kschedfw.cli import (
     DEFAULT_READING,
     ExitCode,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _LISTING_SECONDS = 60.0
 """Seconds that listing a live cluster may take before the server starts."""
 
-NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
 
 SERVE_EXTENDER_HELP = """Serve plugins to a stock kube-scheduler, as a scheduler extender.
 
@@ -151,7 +150,8 @@ def serve_extender(
         # Imported here, since other commands don't need it.
         from kschedfw_kubernetes.web.http_server import Server, configured, listen
     except ModuleNotFoundError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"serve-extender needs the extra serve: {how_to_install('kschedfw-kubernetes', 'serve')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     from kschedfw_kubernetes.extender_server import ExtenderApp, ServerLimits
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kschedfw import Clock, FieldError, format_duration
+from kschedfw.api import how_to_install
 from kschedfw.config import ExtenderConfig, ExtenderConfigError, ExtenderTLSConfig, without_password
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_kubernetes.http_extender.errors import ExtenderError
@@ -21,7 +22,6 @@ from kschedfw_kubernetes.http_extender.go_json import has_too_many_values
 if TYPE_CHECKING:
     import httpx2
 
-NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw-kubernetes[extender]'"
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 """The most bytes of an answer, compressed and uncompressed. 64 MiB are some thousands of whole nodes."""
@@ -53,7 +53,10 @@ class Transport:
 
             from kschedfw_kubernetes.http_extender.connections import Deadline, PooledTransport
         except ModuleNotFoundError as error:
-            raise MissingExtraError(NEEDS_EXTRA) from error
+            needs = (
+                f"HTTP extenders need the extra extender: {how_to_install('kschedfw-kubernetes', 'extender')}"
+            )
+            raise MissingExtraError(needs) from error
         self._prefix, self._credentials = _without_credentials(config.url_prefix)
         self._name = without_password(config.url_prefix)
         self._timeout = config.timeout

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 
 from kschedfw import Clock, CustomKind, InMemoryCluster, KschedfwError, ObjectMeta, SystemClock
-from kschedfw.api import Namespace
+from kschedfw.api import Namespace, how_to_install
 from kschedfw_kubernetes.testing.access import Access, User
 from kschedfw_kubernetes.testing.answering import Answering
 from kschedfw_kubernetes.testing.app import ApiApp
@@ -150,7 +150,7 @@ class ApiServer:
             from kschedfw_kubernetes.testing.serving import ServingThread
         except ImportError:
             raise ServerError(
-                "the API server for tests needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
+                f"the API server for tests needs the extra serve: {how_to_install('kschedfw-kubernetes', 'serve')}"
             ) from None
         context = None
         if self._certificate is not None:

@@ -1,12 +1,13 @@
 """Simulations as environments for reinforcement learning, with the API of Gymnasium."""
 
+from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 
 try:
     import gymnasium
 except ImportError as error:
     raise MissingExtraError(
-        "environments need gymnasium; install it with: pip install 'kschedfw-lab[gym]'"
+        f"environments need gymnasium; install it with: {how_to_install('kschedfw-lab', 'gym')}"
     ) from error
 
 from kschedfw_lab.environment.actions import ActionError

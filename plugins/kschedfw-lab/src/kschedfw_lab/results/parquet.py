@@ -7,13 +7,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.results.journal import Row, too_many_rows
 from kschedfw_lab.results.results import METRIC, VALUE, Results
 from kschedfw_lab.results.tables import replaced
 from kschedfw_lab.results.values import ResultsError
-
-NEEDS_EXTRA: Final = "Parquet needs the extra parquet: pip install 'kschedfw-lab[parquet]'"
 
 _ROWS_AT_ONCE: Final = 4096
 _COUNTS: Final = b"kschedfw.counts"
@@ -29,7 +28,8 @@ def pyarrow() -> ModuleType:
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
     except ModuleNotFoundError:
-        raise MissingExtraError(NEEDS_EXTRA) from None
+        needs = f"Parquet needs the extra parquet: {how_to_install('kschedfw-lab', 'parquet')}"
+        raise MissingExtraError(needs) from None
     module: ModuleType = pyarrow
     return module
 

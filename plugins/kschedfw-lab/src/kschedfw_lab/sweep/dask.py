@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.sweep.engine import Engine
 from kschedfw_lab.sweep.errors import SweepError
 
-NEEDS_EXTRA: Final = "--dask needs the extra dask: pip install 'kschedfw-lab[dask]'"
 TIMEOUT: Final = 10.0
 """Seconds to wait for the scheduler, and then for its first worker."""
 
@@ -36,7 +36,8 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        raise MissingExtraError(NEEDS_EXTRA) from None
+        needs = f"--dask needs the extra dask: {how_to_install('kschedfw-lab', 'dask')}"
+        raise MissingExtraError(needs) from None
     _check_address(address)
     with _without_log():
         try:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 import attrs
 
+from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.sweep.factors import Factor
 from kschedfw_lab.sweep.values import Range
@@ -18,7 +19,7 @@ try:
     import optuna
 except ImportError as error:
     raise MissingExtraError(
-        "searching needs optuna; install it with: pip install 'kschedfw-lab[optuna]'"
+        f"searching needs optuna; install it with: {how_to_install('kschedfw-lab', 'optuna')}"
     ) from error
 
 _FINISHED_BEFORE_PRUNING = 5

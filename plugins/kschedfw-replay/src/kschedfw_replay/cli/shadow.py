@@ -16,7 +16,7 @@ from kschedfw_kubernetes import SCHEDULER_KINDS, KubernetesCluster, NotSyncedErr
 from rich.live import Live
 
 from kschedfw import Clock, SchedulerConfiguration
-from kschedfw.api import FieldErrors, PodGroup
+from kschedfw.api import FieldErrors, PodGroup, how_to_install
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
     ExitCode,
@@ -40,7 +40,6 @@ from kschedfw_replay.shadow.tally import METRICS, Condition, ConditionError, Tal
 if TYPE_CHECKING:
     from kschedfw_replay.shadow.metrics import ShadowMetrics
 
-NEEDS_EXTRA = "--port needs the extra metrics: pip install 'kschedfw-replay[metrics]'"
 
 _LISTING_SECONDS = 60.0
 """Seconds for the cluster to be listed."""
@@ -275,7 +274,8 @@ def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
     try:
         from kschedfw_replay.shadow.metrics import ShadowMetrics, serving
     except ImportError:
-        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+        needs = f"--port needs the extra metrics: {how_to_install('kschedfw-replay', 'metrics')}"
+        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     metrics = ShadowMetrics()
     with serving(metrics, address, port) as bound:
         # An IPv6 address needs brackets in a URL.
