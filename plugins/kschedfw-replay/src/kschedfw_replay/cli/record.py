@@ -26,7 +26,7 @@ from kschedfw import Clock, SystemClock
 from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import NoProgressOption, UsageError, counted, tell
-from kschedfw_replay.cli.stop_signal import stop_signal
+from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.importing.alibaba import read_alibaba_2018
 from kschedfw_replay.importing.audit import policy, read_audit_log
 from kschedfw_replay.importing.google import read_google_2011, read_google_2019
@@ -297,7 +297,7 @@ class _Recording:
             f"{writer.written / (1 << 20):,.1f} MiB written"
         )
 
-    def go_on(self, ending: SimpleQueue[None], end_after: float | None) -> None:
+    def go_on(self, stop: StopSignal, end_after: float | None) -> None:
         """Record until a signal asks to stop, or so many seconds have passed."""
         next_line = self._begun + _LINE_SECONDS
         while True:
