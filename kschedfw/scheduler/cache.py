@@ -205,12 +205,12 @@ class Cache:
         """
         with self._lock:
             known = self._pods.get(pod.uid)
+            if known is not None and pod.uid not in self._assumed:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) was already in added state")
             if self._groups is not None:
                 self._groups.put(pod)
             if known is None:
                 self._put(pod)
-            elif pod.uid not in self._assumed:
-                raise CacheError(f"pod {pod.key} ({pod.uid}) was already in added state")
             elif known.pod.node_name == pod.node_name:
                 del self._assumed[pod.uid]
                 self._replace(known, pod)

@@ -11,8 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kschedfw import Cache, KschedfwError, Node, NodeInfo, Pod, Snapshot, make_node, make_pod
+from kschedfw import Cache, KschedfwError, MemberStates, Node, NodeInfo, Pod, Snapshot, make_node, make_pod
+from kschedfw.framework.groups import GroupStates
 from kschedfw.scheduler import CacheError
+from kschedfw.scheduler.cache import CacheDump
 from kschedfw.testing import FakeClock
 from tests.properties import examples
 
@@ -319,6 +321,11 @@ class TestSnapshots:
 PODS = st.sampled_from("pqrstu")
 
 
+def member(name: str, node: str, cpu: str = "1") -> Pod:
+    """A pod of the group `all`."""
+    return make_pod(name).uid(f"uid-{name}").requests(cpu=cpu).group("all").node(node).build()
+
+
 class CacheMachine(RuleBasedStateMachine):
     """Whatever happens in whatever order, the snapshot is the one made from scratch.
 
@@ -328,7 +335,8 @@ class CacheMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cache = Cache()
+        self.groups = GroupStates()
+        self.cache = Cache(groups=self.groups)
         self.snapshot = Snapshot()
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
@@ -367,10 +375,10 @@ class CacheMachine(RuleBasedStateMachine):
         if name in self.pods:
             self.leaves(name)
         if name in self.pods and name not in self.assumed:
-            self.pods[name] = pod(name, self.pods[name].node_name, str(cpu))
+            self.pods[name] = member(name, self.pods[name].node_name, str(cpu))
             self.cache.update_pod(self.pods[name])
         else:
-            self.pods[name] = pod(name, node, str(cpu))
+            self.pods[name] = member(name, node, str(cpu))
             self.cache.add_pod(self.pods[name])
             self.assumed.discard(name)
         self.comes(name)
@@ -379,9 +387,9 @@ class CacheMachine(RuleBasedStateMachine):
     def assume_pod(self, name: str, node: str) -> None:
         if name in self.pods:
             with pytest.raises(CacheError):
-                self.cache.assume_pod(pod(name, node))
+                self.cache.assume_pod(member(name, node))
         else:
-            self.pods[name] = pod(name, node)
+            self.pods[name] = member(name, node)
             self.cache.assume_pod(self.pods[name])
             self.assumed.add(name)
             self.comes(name)
@@ -395,6 +403,26 @@ class CacheMachine(RuleBasedStateMachine):
             self.cache.forget_pod(self.pods.pop(name))
         elif name in self.pods:
             self.cache.remove_pod(self.pods.pop(name))
+
+    @rule(name=PODS, node=st.sampled_from("abc"))
+    def what_is_refused_changes_nothing(self, name: str, node: str) -> None:
+        given, cache = member(name, node), self.cache
+        refused = [cache.assume_pod, cache.add_pod, cache.forget_pod]
+        if name not in self.pods:
+            refused = [cache.update_pod, cache.forget_pod, cache.remove_pod]
+        elif name in self.assumed:
+            refused = [cache.assume_pod, cache.update_pod]
+            if node != self.pods[name].node_name:
+                refused.append(cache.forget_pod)
+        for call in refused:
+            before = self.contents()
+            with pytest.raises(CacheError):
+                call(given)
+            assert self.contents() == before
+
+    def contents(self) -> tuple[CacheDump, dict[str, Pod], set[str]]:
+        members = self.groups.get("default/all") or MemberStates()
+        return self.cache.dump(), members.pods, members.assumed
 
     @rule(name=PODS)
     def try_without(self, name: str) -> None:
