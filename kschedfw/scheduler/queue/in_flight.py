@@ -65,7 +65,10 @@ class InFlight:
         return tuple(self._events)
 
     def begin(self, pod: Pod) -> None:
-        if self._metrics is not None and pod.uid not in self._flights:
+        """Begin the pod's flight, after the end of an earlier one."""
+        # In the place of the earlier one it could be taken for the oldest, and events that others need be dropped.
+        self.end(pod.uid)
+        if self._metrics is not None:
             self._metrics.in_flight_events(POD_POPPED, 1)
         self._flights[pod.uid] = Flight(pod, self._dropped + len(self._events))
 
