@@ -181,7 +181,9 @@ class SchedulingQueue(BlockingQueue):
                 verdict = Requeue.AFTER_BACKOFF
             else:
                 verdict = self._hints.judge_all(info, occurrences)
-            self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+            # A hint may have called back and added the pod, in a newer state. It must not be popped twice.
+            if self._sub_queues.place(uid) is None:
+                self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
 
     def take(self, pod: Pod) -> QueuedPodInfo:
         """Pop this pod out of turn, regardless of gates and backoff; an unknown pod counts as new.

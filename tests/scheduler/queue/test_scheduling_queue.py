@@ -251,6 +251,25 @@ class TestEvents:
         queue.tell(NODE_ADD)
         assert queue.names(Place.ACTIVE) == ["a", "b"]
 
+    @pytest.mark.parametrize("answer", QueueingHint)
+    def test_a_pod_that_a_hint_adds_while_it_comes_back_is_queued_once(self, answer: QueueingHint) -> None:
+        old, new = pod("a"), pod("a", priority=7)
+
+        def hint(_pod: Pod, _old: object, _new: object) -> QueueingHint:
+            queue.update(old, new)
+            return answer
+
+        queue = Queue(subscriber("A", NODE_ADD, hint=hint))
+        queue.add(old)
+        info = queue.try_pop()
+        queue.tell(NODE_ADD)
+        assert queue.refuse(info, "A") is Place.ACTIVE
+        popped = queue.try_pop()
+        assert popped is not None
+        assert popped.pod is new
+        queue.clock.advance(1000)
+        assert queue.try_pop() is None
+
     def test_pods_after_one_that_a_hint_has_moved_are_judged_all_the_same(self) -> None:
         pods = [pod("a"), pod("b"), pod("c")]
 
