@@ -8,10 +8,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import Final, Protocol, Self, TypeVar
 
-from kschedfw.api.custom import CustomObject, CustomResource
-from kschedfw.api.manifest_error import ManifestError
+from kschedfw.api.custom import CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import ClusterError, EventType, Handler, WatchEvent
@@ -75,15 +74,6 @@ class ObjectCopy(ObjectStore):
     copy: a change that the copy has already isn't reported, and `old` is the copy's object.
     """
 
-    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`. Objects of a custom kind that can't be read as the class are left out and logged."""
-        with self.lock:
-            stored_as = CustomObject if issubclass(kind, CustomResource) else kind
-            objects = tuple(self._objects.get(stored_as, {}).values())
-        if issubclass(kind, CustomResource):
-            objects = tuple(obj for obj in map(_reader(kind), objects) if obj is not None)
-        return cast("Sequence[T]", [obj for obj in objects if namespace in (None, obj.namespace)])
-
     def take(self, event: WatchEvent) -> None:
         """Take a change, and tell the watchers."""
         with self.lock:
@@ -133,17 +123,6 @@ class ObjectCopy(ObjectStore):
 
 def _as_stored(obj: Named) -> Named:
     return obj.as_custom_object() if isinstance(obj, CustomResource) else obj
-
-
-def _reader(kind: type[CustomResource]) -> Callable[[Named], CustomResource | None]:
-    def read(obj: Named) -> CustomResource | None:
-        try:
-            return kind.of(obj)
-        except ManifestError as error:
-            _log.warning("left out of the list of %s: %s", kind.__name__, error)
-            return None
-
-    return read
 
 
 _SHORTEST_PAUSE: Final = 0.1

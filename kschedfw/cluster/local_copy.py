@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from kschedfw.api.custom import CustomObject, CustomResource
+from kschedfw.api.custom import CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
@@ -22,7 +22,7 @@ from kschedfw.cluster.shared_state import (
     State,
     moved_node,
 )
-from kschedfw.cluster.watch import ObjectStore
+from kschedfw.cluster.watch import ObjectStore, stored_as
 
 T = TypeVar("T", bound=Named)
 
@@ -127,12 +127,7 @@ class LocalCopy(ObjectStore):
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         """List from the copy, as `Cluster.list`."""
         with self.lock:
-            if issubclass(kind, CustomResource):
-                read = (kind.of(obj) for obj in self._objects.get(CustomObject, {}).values())
-                found: list[Named] = [obj for obj in read if obj is not None]
-            else:
-                found = [obj for obj in self._objects.get(kind, {}).values() if self._is_offered(obj)]
-        return cast("Sequence[T]", [obj for obj in found if namespace in (None, obj.namespace)])
+            return [obj for obj in super().list(kind, namespace) if self._is_offered(obj)]
 
     def watch(self, handler: Handler) -> Callable[[], None]:
         """Watch the copy, as `Cluster.watch`. Handlers are called in `sync`, `resync`, `offer` and own writes."""
@@ -219,7 +214,7 @@ class LocalCopy(ObjectStore):
     def _catch_up_with(self, obj: Named) -> None:
         """Apply all changes of one object ahead of the others, after an own write."""
         with self.lock:
-            kind = CustomObject if isinstance(obj, CustomResource) else type(obj)
+            kind = stored_as(type(obj))
             key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key
             with self._arriving:
                 own: list[WatchEvent] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -16,7 +15,6 @@ from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF, name_of_kind
-from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
@@ -24,7 +22,7 @@ from kschedfw.api.pod import Pod, PodCondition, PodStatus
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
-from kschedfw.cluster.watch import Journal, ObjectStore
+from kschedfw.cluster.watch import Journal, ObjectStore, stored_as
 
 # Labels that the API server's PodTopologyLabels admission plugin copies from a node to the pods that are bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -34,7 +32,6 @@ _LONGEST_MESSAGE = 2048
 _OWN_UIDS = "00000000-0000-0000-0000-"
 """The prefix of uids that were given out by a cluster in memory, rather than by an API server."""
 
-_LOG = logging.getLogger("kschedfw.cluster.memory")
 
 _SCHEDULED = PodCondition("PodScheduled", "True")
 
@@ -77,8 +74,6 @@ class InMemoryCluster(ObjectStore):
         super().__init__()
         self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
         """The results of `list`, until the kind changes: plugins list Services for every pod."""
-        self._malformed: set[tuple[type[Named], str, str]] = set()
-        """The malformed objects that were logged: the class they were read as, key and resource version."""
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
@@ -96,9 +91,9 @@ class InMemoryCluster(ObjectStore):
         (`kschedfw.cluster.memory`); `get` raises a ManifestError for them.
         """
         with self.lock:
-            lists = self._listed.get(_stored_as(kind))
+            lists = self._listed.get(stored_as(kind))
             if lists is None:
-                lists = self._listed[_stored_as(kind)] = {}
+                lists = self._listed[stored_as(kind)] = {}
             listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)
@@ -268,26 +263,6 @@ class InMemoryCluster(ObjectStore):
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---
 
-    def _all(self, kind: type[Named]) -> Iterable[Named]:
-        objects = self._objects.get(_stored_as(kind), {}).values()
-        if not issubclass(kind, CustomResource):
-            return objects
-        # Raises MissingKindError, also where there are no objects.
-        _ = kind.kind
-        read = (self._read_as(kind, obj) for obj in objects)
-        return [obj for obj in read if obj is not None]
-
-    def _read_as(self, kind: type[CustomResource], obj: Named) -> CustomResource | None:
-        """Return the object as this class; None if it is of another kind, or malformed, which is logged once."""
-        try:
-            return kind.of(obj)
-        except ManifestError as error:
-            known = (kind, obj.key, obj.metadata.resource_version)
-            if known not in self._malformed:
-                self._malformed.add(known)
-                _LOG.warning("left out of the list of %s: %s", kind.__name__, error)
-            return None
-
     def _present(self, obj: T) -> T:
         """Return the stored object of that kind and key."""
         key = obj.key
@@ -357,11 +332,6 @@ class InMemoryCluster(ObjectStore):
     def _forget_lists(self, kind: type[Named]) -> None:
         if (lists := self._listed.get(kind)) is not None:
             lists.clear()
-
-
-def _stored_as(kind: type[Named]) -> type[Named]:
-    """Return the class under which objects of this class are stored."""
-    return CustomObject if issubclass(kind, CustomResource) else kind
 
 
 def _read_back(written: T, stored: CustomObject) -> T:

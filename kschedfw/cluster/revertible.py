@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import attrs
 
-from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.cluster.errors import ConflictError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
+from kschedfw.cluster.watch import stored_as
 
 Identity: TypeAlias = tuple[type[Named], str, str]
 """The kind of an object, its key and its uid."""
@@ -156,7 +156,7 @@ class RevertibleCluster(InMemoryCluster):
 
     def delete(self, obj: Named) -> None:
         with self.lock:
-            self._number(CustomObject if isinstance(obj, CustomResource) else type(obj))
+            self._number(stored_as(type(obj)))
         super().delete(obj)
 
     def _publish(self, event: WatchEvent) -> None:
@@ -188,7 +188,7 @@ class RevertibleCluster(InMemoryCluster):
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         with self.lock:
-            self._sort(CustomObject if issubclass(kind, CustomResource) else kind)
+            self._sort(stored_as(kind))
             return super().list(kind, namespace)
 
     def watch(self, handler: Handler) -> Callable[[], None]:

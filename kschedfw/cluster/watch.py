@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar, cast
 
 from kschedfw.api.custom import CustomObject, CustomResource, custom_key
+from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.meta import Named
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
 
 logger = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger("kschedfw.cluster.memory")
 
 T = TypeVar("T", bound=Named)
 
@@ -116,6 +118,8 @@ class ObjectStore:
         """The lock of all objects. A thread that holds it must not wait for another thread."""
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._subscriptions: list[Subscription | Journal] = []
+        self._malformed: set[tuple[type[Named], str, str]] = set()
+        """The malformed objects that were logged: the class they were read as, key and resource version."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return the object of that kind and key, or None."""
@@ -124,6 +128,15 @@ class ObjectStore:
                 stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
                 return cast("T | None", kind.of(stored))
             return cast("T | None", self._objects.get(kind, {}).get(key))
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """Return the objects of the kind (in the namespace, if given), as `Cluster.list`.
+
+        Objects of a custom kind that can't be read as the class are omitted and logged (`kschedfw.cluster.memory`);
+        `get` raises a ManifestError for them.
+        """
+        with self.lock:
+            return cast("Sequence[T]", [obj for obj in self._all(kind) if namespace in (None, obj.namespace)])
 
     def watch(self, handler: Handler) -> Callable[[], None]:
         """Watch the objects, as `Cluster.watch`; return after the existing objects have been delivered.
@@ -162,3 +175,27 @@ class ObjectStore:
         # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
         for subscription in tuple(self._subscriptions):
             subscription.deliver()
+
+    def _all(self, kind: type[Named]) -> Iterable[Named]:
+        objects = self._objects.get(stored_as(kind), {}).values()
+        if not issubclass(kind, CustomResource):
+            return objects
+        _ = kind.kind  # raise MissingKindError even if there are no objects
+        read = (self._read_as(kind, obj) for obj in objects)
+        return [obj for obj in read if obj is not None]
+
+    def _read_as(self, kind: type[CustomResource], obj: Named) -> CustomResource | None:
+        """Return the object as this class; None if it is of another kind, or malformed, which is logged once."""
+        try:
+            return kind.of(obj)
+        except ManifestError as error:
+            known = (kind, obj.key, obj.metadata.resource_version)
+            if known not in self._malformed:
+                self._malformed.add(known)
+                _LOG.warning("left out of the list of %s: %s", kind.__name__, error)
+            return None
+
+
+def stored_as(kind: type[Named]) -> type[Named]:
+    """Return the class under which objects of this class are stored."""
+    return CustomObject if issubclass(kind, CustomResource) else kind

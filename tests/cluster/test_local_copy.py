@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
+from kschedfw.api import CustomKind, CustomResource
+from kschedfw.api.reading import read_custom_object
 from kschedfw.cluster import (
     Claim,
     CommitMode,
@@ -50,6 +53,27 @@ def test_changes_may_arrive_while_the_copy_follows() -> None:
     copy.sync()
     assert bound_in(copy) == {"p0": "a"}
     assert {pod.name for pod in copy.list(Pod)} == {"p0", "p1", "p2", "news"}
+
+
+@attrs.frozen
+class Gang(CustomResource):
+    kind = CustomKind("example.com/v1", "Gang")
+
+    size: int = 1
+
+
+def test_objects_of_a_custom_kind_that_cannot_be_read_are_left_out_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage()
+    for name, size in (("right", 2), ("wrong", "two")):
+        gang = {"apiVersion": "example.com/v1", "kind": "Gang", "metadata": {"name": name}, "size": size}
+        stage.truth.add(read_custom_object(gang))
+    copy = stage.copy()
+    assert [gang.name for gang in copy.list(Gang)] == ["right"]
+    assert [gang.size for gang in copy.list(Gang)] == [2]
+    (record,) = caplog.records
+    assert "left out of the list of Gang" in record.getMessage()
 
 
 class TestLag:
