@@ -31,19 +31,12 @@ _KEPT_FIELDS: Final = frozenset(
         *("resource", "resourceName", "schedulerName", "driver", "provisioner", "attacher"),
         *("restartPolicy", "preemptionPolicy", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
         *("unhealthyPodEvictionPolicy", "allocationMode", "volumeMode", "accessModes", "volumeBindingMode"),
-        *(
-            "expression",
-            "attributes",
-            "matchAttribute",
-            "distinctAttribute",
-            "declaredFeatures",
-            "completionMode",
-        ),
+        *("expression", "attributes", "matchAttribute", "distinctAttribute", "declaredFeatures"),
         *("capacity", "allocatable", "requests", "limits", "overhead", "allocatedResources", "storage"),
         *("consumedCapacity", "consumesCounters", "sharedCounters", "counters", "requestPolicy"),
         *("storageCapacity", "maximumVolumeSize", "managementPolicy", "podManagementPolicy"),
         *("minAvailable", "maxUnavailable", "bindingConditions", "bindingFailureConditions", "finalizers"),
-        *("topologyKeys", "hard", "scopes", "scopeName"),
+        *("topologyKeys", "hard", "scopes", "scopeName", "completionMode"),
     }
 )
 """Fields whose values mean something to Kubernetes, with all that is in them."""

@@ -16,6 +16,14 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])
 
 
+_WORDS = frozenset(
+    {
+        *("", "closest, or e.g.", "e.g.", "node", "placement", "plugin", "reason"),
+        *("score", "victims", "what is asked for", "what is in the way"),
+    }
+)
+
+
 @attrs.frozen
 class Section:
     """A table with sentences below it; either may be missing. Columns in `text` have words, the others numbers."""
@@ -24,18 +32,4 @@ class Section:
     headers: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     lines: tuple[str, ...] = ()
-    text: frozenset[str] = frozenset(
-        (
-            "",
-            "closest, or e.g.",
-            "e.g.",
-            "node",
-            "placement",
-            "plugin",
-            "reason",
-            "score",
-            "victims",
-            "what is asked for",
-            "what is in the way",
-        )
-    )
+    text: frozenset[str] = _WORDS
