@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -63,6 +64,38 @@ def test_it_schedules_until_sigterm(server: ApiServer, tmp_path: Path) -> None:
     )  # given up, after the last of the other writes
     assert server.audit.writes()[-1] == last
     assert server.audit.writes("events")
+
+
+RECORDER = """
+from kschedfw import NoMetrics, OfferedRecorder
+
+
+class Told(NoMetrics):
+    def scheduling_attempt(self, result, profile, seconds):
+        print("told of an attempt:", result, flush=True)
+
+
+TOLD = OfferedRecorder(Told)
+"""
+
+
+def test_a_recorder_of_an_installed_distribution_is_told_of_attempts(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "site"
+    metadata = installed / "told-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (installed / "told.py").write_text(RECORDER)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: told\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[kschedfw.recorders]\ntold = told:TOLD\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]))
+    add_pod(server, "small")
+    with Replica(server, tmp_path, "one", "--recorder", "told") as replica:
+        replica.wait_for(lambda: is_bound(server, "small"))
+        replica.wait_for(lambda: "told of an attempt: scheduled" in replica.log)
+    with Replica(server, tmp_path, "two", "--recorder", "untold") as replica:
+        assert replica.process.wait(60) == 2
+        assert "recorder of metrics 'untold'" in replica.log
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
