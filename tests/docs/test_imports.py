@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,3 +71,33 @@ def test_a_private_name_would_be_noticed() -> None:
         "from kschedfw import Pod\nfrom kschedfw.api.pod import Pod\nfrom kschedfw.testing import nothing\n"
     )
     assert list(private_imports(program)) == ["kschedfw.api.pod.Pod", "kschedfw.testing.nothing"]
+
+
+NAMED = re.compile(r"`(kschedfw(?:\.\w+)+)`")
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_modules_and_names_that_a_page_tells_users_of_are_public(page: Path) -> None:
+    if page.name == "architecture.md":  # for developers of kschedfw
+        return
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [name for name in NAMED.findall(text) if _is_code(name) and not _is_public(name)] == []
+
+
+def _is_code(name: str) -> bool:
+    """Tell whether the name begins with a module or an attribute; entry-point groups have dots, too."""
+    first = name.split(".")[1]
+    return first in importlib.import_module("kschedfw").__all__ or (
+        importlib.util.find_spec(f"kschedfw.{first}") is not None
+    )
+
+
+def _is_public(name: str) -> bool:
+    """Tell whether it is a public module, a name in one, or an attribute of such a name."""
+    if name in PUBLIC:
+        return True
+    modules = [module for module in PUBLIC if name.startswith(f"{module}.")]
+    return any(
+        name.removeprefix(f"{module}.").split(".")[0] in importlib.import_module(module).__all__
+        for module in modules
+    )
