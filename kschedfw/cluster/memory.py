@@ -91,9 +91,9 @@ class InMemoryCluster(ObjectStore):
         (`kschedfw.cluster.memory`); `get` raises a ManifestError for them.
         """
         with self.lock:
-            lists = self._listed.get(stored_as(kind))
+            lists = self._listed.get(kind)
             if lists is None:
-                lists = self._listed[stored_as(kind)] = {}
+                lists = self._listed[kind] = self._listed.setdefault(stored_as(kind), {})
             listed = lists.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)

@@ -124,10 +124,11 @@ class ObjectStore:
     def get(self, kind: type[T], key: str) -> T | None:
         """Return the object of that kind and key, or None."""
         with self.lock:
-            if issubclass(kind, CustomResource):
+            objects = self._objects.get(kind)
+            if objects is None and issubclass(kind, CustomResource):
                 stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
                 return cast("T | None", kind.of(stored))
-            return cast("T | None", self._objects.get(kind, {}).get(key))
+            return None if objects is None else objects.get(key)  # type: ignore[return-value]  # of the kind
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         """Return the objects of the kind (in the namespace, if given), as `Cluster.list`.
@@ -180,7 +181,8 @@ class ObjectStore:
         objects = self._objects.get(stored_as(kind), {}).values()
         if not issubclass(kind, CustomResource):
             return objects
-        _ = kind.kind  # raise MissingKindError even if there are no objects
+        # Raises MissingKindError, also where there are no objects.
+        _ = kind.kind
         read = (self._read_as(kind, obj) for obj in objects)
         return [obj for obj in read if obj is not None]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from kschedfw.api.affinity import PodAffinity, PodAffinityTerm
+from kschedfw.api.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
+from kschedfw.api.selector_errors import joined, selector_error
 from kschedfw.api.selectors import NOTHING, Selector, as_selector
+from kschedfw.api.workloads import Namespace
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +56,13 @@ class AffinityTerm:
         """True if the labels of a pod's namespace decide whether the term selects the pod."""
         return not self.namespace_selector.nothing and not self.namespace_selector.everything
 
+    def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerm:
+        """Return the term with the namespaces named that its namespace selector selects."""
+        if not self.looks_at_namespaces:
+            return self
+        selected = {space.name for space in namespaces if self.namespace_selector.matches(space.labels)}
+        return _naming(self, self.namespaces | selected)
+
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = EMPTY) -> bool:
         """Return whether the term selects the pod, given the labels of that pod's namespace."""
         meta = pod.metadata
@@ -68,53 +77,91 @@ class WeightedAffinityTerm:
     weight: int
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class AffinityTerms:
-    """The compiled terms of a pod. Pods with equal affinities in a namespace share the object."""
+    """The compiled terms of a pod. Pods with equal affinities in a namespace share the object.
+
+    `error` is the error in the selectors of the pod's terms, None if they are valid.
+    """
 
     required_affinity: tuple[AffinityTerm, ...] = ()
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred_affinity: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
+    error: str | None = None
+    look_at_namespaces: bool = attrs.field(init=False)
+    """True if a term has a namespace selector, so that the labels of all namespaces are needed."""
+    _resolved: tuple[Sequence[Namespace], AffinityTerms] | None = attrs.field(default=None, init=False)
+    """The namespaces for which the terms were resolved last, and the result."""
+
+    @look_at_namespaces.default
+    def _look_at_namespaces(self) -> bool:
+        required = (*self.required_affinity, *self.required_anti_affinity)
+        preferred = (*self.preferred_affinity, *self.preferred_anti_affinity)
+        return True in [term.looks_at_namespaces for term in (*required, *[each.term for each in preferred])]
 
     def __bool__(self) -> bool:
         """Return whether there is any term."""
-        return bool(
-            self.required_affinity
-            or self.required_anti_affinity
-            or self.preferred_affinity
-            or self.preferred_anti_affinity
-        )
+        return self.are_required or self.are_preferred
+
+    @property
+    def are_required(self) -> bool:
+        """True if any term is required."""
+        return bool(self.required_affinity or self.required_anti_affinity)
+
+    @property
+    def are_preferred(self) -> bool:
+        """True if any term is preferred."""
+        return bool(self.preferred_affinity or self.preferred_anti_affinity)
+
+    def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerms:
+        """Return the terms with the namespaces named that their namespace selectors select.
+
+        Such terms can be matched without the labels of each pod's namespace.
+        """
+        if self._resolved is None or self._resolved[0] != namespaces:
+            evolve, space = attrs.evolve, namespaces
+            resolved = AffinityTerms(
+                tuple([term.resolved(space) for term in self.required_affinity]),
+                tuple([term.resolved(space) for term in self.required_anti_affinity]),
+                tuple([evolve(each, term=each.term.resolved(space)) for each in self.preferred_affinity]),
+                tuple(
+                    [evolve(each, term=each.term.resolved(space)) for each in self.preferred_anti_affinity]
+                ),
+                self.error,
+            )
+            self._resolved = namespaces, resolved
+        return self._resolved[1]
 
 
-_NO_TERMS = AffinityTerms()
+NO_TERMS = AffinityTerms()
+_NO_AFFINITY = PodAffinity()
 
 
 def affinity_terms(pod: Pod) -> AffinityTerms:
     """Return the pod's terms, compiled."""
     affinity = pod.spec.affinity
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
-    return _NO_TERMS if near is None and far is None else _compiled(near, far, pod.metadata.namespace)
+    return NO_TERMS if near is None and far is None else _compiled(near, far, pod.metadata.namespace)
 
 
 # The pods of a workload all have the same terms, and each of them is looked at several times on its way.
 @functools.lru_cache(maxsize=10_000)
 def _compiled(near: PodAffinity | None, far: PodAffinity | None, namespace: str) -> AffinityTerms:
-    wanted, drawing = ((), ()) if near is None else _terms_of(near, namespace)
-    avoided, repelling = ((), ()) if far is None else _terms_of(far, namespace)
-    return AffinityTerms(wanted, avoided, drawing, repelling)
+    near, far = near or _NO_AFFINITY, far or _NO_AFFINITY
+    return AffinityTerms(
+        tuple([_term_of(term, namespace) for term in near.required]),
+        tuple([_term_of(term, namespace) for term in far.required]),
+        _weighted(near.preferred, namespace),
+        _weighted(far.preferred, namespace),
+        _error_of(near, far),
+    )
 
 
-def _terms_of(
-    affinity: PodAffinity, namespace: str
-) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
-    """Return the required and the preferred terms, compiled."""
-    required = [_term_of(term, namespace) for term in affinity.required]
-    preferred = [
-        WeightedAffinityTerm(_term_of(weighted.pod_affinity_term, namespace), weighted.weight)
-        for weighted in affinity.preferred
-    ]
-    return tuple(required), tuple(preferred)
+def _weighted(terms: Sequence[WeightedPodAffinityTerm], namespace: str) -> tuple[WeightedAffinityTerm, ...]:
+    return tuple(
+        [WeightedAffinityTerm(_term_of(each.pod_affinity_term, namespace), each.weight) for each in terms]
+    )
 
 
 def _term_of(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
@@ -125,16 +172,37 @@ def _term_of(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
 _compiled_term = functools.lru_cache(maxsize=10_000)(AffinityTerm.of)
 
 
+@functools.lru_cache(maxsize=10_000)
+def _naming(term: AffinityTerm, namespaces: frozenset[str]) -> AffinityTerm:
+    """Return the term with namespaces named in place of its namespace selector, the same object for equal ones."""
+    return attrs.evolve(term, namespaces=namespaces, namespace_selector=NOTHING)
+
+
+def _error_of(near: PodAffinity, far: PodAffinity) -> str | None:
+    """Return the errors in the selectors of a pod's terms, the first of each list; None if all are valid."""
+    errors = []
+    for name, terms in (
+        ("requiredAffinityTerms", near.required),
+        ("requiredAntiAffinityTerms", far.required),
+        ("preferredAffinityTerms", near.preferred),
+        ("preferredAntiAffinityTerms", far.preferred),
+    ):
+        for each in terms:
+            term = each if isinstance(each, PodAffinityTerm) else each.pod_affinity_term
+            error = selector_error(term.label_selector) or selector_error(term.namespace_selector)
+            if error is not None:
+                errors.append(f"{name}: {error}")
+                break
+    return joined(errors) if errors else None
+
+
 @attrs.frozen(eq=False)
 class PodInfo:
     """A pod, its requests and its compiled affinity terms."""
 
     pod: Pod
     requests: PodRequests
-    required_affinity_terms: tuple[AffinityTerm, ...] = ()
-    required_anti_affinity_terms: tuple[AffinityTerm, ...] = ()
-    preferred_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
-    preferred_anti_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
+    terms: AffinityTerms = NO_TERMS
     has_affinity: bool = False
     """True if the pod has any pod affinity or anti-affinity term, required or preferred."""
     is_unlisted: bool = False
@@ -145,17 +213,23 @@ class PodInfo:
     @classmethod
     def of(cls, pod: Pod) -> PodInfo:
         terms = affinity_terms(pod)
-        if terms is _NO_TERMS or not terms:
-            return cls(pod, pod.requests)
-        return cls(
-            pod,
-            pod.requests,
-            terms.required_affinity,
-            terms.required_anti_affinity,
-            terms.preferred_affinity,
-            terms.preferred_anti_affinity,
-            has_affinity=True,
-        )
+        return cls(pod, pod.requests) if terms is NO_TERMS else cls(pod, pod.requests, terms, bool(terms))
+
+    @property
+    def required_affinity_terms(self) -> tuple[AffinityTerm, ...]:
+        return self.terms.required_affinity
+
+    @property
+    def required_anti_affinity_terms(self) -> tuple[AffinityTerm, ...]:
+        return self.terms.required_anti_affinity
+
+    @property
+    def preferred_affinity_terms(self) -> tuple[WeightedAffinityTerm, ...]:
+        return self.terms.preferred_affinity
+
+    @property
+    def preferred_anti_affinity_terms(self) -> tuple[WeightedAffinityTerm, ...]:
+        return self.terms.preferred_anti_affinity
 
     def on_trial(self, *, listed: bool, listed_anti_affinity: bool) -> PodInfo:
         """Return the pod as kube-scheduler sees it on a node where it is only assumed in a trial.
@@ -163,22 +237,12 @@ class PodInfo:
         kube-scheduler doesn't update its lists of nodes with pods that have affinity, and required
         anti-affinity, in a trial; the arguments say whether these lists have the node.
         """
-        if (listed or not self.has_affinity) and (
-            listed_anti_affinity or not self.required_anti_affinity_terms
-        ):
+        terms = self.terms
+        if (listed or not self.has_affinity) and (listed_anti_affinity or not terms.required_anti_affinity):
             return self
-        anti_affinity = self.required_anti_affinity_terms if listed_anti_affinity else ()
-        others = (
-            self.required_affinity_terms
-            or self.preferred_affinity_terms
-            or self.preferred_anti_affinity_terms
-        )
-        return attrs.evolve(
-            self,
-            required_anti_affinity_terms=anti_affinity,
-            has_affinity=bool(others or anti_affinity),
-            is_unlisted=not listed,
-        )
+        if not listed_anti_affinity:
+            terms = attrs.evolve(terms, required_anti_affinity=())
+        return attrs.evolve(self, terms=terms, has_affinity=bool(terms), is_unlisted=not listed)
 
 
 @attrs.define(eq=False)

@@ -59,7 +59,7 @@ def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbour
     """Yield evidence for the refusal of the node: one entry for each term that it breaks."""
     labels = node_info.node.labels
     yield from _without_company(state, labels)
-    for term in state.terms.anti_affinity:
+    for term in state.terms.required_anti_affinity:
         key = term.topology_key
         pods = neighbours.of(node_info, key, term, partial(_matches, term))
         if pods and state.any_at(AVOIDED, key, labels[key]):
@@ -71,7 +71,7 @@ def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbour
 
 
 def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterator[Evidence]:
-    terms = state.terms.affinity
+    terms = state.terms.required_affinity
     for term in terms:
         key = term.topology_key
         domain = labels.get(key)

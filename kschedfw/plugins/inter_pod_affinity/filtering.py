@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from kschedfw import ByDomain, FrozenDict, IntArray, NodeTable, Pod, PodInfo, Status, Verdicts
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
+from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
+from kschedfw.plugins.inter_pod_affinity.terms import company_keys, company_query, is_company
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -34,7 +35,10 @@ AVOIDED = _STATUSES.index(_BAD_COMPANY)
 WANTED = _STATUSES.index(_NO_COMPANY)
 """The pods that match all affinity terms of the pod, by the terms' keys."""
 
+_NO_SUMS: Mapping[int, Sequence[DomainSums]] = {AVERSE: ()}
+
 _Codes: TypeAlias = npt.NDArray[np.int8]
+_Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @attrs.define(eq=False)
@@ -47,7 +51,7 @@ class RequiredState:
 
     pod: Pod
     namespace_labels: FrozenDict[str, str]
-    terms: OwnTerms
+    terms: AffinityTerms
     existing: TermTally | None
     """The terms of existing pods that select the pod; None if there are none."""
     _sums: Mapping[int, Sequence[DomainSums]]
@@ -60,26 +64,30 @@ class RequiredState:
         cls,
         pod: Pod,
         namespace_labels: FrozenDict[str, str],
-        terms: OwnTerms,
+        terms: AffinityTerms,
         index: TopologyIndex,
         existing: TermTally | None,
     ) -> RequiredState:
-        sums: dict[int, Sequence[DomainSums]] = {}
+        if existing is None and not terms.are_required:
+            return cls(pod, namespace_labels, terms, existing, _NO_SUMS)
+        sums: dict[int, Sequence[DomainSums]] = {AVERSE: ()}
         if existing is not None:
             averse = existing.of(TermKind.REQUIRED_ANTI_AFFINITY)
             sums[AVERSE] = [each for each in averse.values() if each.count]
-        if terms.anti_affinity:
-            avoided = [index.counter(term).in_domains(term.topology_key) for term in terms.anti_affinity]
+        if terms.required_anti_affinity:
+            avoided = [
+                index.counter(term).in_domains(term.topology_key) for term in terms.required_anti_affinity
+            ]
             sums[AVOIDED] = [each for each in avoided if each.count]
-        if terms.company is not None:
-            company = index.counter(terms.company)
-            sums[WANTED] = [company.in_domains(key) for key in terms.company_keys]
+        if (query := company_query(terms)) is not None:
+            company = index.counter(query)
+            sums[WANTED] = [company.in_domains(key) for key in company_keys(terms)]
         return cls(pod, namespace_labels, terms, existing, sums)
 
     @property
     def rules_out(self) -> bool:
         """True if the pod or existing pods have required terms that may rule out a node."""
-        return self.terms.required or bool(self._sums.get(AVERSE))
+        return self.terms.are_required or bool(self._sums[AVERSE])
 
     def change(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:
         """Count a pod as added to the node (1) or removed from it (-1)."""
@@ -87,9 +95,9 @@ class RequiredState:
         for theirs in existing.required_anti_affinity_terms:
             if theirs.matches(self.pod, self.namespace_labels):
                 found.append((AVERSE, theirs.topology_key))
-        if terms.company is not None and terms.company.matches(existing.pod):
-            found += [(WANTED, key) for key in terms.company_keys]
-        for term in terms.anti_affinity:
+        if is_company(terms, existing.pod):
+            found += [(WANTED, key) for key in company_keys(terms)]
+        for term in terms.required_anti_affinity:
             if term.matches(existing.pod):
                 found.append((AVOIDED, term.topology_key))
         for what, key in found:
@@ -113,7 +121,7 @@ class RequiredState:
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
         """Return the refusal of a node with these labels; None if it passes."""
         # In kube-scheduler's order of checks, since the first one gives the reason.
-        if self.terms.affinity and not self._has_company(node_labels):
+        if self.terms.required_affinity and not self._has_company(node_labels):
             return _NO_COMPANY
         for what in (AVOIDED, AVERSE):
             for key in self.keys(what):
@@ -144,7 +152,7 @@ class RequiredState:
         return attrs.evolve(self, changes=dict(self._changes))
 
     def _has_company(self, node_labels: Mapping[str, str]) -> bool:
-        keys = self.terms.company_keys
+        keys = company_keys(self.terms)
         if not all(key in node_labels for key in keys):
             return False
         return all(self.any_at(WANTED, key, node_labels[key]) for key in keys) or self._may_be_first
@@ -155,31 +163,29 @@ class RequiredState:
         matching = sum([each.count for each in self._sums[WANTED]])
         matching += sum([by for (what, _, _), by in self._changes.items() if what == WANTED])
         # Otherwise no pod of a group with affinity to itself could ever be placed.
-        return matching <= 0 and self.terms.company is not None and self.terms.company.matches(self.pod)
+        return matching <= 0 and is_company(self.terms, self.pod)
 
     def _refusals(self, nodes: NodeTable) -> Sequence[tuple[ByDomain, int]]:
         """Return the refused domains of each topology key, with the refusal's code; keys without any are left out."""
-        found = [
-            (ByDomain(column.codes, occupied), what)
-            for what in (AVERSE, AVOIDED)
-            for column, occupied in self._occupied(what, nodes)
-        ]
-        if not self.terms.affinity:
-            return found
-        may_be_first = self._may_be_first
-        for column, occupied in self._occupied(WANTED, nodes):
-            are_met = may_be_first or np.count_nonzero(occupied) == column.size
-            # No node may be without the label, whose entry is the last one.
-            if not are_met or len(column.values) > column.size:
-                refused = ~occupied
-                if may_be_first:
-                    refused[:-1] = False
-                found.append((ByDomain(column.codes, refused), WANTED))
+        found: list[tuple[ByDomain, int]] = []
+        for what in self._sums:
+            for column, occupied in self._occupied(what, nodes):
+                refused = self._without_company(column, occupied) if what == WANTED else occupied
+                if refused is not None:
+                    found.append((ByDomain(column.codes, refused), what))
         return found
 
-    def _occupied(
-        self, what: int, nodes: NodeTable
-    ) -> Sequence[tuple[EncodedColumn[str | None], npt.NDArray[np.bool_]]]:
+    def _without_company(self, column: EncodedColumn[str | None], occupied: _Mask) -> _Mask | None:
+        """Return the domains that lack what is WANTED, True for nodes without label; None if no node is refused."""
+        have_label = len(column.values) == column.size
+        if have_label and (np.count_nonzero(occupied) == column.size or self._may_be_first):
+            return None
+        refused = ~occupied
+        if self._may_be_first:
+            refused[:-1] = False
+        return refused
+
+    def _occupied(self, what: int, nodes: NodeTable) -> Sequence[tuple[EncodedColumn[str | None], _Mask]]:
         """Return by topology key in which domains there is any of what is counted, by code. Not to be changed.
 
         The extra last entry (nodes without label) is False.
@@ -187,7 +193,7 @@ class RequiredState:
         counted = self._sums.get(what, ())
         if not self._changes:
             return [(each.domains.column, each.occupied) for each in counted]
-        found: dict[str, npt.NDArray[np.bool_]] = {}
+        found: dict[str, _Mask] = {}
         for each in counted:
             others = found.get(each.domains.key)
             found[each.domains.key] = each.occupied.copy() if others is None else others | each.occupied

@@ -37,13 +37,13 @@ from kschedfw import (
 )
 from kschedfw.api import EMPTY
 from kschedfw.framework.diagnosis import Evidence
-from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
+from kschedfw.framework.nodes.pod_info import NO_TERMS, AffinityTerm, AffinityTerms, affinity_terms
 from kschedfw.framework.nodes.topology import TermTally
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.scoring import Attraction, normalized
-from kschedfw.plugins.inter_pod_affinity.terms import NO_TERMS, OwnTerms, TermReader, namespace_labels
+from kschedfw.plugins.inter_pod_affinity.terms import TermReader, company_keys, is_company, namespace_labels
 
 _MAX_WEIGHT = 100
 
@@ -131,7 +131,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return _SKIP
         if own.error is not None:
             return Status.unresolvable(f"parsing pod: {own.error}")
-        if not own.required and not index.has_terms:
+        if not own.are_required and not index.has_terms:
             return _SKIP
         labels, existing = self._about(pod)
         required = RequiredState.of(pod, labels, own, index, existing)
@@ -165,16 +165,16 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         required = state.find(REQUIRED)
         own = self._terms.of(pod) if required is None else required.terms
-        if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
+        prefers, existing, index = own.are_preferred, None, self.handle.snapshot.topology
+        if self.args.ignore_preferred_terms_of_existing_pods and not prefers:
             return _SKIP
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
-        index, existing = self.handle.snapshot.topology, None
         if required is not None:
             existing = required.existing
         elif index.has_terms:
             _, existing = self._about(pod)
-        if existing is None and not own.preferred:
+        if existing is None and not prefers:
             return _SKIP
         attraction = Attraction.of(own, existing, index, self.args.hard_pod_affinity_weight)
         if not attraction.by_key:
@@ -259,15 +259,15 @@ class AffinityHints:
         """Tell whether another pod on a node that came, changed or went may let the pod in."""
         terms = self.reader.of(pod)
         if before is None:
-            return after is not None and _is_company(terms, after)
+            return after is not None and is_company(terms, after)
         if after is None:
-            avoided = any(term.matches(before) for term in terms.anti_affinity)
+            avoided = any(term.matches(before) for term in terms.required_anti_affinity)
             return avoided or self._minds(before, pod) or _may_be_first_after(before, pod, terms)
-        became_company = _is_company(terms, after) and not _is_company(terms, before)
-        ceased_to_be = _is_company(terms, before) and not _is_company(terms, after)
+        became_company = is_company(terms, after) and not is_company(terms, before)
+        ceased_to_be = is_company(terms, before) and not is_company(terms, after)
         return (
             became_company
-            or any(term.matches(before) and not term.matches(after) for term in terms.anti_affinity)
+            or any(term.matches(before) and not term.matches(after) for term in terms.required_anti_affinity)
             or (ceased_to_be and _may_be_first_after(before, pod, terms))
         )
 
@@ -278,8 +278,8 @@ class AffinityHints:
         if not isinstance(new, Node):
             return QueueingHint.SKIP
         terms = self.reader.of(pod)
-        wanted = terms.company_keys
-        avoided = [term.topology_key for term in terms.anti_affinity]
+        wanted = company_keys(terms)
+        avoided = [term.topology_key for term in terms.required_anti_affinity]
         if not isinstance(old, Node):
             # A node without the topology labels satisfies no affinity term, but violates no anti-affinity either.
             return queue_if(any(key in new.labels for key in wanted) or bool(avoided))
@@ -302,13 +302,9 @@ def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:
     return bool(terms) and pod is not None and all(term.matches(pod, EMPTY) for term in terms)
 
 
-def _may_be_first_after(gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
+def _may_be_first_after(gone: Pod, pod: Pod, terms: AffinityTerms) -> bool:
     """Tell whether the removed pod may have been the last that the pod's affinity terms select.
 
     If so, the pod may go anywhere.
     """
-    return _is_company(terms, gone) and _is_company(terms, pod)
-
-
-def _is_company(terms: OwnTerms, existing: Pod) -> bool:
-    return terms.company is not None and terms.company.matches(existing)
+    return is_company(terms, gone) and is_company(terms, pod)

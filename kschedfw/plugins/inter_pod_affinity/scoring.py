@@ -9,9 +9,9 @@ import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, NodeTable, Normalizing
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
+from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
 _LISTED = ((TermKind.PREFERRED, TermKind.REQUIRED_AFFINITY),)
 _ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFINITY))
@@ -28,19 +28,21 @@ class Attraction:
 
     @classmethod
     def of(
-        cls, own: OwnTerms, existing: TermTally | None, index: TopologyIndex, hard_weight: int
+        cls, own: AffinityTerms, existing: TermTally | None, index: TopologyIndex, hard_weight: int
     ) -> Attraction:
         """Return the weights of the pod's preferred terms, and of existing pods' terms that select the pod.
 
         Required terms have the weight `hard_weight`.
         """
         found = cls()
-        for each in own.preferred:
-            found._add(index.counter(each.term).in_domains(each.term.topology_key), each.weight)
+        for sign, terms in ((1, own.preferred_affinity), (-1, own.preferred_anti_affinity)):
+            for each in terms:
+                sums = index.counter(each.term).in_domains(each.term.topology_key)
+                found._add(sums, sign * each.weight)
         if existing is not None:
             # As kube-scheduler, which looks at all nodes for a pod with preferred terms, else only at nodes with
             # affinity; these lists lack the nodes of pods on trial.
-            for preferred, required in _ALL if own.preferred else _LISTED:
+            for preferred, required in _ALL if own.are_preferred else _LISTED:
                 for sums in existing.of(preferred).values():
                     found._add(sums, 1)
                 if hard_weight > 0:

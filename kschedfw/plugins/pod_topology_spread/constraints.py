@@ -15,7 +15,7 @@ from kschedfw.api import (
     UnsatisfiableAction,
     as_selector,
 )
-from kschedfw.plugins._label_selectors import selector_error
+from kschedfw.api.selector_errors import selector_error
 
 _MOST_KEPT = 4096
 

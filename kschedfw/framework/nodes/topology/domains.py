@@ -102,11 +102,10 @@ class DomainSums:
         first, *others = parts
         made = cls.__new__(cls)
         made.domains, made._version, made._occupied = first.domains, first._version, None
-        made.padded, made.count = first.padded.copy(), first.count
-        made.sums = made.padded[:-1]
-        for other in others:
-            made.sums += other.sums
-            made.count += other.count
+        made.padded = first.padded + others[0].padded if others else first.padded.copy()
+        for other in others[1:]:
+            made.padded += other.padded
+        made.sums, made.count = made.padded[:-1], sum([each.count for each in parts])
         return made
 
     def add_sums(self, other: DomainSums, weight: int = 1) -> None:

@@ -107,7 +107,8 @@ def _wanted(selector: Selector) -> Iterable[_Place]:
         return ()
     for requirement in selector.requirements:
         if requirement.operator is Operator.IN:
-            return dict.fromkeys([(requirement.key, value) for value in requirement.values])
+            key = requirement.key
+            return {(key, value): None for value in requirement.values}
     return (None,)
 
 

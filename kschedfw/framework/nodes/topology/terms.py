@@ -239,11 +239,12 @@ def _terms_of(info: PodInfo) -> Iterator[_TermKey]:
     required, preferred = TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED
     if info.is_unlisted:
         required, preferred = TermKind.UNLISTED_REQUIRED_AFFINITY, TermKind.UNLISTED_PREFERRED
-    for term in info.required_affinity_terms:
+    terms = info.terms
+    for term in terms.required_affinity:
         yield required, term, 1
-    for term in info.required_anti_affinity_terms:
+    for term in terms.required_anti_affinity:
         yield TermKind.REQUIRED_ANTI_AFFINITY, term, 1
-    for weighted in info.preferred_affinity_terms:
+    for weighted in terms.preferred_affinity:
         yield preferred, weighted.term, weighted.weight
-    for weighted in info.preferred_anti_affinity_terms:
+    for weighted in terms.preferred_anti_affinity:
         yield preferred, weighted.term, -weighted.weight

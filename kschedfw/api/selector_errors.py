@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kschedfw import FieldError
-from kschedfw.api import LabelSelector, Operator, Requirement
+from kschedfw.api.field_errors import FieldError
 from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 
 
 def selector_error(selector: LabelSelector | None) -> str | None:
