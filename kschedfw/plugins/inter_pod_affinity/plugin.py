@@ -163,19 +163,23 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        required = state.find(REQUIRED)
-        own = self._terms.of(pod) if required is None else required.terms
-        prefers, existing, index = own.are_preferred, None, self.handle.snapshot.topology
+        required, existing = state.find(REQUIRED), None
+        if required is not None:
+            own, existing = required.terms, required.existing
+        else:
+            own = self._terms.of(pod)
+            if self.handle.snapshot.topology.has_terms:
+                _, existing = self._about(pod)
+        if own is NO_TERMS and existing is None:
+            return _SKIP
+        prefers = own.are_preferred
         if self.args.ignore_preferred_terms_of_existing_pods and not prefers:
             return _SKIP
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
-        if required is not None:
-            existing = required.existing
-        elif index.has_terms:
-            _, existing = self._about(pod)
         if existing is None and not prefers:
             return _SKIP
+        index = self.handle.snapshot.topology
         attraction = Attraction.of(own, existing, index, self.args.hard_pod_affinity_weight)
         if not attraction.by_key:
             return _SKIP

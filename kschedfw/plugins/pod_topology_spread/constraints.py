@@ -39,14 +39,9 @@ class SiblingQuery:
         return self.selector.keys
 
     def matches(self, pod: Pod) -> bool:
-        meta, selector = pod.metadata, self.selector
-        if (
-            meta.namespace != self.namespace
-            or meta.deletion_timestamp is not None
-            or not selector.requirements
-        ):
+        if pod.metadata.deletion_timestamp is not None or self.matches_nothing:
             return False
-        return selector.matches(meta.labels)
+        return self.matches_regardless(pod)
 
     def matches_regardless(self, pod: Pod) -> bool:
         """Tell whether labels and namespace match, even for terminating pods and empty selectors."""
@@ -55,7 +50,7 @@ class SiblingQuery:
 
     @property
     def matches_nothing(self) -> bool:
-        return self.selector.nothing or self.selector.everything
+        return not self.selector.requirements
 
 
 @attrs.frozen(cache_hash=True)

@@ -141,7 +141,7 @@ class TransientCounter:
             sums = self._by_key[key] = DomainSums.of(parts) if parts else DomainSums(self._domains_of(key))
             if len(self._rows) > _MOST_ADDED_SINGLY:
                 sums.add_each(np.array(self._rows, dtype=np.int64), np.array(self._pods, dtype=np.int64))
-            else:
+            elif self._rows:
                 for row, pods in zip(self._rows, self._pods, strict=True):
                     sums.add(row, pods)
         return sums

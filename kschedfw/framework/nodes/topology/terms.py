@@ -152,6 +152,8 @@ class TermGroups:
     groups: dict[_TermKey, TermGroup] = attrs.field(factory=dict)
     """The terms of pods on nodes; none if no pod has any."""
     _by_selector: SelectorIndex[TermGroup] = attrs.field(factory=SelectorIndex)
+    _not_indexed: dict[TermGroup, None] = attrs.field(factory=dict)
+    """Groups to be added to `_by_selector` when a tally is made next: most pods get one that is there."""
     _asked: AskedLabels = attrs.field(factory=AskedLabels)
     _arrivals: list[TermGroup] = attrs.field(factory=list)
     """Groups in the order of their creation, so that each tally can ask for the groups that are new to it."""
@@ -166,8 +168,10 @@ class TermGroups:
         for key in _terms_of(info):
             group = self.groups.get(key)
             if group is None:
-                group = self._add_group(key)
-            self._change(group, 1, row, node_name)
+                # No tally has asked a new group yet, so none has to follow this change.
+                self._add_group(key).add(1, row, node_name)
+            else:
+                self._change(group, 1, row, node_name)
 
     def remove(self, info: PodInfo, row: int, node_name: str) -> None:
         """Remove the terms of a pod that left the node; `row` is -1 if the node itself is gone."""
@@ -176,7 +180,10 @@ class TermGroups:
             self._change(group, -1, row, node_name)
             if not group.by_node:
                 del self.groups[key]
-                self._by_selector.discard(group.term.selector, group)
+                if group in self._not_indexed:
+                    del self._not_indexed[group]
+                else:
+                    self._by_selector.discard(group.term.selector, group)
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
         """Return the tally of the terms that select the pod; `rows` are the table's rows by node name."""
@@ -208,6 +215,9 @@ class TermGroups:
             by_use = sorted(self._tallies, key=lambda key: self._tallies[key].last_use)
             for key in by_use[: (len(by_use) + 1) // 2]:
                 del self._tallies[key]
+        for group in self._not_indexed:
+            self._by_selector.add(group.term.selector, group)
+        self._not_indexed.clear()
         tally = TermTally(pod, namespace_labels)
         for group in self._by_selector.candidates(pod.metadata.labels):
             tally.ask(group, rows)
@@ -217,7 +227,7 @@ class TermGroups:
         kind, term, weight = key
         group = TermGroup(kind, term, weight, self.domains_of(term.topology_key))
         self.groups[key] = group
-        self._by_selector.add(term.selector, group)
+        self._not_indexed[group] = None
         if self._asked.ask_for(term.selector.keys):
             self._tallies = {}
         self._arrivals.append(group)
