@@ -54,9 +54,12 @@ def nodes() -> list[Node]:
 
 
 class TestScoresByDomain:
-    @pytest.mark.parametrize(("other", "parts"), [({"zone": "a"}, 0), ({"zone": "b"}, 1), ({}, 1)])
-    def test_leave_out_a_domain_that_all_nodes_are_in(self, other: dict[str, Any], parts: int) -> None:
-        run = cycle([make_node("a1", zone="a"), make_node("other", **other)], [make_pod("db", DB, on="a1")])
+    @pytest.mark.parametrize(
+        ("other", "parts"),
+        [(make_node("other", zone="a"), 0), (make_node("other", zone="b"), 1), (make_node("other"), 1)],
+    )
+    def test_leave_out_a_domain_that_all_nodes_are_in(self, other: Node, parts: int) -> None:
+        run = cycle([make_node("a1", zone="a"), other], [make_pod("db", DB, on="a1")])
         run.score(make_pod(affinity=prefers(near=[(8, term(DB))])))
         assert isinstance(run.plugin, InterPodAffinity)
         found = run.plugin.domain_scores(run.state, run.snapshot.table)
