@@ -142,6 +142,7 @@ class RequiredState:
         """Return the domains whose nodes are refused, once for each topology key."""
         found: dict[int, ByDomain] = {}
         for part, _ in self._refusals(nodes):
+            # The parts of one topology key have the same array of codes.
             other = found.get(id(part.codes))
             found[id(part.codes)] = (
                 part if other is None else ByDomain(part.codes, np.logical_or(other.values, part.values))
@@ -196,6 +197,7 @@ class RequiredState:
         found: dict[str, _Mask] = {}
         for each in counted:
             others = found.get(each.domains.key)
+            # A copy to be changed below: the index's own is shared by all pods.
             found[each.domains.key] = each.occupied.copy() if others is None else others | each.occupied
         for changed, key, domain in self._changes:
             if changed == what:

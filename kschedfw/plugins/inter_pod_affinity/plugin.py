@@ -119,7 +119,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # see Plugin
         return state.read(PREFERRED).by_domain()
 
-    # false for members with terms, which attract or repel each other
+    # False for members with terms, which attract or repel each other.
     def takes_members_alike(self, pod: Pod) -> bool:
         affinity = pod.spec.affinity
         return affinity.pod_affinity is None and affinity.pod_anti_affinity is None
@@ -130,12 +130,15 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         if own is NO_TERMS and not index.has_terms:
             return _SKIP
         if own.error is not None:
+            # Also for an error in a preferred term: kube-scheduler parses all terms before it looks whether
+            # any is required.
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.are_required and not index.has_terms:
             return _SKIP
         labels, existing = self._about(pod)
         required = RequiredState.of(pod, labels, own, index, existing)
-        state.write(REQUIRED, required)  # for pre_score, too
+        # Also for a pod that is skipped here, since pre_score needs the terms of existing pods, too.
+        state.write(REQUIRED, required)
         return None if required.rules_out else _SKIP
 
     @hookimpl

@@ -55,6 +55,7 @@ class Attraction:
         if sums.count:
             key, its = sums.domains.key, sums.padded if weight == 1 else sums.padded * weight
             column, others = self.by_key.get(key, (sums.domains.column, None))
+            # Not in place, since `padded` is the index's own.
             self.by_key[key] = column, its if others is None else others + its
 
     def score(self, node_labels: Mapping[str, str]) -> int:
@@ -62,6 +63,7 @@ class Attraction:
         for key, (column, weights) in self.by_key.items():
             domain = node_labels.get(key)
             if domain is not None:
+                # A domain of no node in the table has code -1, and so the extra 0.
                 score += int(weights[column.code_of(domain)])
         return score
 

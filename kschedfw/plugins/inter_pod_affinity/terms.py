@@ -25,6 +25,7 @@ class TermQuery:
 
     @property
     def selector(self) -> Selector:
+        # Of the first term alone: it finds the candidates, which `matches` tests against all terms.
         return self.terms[0].selector
 
     @property
