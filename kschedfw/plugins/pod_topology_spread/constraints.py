@@ -77,6 +77,7 @@ def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstr
     """
     own, meta = pod.spec.topology_spread_constraints, pod.metadata
     of_kind = tuple([constraint for constraint in own if constraint.when_unsatisfiable is action])
+    # Of one kind alone, so that each hook tells the errors in its own constraints only.
     return _own(of_kind, meta.namespace, meta.labels) if of_kind else ()
 
 

@@ -99,6 +99,7 @@ class Extent:
         unlabelled = places == NO_VALUE
         lie_in = np.where(unlabelled, column.code_of(""), places)
         bins = np.where(included & complete, lie_in, NO_VALUE)
+        # One entry more, in the last place, for the nodes that don't count: their bin is -1.
         occupied = np.zeros(column.size + 1, dtype=np.bool_)
         occupied[bins] = True
         occupied = occupied[:NO_VALUE]
@@ -122,8 +123,10 @@ class Extent:
         counter = snapshot.topology.counter(siblings)
         if self._bins is None:
             return counter.by_domain(self.key)
-        rows = np.flatnonzero(counter.per_node)  # the rows of nodes with siblings, usually few
+        # The rows of nodes with siblings, usually few.
+        rows = np.flatnonzero(counter.per_node)
         counts = np.bincount(self._bins.take(rows), counter.per_node.take(rows), len(self.occupied) + 1)
+        # Weights make sums in float64, which are exact for numbers of pods.
         return counts[1:].astype(np.int64)
 
     def count_per_node(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
@@ -176,6 +179,7 @@ class Extents:
         required: tuple[str, ...],
     ) -> Extent:
         """Return the extent of one constraint of a pod; only nodes with all required labels count."""
+        # Rows move with the layout, labels and taints change with a node object; pods don't matter.
         state = (nodes.layout, nodes.node_changes.version)
         if nodes is not self._nodes or state != self._state:
             self._known.clear()

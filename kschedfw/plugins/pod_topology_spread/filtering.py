@@ -25,6 +25,7 @@ _STATUSES = (Status.success(), _TOO_SKEWED, _NO_LABEL)
 _TOO_SKEWED_CODE = _STATUSES.index(_TOO_SKEWED)
 _NO_LABEL_CODE = _STATUSES.index(_NO_LABEL)
 
+# kube-scheduler's, math.MaxInt32.
 _NO_MINIMUM = (1 << 31) - 1
 """The minimum over no domain: so large that no count exceeds it."""
 
@@ -65,6 +66,8 @@ class ConstraintCounts:
         constraint, changed = self.constraint, self.changed
         domains, least = self.extent.domains, self.least
         if changed:
+            # A domain that a pod was added to or removed from is in kube-scheduler's map of counts, even
+            # without a counted node in the snapshot.
             domains += sum(not self._is_occupied(domain) for domain in changed)
             least = self._present_least()
         # With fewer domains than minDomains, the global minimum is 0 (KEP-3022).
@@ -111,6 +114,7 @@ class ConstraintCounts:
                 if (code := code_of(domain)) >= 0:
                     counts[code] = count
         verdicts = np.empty(len(counts) + 1, dtype=np.int8)
+        # Unsafe by its types alone: the product is 0 or the code.
         np.multiply(counts > self.allowed(), _TOO_SKEWED_CODE, out=verdicts[:-1], casting="unsafe")
         verdicts[-1] = _NO_LABEL_CODE
         return verdicts
@@ -215,7 +219,7 @@ class HardSpread:
         codes: npt.NDArray[np.int8] | None = None
         for extent, by_domain in deciding:
             ours = by_domain.take(extent.places_of(rows))
-            # keep an earlier constraint's refusal
+            # An earlier constraint's refusal is kept, as `refusal` returns the first one.
             codes = ours if codes is None else np.where(codes, codes, ours)
         assert codes is not None
         return Verdicts(codes, _STATUSES)

@@ -224,7 +224,7 @@ class SpreadHints:
             ActionType.ADD
             | ActionType.DELETE
             | ActionType.UPDATE_POD_LABEL
-            # the rejected pod itself may come to tolerate nodes that then count
+            # The rejected pod itself may come to tolerate nodes, which then count.
             | ActionType.UPDATE_POD_TOLERATION
         )
         if self.complete:

@@ -44,6 +44,7 @@ class Penalties:
         np.multiply(counts, weight, out=used)
         # A greater max skew adds more to all nodes alike, so that their relative differences shrink.
         used += constraint.max_skew - 1
+        # The constraint adds nothing for a node without the label, as the last entry does for other keys.
         if per_node and extent.unlabelled is not None:
             used[extent.unlabelled] = 0.0
         return cls(extent, amounts, per_node)
@@ -132,6 +133,7 @@ class SoftSpread:
         else:
             normalized = highest + counted[counted.argmin()] - scores
             normalized *= MAX_NODE_SCORE
+            # Of numbers that aren't negative, so it rounds as Go's division does.
             normalized //= highest
         if complete is not None:
             normalized[~complete] = 0
