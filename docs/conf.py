@@ -18,8 +18,8 @@ from signatures import readable
 
 HERE = Path(__file__).parent
 
-# Each young collection goes through the nodes of the page that is read: at 700 objects, as usual, they take a quarter of
-# the time of a build.
+# Each young collection goes through the nodes of the page that is read: at 700 objects, as usual, they take a
+# quarter of the time of a build.
 gc.set_threshold(1_000_000)
 
 project = "kschedfw"
