@@ -124,6 +124,7 @@ def test_objects_need_no_numpy() -> None:
     assert not {name for name in everything if name.count(".") == 1} - {"kschedfw.api"}
 
 
+@pytest.mark.slow
 def test_importing_it_needs_neither_the_extras_nor_the_plugins() -> None:
     program = """
 for name in ("typer", "rich", "click", "pytest", "hypothesis"):

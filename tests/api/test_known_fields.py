@@ -110,6 +110,7 @@ class TestMisspelt:
         ]
         assert len(problems(pod(foo=1, priority=1 << 40))) == 2
 
+    @pytest.mark.slow
     def test_thousands_are_counted_not_named(self) -> None:
         keys = {f"x{i}{'y' * (i % 3000)}": i for i in range(20_000)}
         assert_linear(

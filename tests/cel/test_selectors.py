@@ -613,6 +613,7 @@ class TestLimits:
         long = "cel.bind(s, lists.range(9000).map(i, 'aaaaaaaaaa').join(), {})"
         assert re.search("characters|cost limit", error(long.format("s.replace('a', s).size() > 0")))
 
+    @pytest.mark.slow
     def test_large_maps_and_lists_take_linear_time(self) -> None:
         for made in ("map(i, i)", "transformMap(i, v, v)"):
             assert_linear(

@@ -345,6 +345,7 @@ class TestNothingToSimulate:
         assert result.err == "kschedfw: nothing to simulate: the input has no pods to schedule\n"
         assert "0 pods tried on 2 nodes" in result.out
 
+    @pytest.mark.slow
     def test_that_comes_first_and_says_what_pods_there_are(self, cluster_dir: Path) -> None:
         bound = cluster_dir / "pods.yaml"
         bound.write_text(bound.read_text().rpartition("---")[2])

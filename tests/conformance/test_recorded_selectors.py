@@ -64,6 +64,7 @@ def test_the_static_estimate(recorded: list[dict[str, Any]]) -> None:
             assert (compiled.max_cost > COST_LIMIT) is expected["tooComplex"]
 
 
+@pytest.mark.slow
 def test_matches_errors_and_costs(recorded: list[dict[str, Any]]) -> None:
     evaluations = limited = 0
     for line in recorded:

@@ -63,6 +63,7 @@ def test_the_list_of_commands_does_not_import_the_app(site: Site) -> None:
     assert "Greet a node." in kschedfw(site, "--help").stdout
 
 
+@pytest.mark.slow
 def test_a_command_that_cannot_be_loaded_says_so_in_the_list_and_harms_no_other(site: Site) -> None:
     install(site, "greet = greeter:GREET", command="raise ValueError('no luck')")
     listed = kschedfw(site, "--help")

@@ -194,6 +194,7 @@ spec: {parallelism: 3, template: {spec: {containers: [{name: m}], restartPolicy:
             assert f"--limit {wrong[:100]}" in capsys.readouterr().err
         assert run(["simulate", str(path), "--limit", "unpacked=1Ki", "--limit", "pods=5"]) == 1  # no pods
 
+    @pytest.mark.slow
     def test_hold_for_memory(self, tmp_path: Path) -> None:
         """A packed GiB of nothing: 2 GB were taken once."""
         path = tmp_path / "bomb.yaml.gz"

@@ -185,6 +185,7 @@ class TestSignal:
             with pytest.raises(ValueError, match="this system has no SIGUSR2; name another signal"):
                 Stage().scheduler.debugger.install_signal_handler()
 
+    @pytest.mark.slow
     def test_a_running_scheduler_answers_and_goes_on(self) -> None:
         with running([sys.executable, "-c", PROGRAM]) as process:
             assert process.stdout is not None

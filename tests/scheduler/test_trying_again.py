@@ -220,6 +220,7 @@ class TestWhileTheClockStandsStill:
         assert f"tried {caught.value.attempts} times while the clock stood still" in str(caught.value)
         assert "events_to_register" in str(caught.value)
 
+    @pytest.mark.slow
     def test_a_chain_of_pods_that_wait_for_one_another_is_none(self) -> None:
         """Each placed pod has all others tried again, which is slow, and ends."""
         placed: set[str] = set()

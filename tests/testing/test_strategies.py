@@ -35,6 +35,7 @@ def has_pod_that_keeps_others_away(cluster: Cluster) -> bool:
         pytest.param(has_pod_that_keeps_others_away, (1, 0), marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_what_a_failure_does_not_need_is_left_out(
     fails: Callable[[Cluster], bool], pods: tuple[int, int]
 ) -> None:

@@ -10,6 +10,7 @@ from cell.exploration import explore
 from cluster.claims_world import ClaimsWorld, run_at_random
 
 
+@pytest.mark.slow
 def test_every_interleaving_of_two_schedulers_two_nodes_and_two_pods() -> None:
     """No node is overcommitted, no pod is bound twice, and from everywhere all can still get a node."""
     assert explore(lambda: ClaimsWorld(pods=2, crashes=0)).states > 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import attrs
+import pytest
 from bench.plugins import Choosy, Fickle, Open, Silent
 from kschedfw_lab.bench.measure import measure
 from kschedfw_lab.bench.memo import PluginUse, together
@@ -57,6 +58,7 @@ def test_keeping_answers_is_suggested_to_plugins_that_repeat_themselves_alone() 
     assert not plugins["Open"].suggestion
 
 
+@pytest.mark.slow
 def test_they_are_listened_to_in_a_run_of_its_own() -> None:
     for part in Part:
         silent = used(Silent, Open, part=part)["Silent"]

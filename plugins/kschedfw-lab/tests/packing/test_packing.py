@@ -62,6 +62,7 @@ class TestChurn:
 
         assert 0.5 < mean("utilisation.gpus") < 0.9
 
+    @pytest.mark.slow
     def test_spreading_refuses_large_pods(self, trace: Trace) -> None:
         def refused(policy: Policy) -> float:
             found: list[Mapping[str, float]] = [churn(trace, policy, seed, lifetimes=8) for seed in range(4)]

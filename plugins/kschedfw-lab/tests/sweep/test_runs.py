@@ -243,6 +243,7 @@ class TestTimeLimit:
         with pytest.raises(SweepError, match="took longer"):
             _within(0.02, work)
 
+    @pytest.mark.slow
     def test_functions_can_be_profiled_afterwards(self) -> None:
         """In a process of its own: where an interruption is left over, CPython 3.11 never comes back."""
         program = """

@@ -99,6 +99,7 @@ def test_engines_and_workers_make_no_difference(tuned: Tuned, folder: Path, tmp_
         assert tune(tuning(folder), tmp_path / "three", threads, workers=3).to_json() == tuned.to_json()
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on_where_it_was(tuned: Tuned, folder: Path, tmp_path: Path) -> None:
     complete = Here()
     tune(tuning(folder), tmp_path / "complete", complete)
@@ -117,6 +118,7 @@ def test_another_seed_draws_other_trials(tuned: Tuned, folder: Path, tmp_path: P
     assert [trial.values for trial in other.trials] != [trial.values for trial in tuned.trials]
 
 
+@pytest.mark.slow
 def test_a_bad_trial_is_given_up(folder: Path, tmp_path: Path) -> None:
     days = {"cluster": [write_day(folder, day) for day in range(6)]}
     result = tune(tuning(folder, training=days, trials=20, batch=1), tmp_path, Here())

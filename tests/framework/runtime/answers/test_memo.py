@@ -192,6 +192,7 @@ class TestMemory:
         assert self.kept(memo, snapshot, "b") is second
         assert self.kept(memo, snapshot, "a") is not first
 
+    @pytest.mark.slow
     def test_reasons_that_are_all_different_do_not_pile_up(self) -> None:
         # A status per pod and node, more in all than are kept.
         def refuse(pod: object, node_info: NodeInfo) -> Status:
