@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import attrs
 import pytest
 from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
+from kschedfw_kubernetes.serve import recorders
 from kschedfw_kubernetes.serve.recorders import all_of, made_recorders
 
 from kschedfw import (
@@ -65,7 +66,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, recorder in (("NOTED", NOTED), ("REFUSING", REFUSING))
     ]
     monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: offers)
-    monkeypatch.setattr("kschedfw_kubernetes.serve.recorders.RECORDERS", attrs.evolve(RECORDERS))
+    monkeypatch.setattr(recorders, "RECORDERS", attrs.evolve(RECORDERS))
 
 
 def schedule_two(metrics: MetricsRecorder) -> None:
