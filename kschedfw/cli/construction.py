@@ -34,8 +34,9 @@ def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator
         for name in profile.plugin_names
         if (error := _refusal(Profile([EnabledPlugin(name)], args=_args_of(profile, name)), registry))
     ]
-    if not errors:
-        errors = [error for check in (_refusal, _missing_state) if (error := check(profile, registry))][:1]
+    # A profile that is refused can't be tried.
+    if not errors and (error := _refusal(profile, registry) or _missing_state(profile, registry)):
+        errors = [error]
     for error in errors:
         yield FieldError(path, str(error))
 

@@ -128,6 +128,18 @@ class TestCheck:
         assert f'"{named}"' in out
         assert out.endswith(f"enable {named} at {point} as well")
 
+    def test_weights_that_are_only_too_large_together_are_refused(
+        self, tmp_path: Path, capsys: Captured
+    ) -> None:
+        names = ("LeastRequestedPriority", "BalancedResourceAllocation", "TaintTolerationPriority")
+        priorities = [{"name": name, "weight": (2**63 - 1) // 100} for name in names]
+        text = json.dumps({"kind": "Policy", "apiVersion": "v1", "predicates": [], "priorities": priorities})
+        path = write(tmp_path / "policy.yaml", text)
+        assert run(["config", "check", path]) == 1
+        assert capsys.readouterr().out == (
+            f"{path}: profiles[0]: profile 'default-scheduler': total score of Score plugins could overflow\n"
+        )
+
     def test_a_profile_that_refuses_ordinary_nodes_is_valid(self, tmp_path: Path, capsys: Captured) -> None:
         path = write(
             tmp_path / "config.yaml",
