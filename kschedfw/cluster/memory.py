@@ -196,7 +196,8 @@ class InMemoryCluster(ObjectStore):
             self._version += 1
             del self._objects[type(obj)][old.key]
             self._forget_lists(type(obj))
-            self._implied_namespaces.discard(old.key)
+            if type(obj) is Namespace:
+                self._implied_namespaces.discard(old.key)
             self._publish(WatchEvent(EventType.DELETED, old))
         self._deliver()
 

@@ -187,6 +187,12 @@ class TestDelete:
         cluster.add(pod("other", "team"))
         assert [n.name for n in cluster.list(Namespace)] == ["team"]
 
+    def test_of_another_object_of_its_name_leaves_an_implied_namespace_implied(self) -> None:
+        cluster = InMemoryCluster([pod(namespace="team"), node("team")])
+        cluster.delete(node("team"))
+        assert cluster.implied_namespaces == {"team"}
+        cluster.add(Namespace(metadata=ObjectMeta(name="team")))
+
 
 class TestBind:
     def test_sets_node_and_condition_and_ends_the_nomination(self) -> None:
