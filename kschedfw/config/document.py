@@ -57,19 +57,20 @@ def read_document(path: Path | str) -> ConfigurationDocument:
     """
     from_stdin = str(path) == "-"
     source = STANDARD_INPUT if from_stdin else str(path)
+    if from_stdin:
+        # One byte more than is allowed tells a file that is too long, whatever its length.
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        with open_file(path) as file:
+            data = file.read(LARGEST + 1)
+    # Before decoding: what was read of a longer file may end within a character.
+    if len(data) > LARGEST:
+        raise _refused(source, f"expected a configuration of at most {LARGEST:,} bytes, found more")
     try:
-        if from_stdin:
-            # One byte more than is allowed tells a file that is too long, whatever its length.
-            data = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with open_file(path) as file:
-                data = file.read(LARGEST + 1)
         # A byte order mark, as editors on Windows write it, is no part of the text.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(source, f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    if len(data) > LARGEST:
-        raise _refused(source, f"expected a configuration of at most {LARGEST:,} bytes, found more")
     return parse_document(text, source)
 
 

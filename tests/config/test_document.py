@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw import ConfigurationError
-from kschedfw.config.document import parse_document, read_document
+from kschedfw.config.document import LARGEST, parse_document, read_document
 
 HEAD = "apiVersion: v1\nkind: Thing\n"
 
@@ -108,4 +108,13 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(gzip.compress(HEAD.encode()))
     with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+        read_document(path)
+
+
+def test_a_file_that_is_too_long_is_told_so_even_where_reading_stops_within_a_character(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(b"#" * LARGEST + "é".encode())
+    with pytest.raises(ConfigurationError, match=r"at most 4,194,304 bytes, found more"):
         read_document(path)
