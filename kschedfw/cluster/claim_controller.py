@@ -47,6 +47,7 @@ class ClaimController:
                 obj.spec.resource_claims or obj.status.extended_resource_claim_status
             ):
                 if event.type is EventType.DELETED or obj.is_terminal:
+                    self._waiting.pop(obj.key, None)
                     self._release_claims(obj)
                 else:
                     self._make_claims(obj)

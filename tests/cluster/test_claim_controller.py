@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
+import pytest
+
 from kschedfw.api.manifests import object_from_manifest, parse_manifests
 from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster import ClaimController, InMemoryCluster
 
@@ -53,6 +56,21 @@ def test_it_waits_for_the_template_and_makes_each_claim_once() -> None:
     assert claims(cluster) == ["p-g"]
     ClaimController(cluster)
     assert claims(cluster) == ["p-g"]
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_it_no_longer_waits_for_a_pod_that_was_deleted_or_has_ended(is_deleted: bool) -> None:
+    cluster = InMemoryCluster([pod("p", resourceClaimTemplateName="one")])
+    controller = ClaimController(cluster)
+    present = cluster.get(Pod, "default/p")
+    assert present is not None
+    if is_deleted:
+        cluster.delete(present)
+    else:
+        cluster.update(present.with_status(attrs.evolve(present.status, phase=PodPhase.SUCCEEDED)))
+    assert controller._waiting == {}
+    cluster.add(template())
+    assert claims(cluster) == []
 
 
 def test_the_claim_goes_with_its_pod() -> None:
