@@ -177,20 +177,17 @@ class ClusterBridge:
         if self._delivery is not None:
             raise ClusterError("a bridge is entered once; make another one")
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._timeout):
-            objects, changes = await self._cluster.watch()
-        self._delivery = ThreadPoolExecutor(1, "kschedfw-watch")
+        delivery = ThreadPoolExecutor(1, "kschedfw-watch")
         try:
-            # On the thread of the watchers: many objects would hold up the event loop.
-            await loop.run_in_executor(self._delivery, self._copy.replace, objects)
+            changes = await self._open(delivery)
         except BaseException:
-            self._delivery.shutdown(wait=False)
-            await _close(changes)
+            delivery.shutdown(wait=False)
             raise
+        self._delivery = delivery
         with self._lock:
             self._loop, self._loop_thread = loop, threading.get_ident()
         self._tasks = (
-            loop.create_task(self._follow(changes, self._delivery)),
+            loop.create_task(self._follow(changes, delivery)),
             loop.create_task(self._record_events()),
         )
         # Let the task begin: an asynchronous generator that hasn't begun can't be closed.
@@ -311,6 +308,18 @@ class ClusterBridge:
                 f"{what}: no answer within {self._timeout:g} s; whether it was done isn't known"
             ) from None
 
+    async def _open(self, delivery: ThreadPoolExecutor) -> AsyncIterator[WatchEvent]:
+        """Open the watch and take its objects into the copy. Return the changes from then on."""
+        async with asyncio.timeout(self._timeout):
+            objects, changes = await self._cluster.watch()
+        try:
+            # On the thread of the watchers: many objects would hold up the event loop.
+            await asyncio.get_running_loop().run_in_executor(delivery, self._copy.replace, objects)
+        except BaseException:
+            await _close(changes)
+            raise
+        return changes
+
     async def _follow(self, changes: AsyncIterator[WatchEvent], delivery: ThreadPoolExecutor) -> None:
         """Take the changes into the copy. A watch that ends is opened again, and nothing is missed by that."""
         loop = asyncio.get_running_loop()
@@ -330,9 +339,7 @@ class ClusterBridge:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 try:
-                    async with asyncio.timeout(self._timeout):
-                        objects, changes = await self._cluster.watch()
-                    await loop.run_in_executor(delivery, self._copy.replace, objects)
+                    changes = await self._open(delivery)
                     break
                 except Exception as error:
                     problem = error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 
 import attrs
 import pytest
@@ -90,6 +90,53 @@ def test_a_watch_that_breaks_is_opened_again_and_tells_what_changed_meanwhile(
         "the watch is opened again in 0.04 s: too slow",
         "the watch is opened again in 0.08 s: it ended",
     ]
+
+
+class Closable:
+    """Changes of which none ever comes; tells whether it was closed."""
+
+    is_closed = False
+
+    def __aiter__(self) -> Closable:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        await asyncio.Event().wait()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def unreadable() -> Iterator[Named]:
+    yield from nodes(1)
+    raise ValueError("no object")
+
+
+class Unreadable(Site):
+    """A site whose second watch tells objects that can't be read."""
+
+    def __init__(self) -> None:
+        super().__init__(nodes(1))
+        self.changes = Closable()
+
+    async def watch(self) -> tuple[Iterable[Named], AsyncIterator[WatchEvent]]:
+        objects, changes = await super().watch()
+        return (unreadable(), self.changes) if self.watches == 2 else (objects, changes)
+
+
+def test_a_watch_that_was_opened_again_in_vain_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "_SHORTEST_PAUSE", 0.01)
+
+    async def test() -> None:
+        site = Unreadable()
+        async with ClusterBridge(site) as cluster:
+            site.lose_connection()
+            await until(lambda: site.watches == 3)
+            assert site.changes.is_closed
+            assert [node.name for node in cluster.list(Node)] == ["n0"]
+
+    run(test)
 
 
 def labelled(node: Node, value: str) -> Node:
