@@ -158,12 +158,14 @@ class Cache:
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
             # A pod whose cycle wasn't announced to `update_snapshot` isn't checked. Only assumptions count:
             # what the cluster reports while a cycle runs, that cycle doesn't see in kube-scheduler, either.
-            begun = self._cycles.pop(uid, self._assumptions)
+            begun = self._cycles.get(uid, self._assumptions)
             if begun != self._assumptions:
                 raise ConcurrentCycleError(
                     f"pod {pod.key} was given node {pod.node_name} before another pod was assumed, and so without "
                     "regard to it: cycles are one after another, schedule and then assume_pod"
                 )
+            # Not before: a second attempt without a new cycle is refused, too.
+            self._cycles.pop(uid, None)
             self._put(pod)
             self._assumed[uid] = None
             self._assumptions += 1

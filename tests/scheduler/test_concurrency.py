@@ -133,8 +133,9 @@ class TestTheParts:
         parts = Parts.over(1)
         first, second = map(parts.decide, pods(2))
         parts.cache.assume_pod(first)
-        with pytest.raises(ConcurrentCycleError, match="pod default/p1 was given node n0 before another pod"):
-            parts.cache.assume_pod(second)
+        for _ in range(2):  # trying it again makes it no better
+            with pytest.raises(ConcurrentCycleError, match="pod default/p1 was given node n0 before another"):
+                parts.cache.assume_pod(second)
         with pytest.raises(FitError):
             parts.decide(pods(2)[1])
 
