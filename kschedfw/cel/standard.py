@@ -130,12 +130,26 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode(errors="surrogatepass") if isinstance(value, str) else value
 
 
-_DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
+_WHOLE: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
+"""A sign, zeros, and what may fit in 64 bits. Python reads at most 4,300 digits."""
+_DIGITS: Final = r"[0-9]++(?:_[0-9]++)*+"
+_HEX_DIGITS: Final = r"[0-9a-fA-F]++(?:_[0-9a-fA-F]++)*+"
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|(?i:inf|infinity|nan))"
+    rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
+    rf"|(?P<hex>[+-]?0[xX](?:_?{_HEX_DIGITS}(?:\.(?:{_HEX_DIGITS})?)?|\.{_HEX_DIGITS})[pP][+-]?{_DIGITS})"
+    # ASCII letters only: ignoring case, Python takes the dotless i for an i.
+    r"|(?P<name>(?ai:[+-]?inf|[+-]?infinity|nan))"
 )
-# Without a sign, which Go's `ParseUint` doesn't take.
-_UNSIGNED: Final = re.compile(r"[0-9]+")
+"""What Go's `ParseFloat` takes."""
+
+
+def _whole(text: str, target: str, numbers: range) -> int:
+    """Return the number that the text is, if it is one of these. Raises EvaluationError."""
+    match = _WHOLE.fullmatch(text)
+    number = int(match[1] + (match[2] or "0")) if match else None
+    if number is None or number not in numbers:
+        raise _failed("string", target)
+    return number
 
 
 @overload(
@@ -143,11 +157,16 @@ _UNSIGNED: Final = re.compile(r"[0-9]+")
 )
 def _double(value: Value) -> float:
     if isinstance(value, str):
-        if not _DOUBLE.fullmatch(value):
+        match = _DOUBLE.fullmatch(value)
+        if match is None:
             raise _failed("string", "double")
-        number = float(value)
-        # Digits, and not the name of infinity, that are too large: a range error to Go.
-        if math.isinf(number) and value[-1].isdigit():
+        text = value.replace("_", "")
+        try:
+            number = float.fromhex(text) if match["hex"] else float(text)
+        except OverflowError:
+            number = math.inf
+        # A number that is too large is a range error to Go.
+        if math.isinf(number) and not match["name"]:
             raise _failed("string", "double")
         return number
     return float(value)
@@ -163,10 +182,7 @@ def _double(value: Value) -> float:
 )
 def _int(value: Value) -> int:
     if isinstance(value, str):
-        number = int(value) if len(value) < 64 and _DECIMAL.fullmatch(value) else None
-        if number is None or not -(2**63) <= number < 2**63:
-            raise _failed("string", "int")
-        return number
+        return _whole(value, "int", range(-(2**63), 2**63))
     if isinstance(value, Duration):
         return value.nanoseconds
     if isinstance(value, Timestamp):
@@ -180,9 +196,10 @@ def _int(value: Value) -> int:
 @overload("uint(uint) -> uint", "uint(double) -> uint", "uint(int) -> uint", "uint(string) -> uint")
 def _uint(value: Value) -> UInt:
     if isinstance(value, str):
-        if not (len(value) < 64 and _UNSIGNED.fullmatch(value)) or int(value) >= 2**64:
+        # Go's `ParseUint` takes no sign, not even a plus.
+        if value.startswith(("+", "-")):
             raise _failed("string", "uint")
-        return UInt(value)
+        return UInt(_whole(value, "uint", range(2**64)))
     if isinstance(value, float) and not 0 <= value < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
     return uint64(int(value))

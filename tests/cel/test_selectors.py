@@ -223,6 +223,75 @@ class TestNumbers:
     def test_conversions_of_constants_fail_when_compiled(self, bad: str) -> None:
         assert compile_error(f"{bad} == {bad}").startswith("program instantiation failed: ")
 
+    @pytest.mark.parametrize("zeros", [0, 64, 5000])  # Python reads at most 4,300 digits
+    def test_zeros_before_a_number_do_not_count(self, zeros: int) -> None:
+        before = "0" * zeros
+        for sign, number in (("", 7), ("+", 7), ("-", -7)):
+            assert matches(f"int('{sign}{before}7') == {number}")
+        assert matches(f"int('{before}0') == 0")
+        assert matches(f"int('-{before}{-INT_MIN}') == {INT_MIN}")
+        assert matches(f"uint('{before}{2**64 - 1}') == {2**64 - 1}u")
+        assert "from 'string' to 'int'" in compile_error(f"int('{before}{INT_MAX + 1}') == 0")
+        assert "from 'string' to 'uint'" in compile_error(f"uint('{before}{2**64}') == 0u")
+        assert "from 'string' to 'uint'" in compile_error(f"uint('+{before}1') == 1u")
+        assert "from 'string' to 'int'" in compile_error(f"int('{before}_1') == 1")
+
+    @pytest.mark.parametrize("digits", [30, 9000])
+    def test_a_number_that_is_too_large_is_refused_whatever_its_length(self, digits: int) -> None:
+        assert "from 'string' to 'int'" in compile_error(f"int('-1{'0' * digits}') == 0")
+        assert "from 'string' to 'uint'" in compile_error(f"uint('1{'0' * digits}') == 0u")
+
+    @settings(max_examples=examples(60))
+    @given(number=st.floats(allow_nan=False, allow_infinity=False))
+    def test_hexadecimal_texts_are_doubles(self, number: float) -> None:
+        assert matches(f"double('{number.hex()}') == {literal(number)}")
+        assert matches(f"double('{number.hex().upper()}') == {literal(number)}")
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [
+            ("0x1p-2", "0.25"),
+            ("+0X.8P+1", "1.0"),
+            ("-0xA.p0", "-10.0"),
+            ("0x_f_f.8_0p1_0", "261632.0"),
+            ("0x0p99999999999999999999", "0.0"),
+            ("0x1p-99999999999999999999", "0.0"),
+            ("1_000.2_5e+0_2", "100025.0"),
+            ("5.", "5.0"),
+            (".5", "0.5"),
+            ("inf", "1.0 / 0.0"),
+            ("-INFINITY", "-1.0 / 0.0"),
+        ],
+    )
+    def test_texts_that_are_doubles(self, text: str, number: str) -> None:
+        assert matches(f"double('{text}') == {number}")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("0x1", "0x1.8", "0xp1", "0x.p1", "0x1p", "0x1pa", "x1p1", "0x1e2", "1p1", "0b1p1"),
+            *(
+                "_1",
+                "1_",
+                "1__0",
+                "1_.5",
+                "1._5",
+                "1_e5",
+                "1e_5",
+                "1e5_",
+                "0_x1p1",
+                "0x__1p1",
+                "0x1_p1",
+                "0x_.1p1",
+            ),
+            *("0x1p1024", "-0x1.fffffffffffff8p1023", "1e309", f"1{'0' * 309}", f"1{'0' * 309}."),
+            # No signed NaN, and no letters that are only alike: the dotless i.
+            *("+nan", "-NaN", "\u0131nf", "infi", "nano", "", "+", ".", " 1", "\u0661"),
+        ],
+    )
+    def test_texts_that_are_no_doubles(self, text: str) -> None:
+        assert "from 'string' to 'double'" in compile_error(f"double('{text}') == 0.0")
+
 
 class TestTypes:
     @pytest.mark.parametrize(
