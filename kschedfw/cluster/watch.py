@@ -173,7 +173,6 @@ class ObjectStore:
     def _deliver(self) -> None:
         # Without the lock: a handler may take a lock that another thread holds while it waits for this one. A copy,
         # since handlers unsubscribe.
-        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
         for subscription in tuple(self._subscriptions):
             subscription.deliver()
 
