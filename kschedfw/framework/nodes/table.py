@@ -39,6 +39,7 @@ _PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
 _MOST_MOVES = 8
 """The number of layouts that a reader may lag behind and still keep its values of the nodes that stayed."""
 _MAX_INT64 = (1 << 63) - 1
+_NOTHING = Resource()
 
 
 @attrs.frozen
@@ -98,6 +99,8 @@ class NodeTable:
         self._largest: list[int] = [0] * FIRST_COLUMNS
         self._least_free: list[int] = [_MAX_INT64] * FIRST_COLUMNS
         """A lower bound of the free amount on every node, by column."""
+        self._has_wrapped = False
+        """True if an amount was ever below 0."""
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
@@ -234,12 +237,15 @@ class NodeTable:
         node_changed = info.node is not old.node or info.image_states is not old.image_states
         # Clones share what hasn't changed, so identity is enough.
         if node_changed:
-            self._write_node(row, info)
+            self._write_node(row, info, old.allocatable)
             self.node_changes.append(row, len(infos))
         # PodInfos compare by identity, so this is a comparison of pointers.
-        if info.pods is not old.pods and info.pods != old.pods:
-            self._write_pods(row, info)
+        pods_changed = info.pods is not old.pods and info.pods != old.pods
+        if pods_changed:
+            self._write_pods(row, info, old.requested)
             self.pod_changes.append(row, len(infos))
+        if node_changed or pods_changed:
+            self._write_free(row, info, old)
         for column in self._encoded.values() if node_changed else self._encoded_from_pods:
             column.update(row, info, self.node_infos)
         # Listeners come last: they may read the table, and find the new state in every column.
@@ -321,24 +327,24 @@ class NodeTable:
             for name in amounts.scalar_resources
         )
         for row in added:
-            self._write_node(row, node_infos[row])
-            self._write_pods(row, node_infos[row])
+            self._write_node(row, node_infos[row], _NOTHING)
+            self._write_pods(row, node_infos[row], _NOTHING)
+            self._write_free(row, node_infos[row], node_infos[row])
 
-    def _write_node(self, row: int, info: NodeInfo) -> None:
+    def _write_node(self, row: int, info: NodeInfo, before: Resource) -> None:
+        """Write what a node has; `before` are the allocatable amounts in the row, none in a new one."""
         self._unschedulable[row] = info.node.spec.unschedulable
         amounts = info.allocatable
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
-        self._subtract_free(row)
+        self._write_amounts(self._allocatable, row, before, amounts, amounts.allowed_pod_number)
 
-    def _write_pods(self, row: int, info: NodeInfo) -> None:
+    def _write_pods(self, row: int, info: NodeInfo, before: Resource) -> None:
+        """Write what a node's pods take; `before` are the requested amounts in the row, none in a new one."""
         amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
-        pods = len(info.pods)
-        self._write_amounts(self._requested, row, amounts, pods)
-        self._write_free(row, info.allocatable, amounts, pods)
+        self._write_amounts(self._requested, row, before, amounts, len(info.pods))
         cpu, memory = non_zero.milli_cpu, non_zero.memory
         ints, floats = self._non_zero.int_cells, self._non_zero.float_cells
         ints[0][row] = floats[0][row] = cpu
@@ -346,18 +352,27 @@ class NodeTable:
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1]):
             self._note_sizes(cpu, memory)
 
-    def _write_free(self, row: int, there: Resource, taken: Resource, pods: int) -> None:
-        if len(self.resources) > FIRST_COLUMNS or _MAX_INT64 in self._largest:
+    def _write_free(self, row: int, info: NodeInfo, old: NodeInfo) -> None:
+        """Write what is left in a row whose amounts are written; `old` is the state before."""
+        if self._has_wrapped:
             self._subtract_free(row)
             return
         # No amount is below 0, so no difference wraps around. Python's integers take half the time of NumPy's.
         free, least = self._free_cells, self._least_free
+        there, taken, pods = info.allocatable, info.requested, len(info.pods)
         free[0][row] = cpu = there.milli_cpu - taken.milli_cpu
         free[1][row] = memory = there.memory - taken.memory
         free[2][row] = storage = there.ephemeral_storage - taken.ephemeral_storage
         free[_PODS_COLUMN][row] = left = there.allowed_pod_number - pods
         if cpu < least[0] or memory < least[1] or storage < least[2] or left < least[_PODS_COLUMN]:
-            self._least_free = list(map(min, least, (cpu, memory, storage, left)))
+            least[:FIRST_COLUMNS] = map(min, least, (cpu, memory, storage, left))
+        # By name: there may be as many resources as nodes, of which each has one.
+        had, has, uses = old.allocatable.scalar_resources, there.scalar_resources, taken.scalar_resources
+        if had or has or uses or old.requested.scalar_resources:
+            for name in {**had, **has, **uses, **old.requested.scalar_resources}:
+                column, left = self.columns[name], has.get(name, 0) - uses.get(name, 0)
+                self._free[column, row] = left
+                least[column] = min(least[column], left)
 
     def _subtract_free(self, row: int) -> None:
         """Compute the free amounts in a row, in int64's arithmetic, which wraps around as Go's."""
@@ -365,8 +380,10 @@ class NodeTable:
         np.subtract(self._allocatable.ints[:, row], self._requested.ints[:, row], out=free)
         self._least_free = list(map(min, self._least_free, free.tolist()))
 
-    def _write_amounts(self, columns: AmountColumns, row: int, amounts: Resource, pods: int) -> None:
-        """Write a row; all its resources must have a column."""
+    def _write_amounts(
+        self, columns: AmountColumns, row: int, before: Resource, amounts: Resource, pods: int
+    ) -> None:
+        """Write a row in place of the amounts `before`; all its resources must have a column."""
         cpu, memory, storage = amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage
         ints, floats = columns.int_cells, columns.float_cells
         ints[0][row] = floats[0][row] = cpu
@@ -377,21 +394,26 @@ class NodeTable:
         largest = self._largest
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
             self._note_sizes(cpu, memory, storage)
-        if len(self.resources) > FIRST_COLUMNS:
-            # A resource that the node or its pods no longer have isn't named in `amounts`.
-            columns.ints[FIRST_COLUMNS:, row] = columns.floats[FIRST_COLUMNS:, row] = 0
-            for name, amount in amounts.scalar_resources.items():
-                column = self.columns[name]
-                columns.ints[column, row] = columns.floats[column, row] = amount
-                if not 0 <= amount <= largest[column]:
-                    largest[column] = amount if amount >= 0 else _MAX_INT64
+        # A resource that the node or its pods no longer have isn't named in `amounts`.
+        for name in before.scalar_resources:
+            column = self.columns[name]
+            columns.ints[column, row] = columns.floats[column, row] = 0
+        for name, amount in amounts.scalar_resources.items():
+            column = self.columns[name]
+            columns.ints[column, row] = columns.floats[column, row] = amount
+            self._note_size(column, amount)
 
     def _note_sizes(self, *amounts: int) -> None:
         """Raise the upper bounds to the amounts of the first resources, in their order."""
         for column, amount in enumerate(amounts):
-            if not 0 <= amount <= self._largest[column]:
-                # An amount below 0 has wrapped around, and allows no exact arithmetic.
-                self._largest[column] = amount if amount >= 0 else _MAX_INT64
+            self._note_size(column, amount)
+
+    def _note_size(self, column: int, amount: int) -> None:
+        if amount < 0:
+            # It has wrapped around, and allows no exact arithmetic.
+            self._largest[column], self._has_wrapped = _MAX_INT64, True
+        elif amount > self._largest[column]:
+            self._largest[column] = amount
 
     def _make_columns(self, resources: Iterable[str]) -> None:
         """Add a column for each resource that no node had before."""
