@@ -128,6 +128,15 @@ def test_normalized_scores_are_added_where_a_node_is_feasible(
         assert (found[refused] < 0).all()
 
 
+@pytest.mark.parametrize("position", range(9))
+@pytest.mark.parametrize("extreme", [0, 400])
+def test_bounds_of_scores_are_found_wherever_they_are(position: int, extreme: int) -> None:
+    raw, found = np.full(9, 100), np.zeros(9)
+    raw[position] = extreme
+    _pass.add_normalized(floats(np.zeros(9)), 0, 9, floats(raw), True, 1.0, found)
+    assert found.tolist() == normalized(raw).tolist()
+
+
 def test_scores_beyond_what_floats_hold_exactly_are_not_normalized() -> None:
     raw = floats([0, float(LARGEST_EXACT + 1)])
     assert not _pass.add_normalized(floats([0, 0]), 0, 2, raw, True, 1.0, np.zeros(2))
