@@ -154,7 +154,7 @@ class Admission:
         new = self._spec(pod)
         if new.changed_by:
             pod = Pod(pod.metadata, new.spec, pod.status)
-        # It asks for what it asked before: only its priority and tolerations may differ.
+        # The pod requests what it requested before: only its priority and tolerations may differ.
         else:
             pod = pod.alike(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):

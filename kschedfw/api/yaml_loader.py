@@ -276,7 +276,7 @@ class _ValueBuilder:
                 elif kind is yaml.AliasEvent:
                     value = self._alias(event)
                 else:
-                    # This event ends the document.
+                    # The only event left is the one that ends the document.
                     break
                 if type(frame.container) is list:
                     frame.container.append(value)

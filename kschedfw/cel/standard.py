@@ -346,7 +346,7 @@ def _in_zone(value: Timestamp, zone: str) -> datetime.datetime:
 
 _PARTS_OF_TIME: Final[dict[str, Callable[[datetime.datetime], int]]] = {
     "getFullYear": lambda t: t.year,
-    # As CEL has it: from 0 but for `getDate`, and Sunday is the day 0 of the week.
+    # CEL counts from 0, except in `getDate`, and the week begins with Sunday.
     "getMonth": lambda t: t.month - 1,
     "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
     "getDayOfMonth": lambda t: t.day - 1,

@@ -195,7 +195,7 @@ def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguratio
     except FieldErrors as error:
         raise ConfigurationError(document.source, (*unknown, *error.errors)) from None
     profiles = written.profiles or (KubeSchedulerProfile(),)
-    # As in kube-scheduler, which names only a single profile: several without names would be equal.
+    # kube-scheduler gives the default name to a single profile only: several without names would have the same.
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (attrs.evolve(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
     return attrs.evolve(written, profiles=profiles), unknown

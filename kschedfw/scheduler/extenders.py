@@ -124,7 +124,7 @@ def with_extenders(
             continue
         try:
             priorities = extender.prioritize(pod, nodes)
-        # As in kube-scheduler, a failure only loses this extender's priorities.
+        # A failure only loses this extender's priorities, as in kube-scheduler.
         except HOOK_FAILURES:
             continue
         for name, priority in priorities.items():

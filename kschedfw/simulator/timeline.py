@@ -59,7 +59,7 @@ class Timeline:
             return
         if place is not None:
             self.pods.setdefault(pod.key, pod)
-        # It had ended before it was seen.
+        # The pod had ended before it was seen.
         if pod.key not in self.pods:
             return
         if len(self.times):

@@ -26,7 +26,7 @@ from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
 
 if TYPE_CHECKING:
-    # That module imports this one, since it makes transactions.
+    # Imported here: the module makes transactions, and so imports this one.
     from kschedfw.what_if.what_if import WhatIf
 
 NamedT = TypeVar("NamedT", bound=Named)

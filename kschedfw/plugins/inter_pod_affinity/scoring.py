@@ -40,8 +40,8 @@ class Attraction:
                 sums = index.counter(each.term).in_domains(each.term.topology_key)
                 found._add(sums, sign * each.weight)
         if existing is not None:
-            # As kube-scheduler, which looks at all nodes for a pod with preferred terms, else only at nodes with
-            # affinity; these lists lack the nodes of pods on trial.
+            # kube-scheduler looks at all nodes for a pod with preferred terms, else only at its lists of nodes with
+            # affinity, which lack the nodes of pods on trial.
             for preferred, required in _ALL if own.are_preferred else _LISTED:
                 for sums in existing.of(preferred).values():
                     found._add(sums, 1)

@@ -63,7 +63,7 @@ class Scoring:
             )
             for name, hook in hooks["score"]
         )
-        # As kube-scheduler when a profile is made: afterwards no sum of weighted scores is checked again.
+        # kube-scheduler checks this when a profile is made, too: later no sum of weighted scores is checked again.
         if sum(each.weight for each in self.plugins) * MAX_NODE_SCORE > np.iinfo(np.int64).max:
             raise ProfileError(
                 f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"

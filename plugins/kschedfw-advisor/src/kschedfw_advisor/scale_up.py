@@ -126,7 +126,7 @@ class _Planner:
                 self._tell(f"group {name}", number, len(self._groups))
                 alone[name] = self._fewest(trial, least, name, waiting)
             self._tell("mixtures", len(self._groups), len(self._groups))
-            # What each group does alone is also the first step of the mixture, so it isn't tried again.
+            # The plan of each group alone is also the first step of the mixture, so it isn't made again.
             plans = [*alone.values(), self._topped_up(trial, least, waiting, alone)]
             if plans[-1].refused and len(self._groups) > 1:
                 plans.append(self._jointly(trial, plans[-1], waiting))

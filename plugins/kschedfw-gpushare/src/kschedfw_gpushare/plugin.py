@@ -160,7 +160,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         if demand.is_none:
             return None
         info = self.handle.snapshot.get(node_name)
-        # What is left of an earlier attempt must not count against the pod.
+        # Reservations of an earlier attempt must not count against the pod.
         self._reservations.remove(pod, node_name)
         devices = self._devices(info)
         if not devices.room_for(demand):

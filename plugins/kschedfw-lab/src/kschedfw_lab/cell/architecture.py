@@ -66,7 +66,7 @@ class NodeShares(Generic[NodeT]):
             return self.all
         if self._access is NodeAccess.PARTITION:
             return self._partitions[scheduler]
-        # What the scheduler itself still holds is free for its next decision.
+        # The nodes that the scheduler itself still holds are free for its next decision.
         self.give_back(scheduler)
         offer = self.all.difference(*self._offered.values())
         self._offered[scheduler] = offer
