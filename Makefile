@@ -78,6 +78,7 @@ downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-o
 
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
 	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
+	@PYTEST_ADDOPTS='--hypothesis-profile nightly' $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)

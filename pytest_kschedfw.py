@@ -11,6 +11,9 @@ beside the package and not in it.
 * `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
   but what the test moves.
 
+`kschedfw_profiles = true` in pytest's configuration gives Hypothesis settings under which no verdict depends on speed
+(`kschedfw.testing.properties`).
+
 Files that end in `.kschedfw.yaml` are suites of declarative tests (`kschedfw test`), and collected, too.
 
 The marker says what is in them:
@@ -55,8 +58,24 @@ _MARKER = (
 )
 
 
+_PROFILES = (
+    "register the profiles default, quick and nightly of Hypothesis: few examples that are the same each time, for "
+    "nightly many new ones, and no limit of time"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("kschedfw_profiles", _PROFILES, type="bool", default=False)
+
+
+# Hypothesis' own plugin loads the profile that --hypothesis-profile names when its turn comes.
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
+    if config.getini("kschedfw_profiles"):
+        from kschedfw.testing.properties import register_profiles
+
+        register_profiles()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,11 +14,8 @@ from typing import Any
 import pytest
 
 from tests.control_plane import ControlPlane, control_plane
-from tests.properties import register_profiles
 
 REPOSITORY = Path(__file__).parents[1]
-
-register_profiles()
 
 
 @pytest.hookimpl(wrapper=True)

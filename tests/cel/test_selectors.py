@@ -21,7 +21,7 @@ from kschedfw.cel import (
     Version,
     compile_selector,
 )
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.steps import assert_linear
 
 DEVICE = DeviceInput(

@@ -12,8 +12,8 @@ from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.meta import OwnerReference
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster, free_pods
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 ZONE = "topology.kubernetes.io/zone"
 

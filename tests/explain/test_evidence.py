@@ -22,9 +22,9 @@ from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide
 from kschedfw.testing.decisions import as_text
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 

@@ -25,9 +25,9 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.conformance.decide import profile_of
 from kschedfw.testing.conformance.scenario import LISTS, Scenario
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.conformance.modes import pod_scenarios
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 

@@ -19,9 +19,9 @@ from kschedfw.explain import Explanation, ExplanationFileError, ExplanationWrite
 from kschedfw.explain.as_json import as_json
 from kschedfw.explain.file import packed, unpacked
 from kschedfw.testing.decisions import as_text
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
-from tests.properties import examples
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 

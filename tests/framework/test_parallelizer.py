@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import KschedfwError, Parallelizer
@@ -75,7 +75,6 @@ def serially(pieces: int, work: Callable[[int], int], enough: Callable[[int], bo
     return results
 
 
-@settings(deadline=None)
 @given(
     answers=st.lists(st.sampled_from(["pass", "refuse", "fail"]), max_size=60),
     wanted=st.integers(0, 20),

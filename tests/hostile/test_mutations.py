@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from kschedfw import Registry, hookimpl
 from kschedfw.cli.commands import COMMANDS as SUBCOMMANDS
 from kschedfw.plugins.default_binder import DefaultBinder
+from kschedfw.testing.properties import examples
 from tests.hostile import fuzz, trial
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, SUITE, cluster, configuration, suite
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 

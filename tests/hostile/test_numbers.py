@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kschedfw.cli.commands import COMMANDS
+from kschedfw.testing.properties import examples
 from tests.hostile.trial import command
-from tests.properties import examples
 
 IMPOSSIBLE = (
     *("nan", "-nan", "inf", "-inf", "Infinity", "1e400", "-1e400", "0x1p9999", "", " ", "-", "+", ".", "e9"),
@@ -99,7 +99,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
 @given(data=st.data())
-@settings(max_examples=examples(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(5),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_an_option_takes_any_number_or_refuses_it(
     name: str, option: str, cluster: Path, data: st.DataObject
 ) -> None:
@@ -200,7 +203,10 @@ def manifest(field: str, number: object) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("field", FIELDS)
 @given(number=numbers, as_text=st.booleans())
-@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_a_manifest_has_any_number_or_is_refused(
     field: str, number: str, as_text: bool, tmp_path: Path
 ) -> None:
@@ -226,7 +232,10 @@ FACTORS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", FACTORS)
 @given(number=st.sampled_from((*IMPOSSIBLE, *EXTREME, ".inf", ".nan", "1.0e+400", "1.0e+308", "-1.7e+308")))
-@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 def test_a_sweep_has_any_number_or_is_refused(
     factor: str, number: str, cluster: Path, tmp_path: Path
 ) -> None:

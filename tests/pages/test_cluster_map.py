@@ -11,9 +11,9 @@ from kschedfw.api.node import NodeCondition
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.pages.cluster_map import ABSENT, cluster_map
 from kschedfw.pages.columns import NONE, Coded, Column, column
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import HOSTILE, nodes, pods
-from tests.properties import examples
 
 
 def listed(given: Column, length: int) -> list[int]:

@@ -10,9 +10,9 @@ from kschedfw.explain import Explanation, explain_pod
 from kschedfw.explain.sections import headline, overview
 from kschedfw.pages.columns import NONE, Column
 from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, decision_matrix
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import cluster, pods
-from tests.properties import examples
 
 
 def at(column: Column, row: int) -> int:

@@ -24,8 +24,8 @@ from kschedfw.plugins.dynamic_resources.manager import DeviceManager, ResourceCl
 from kschedfw.plugins.dynamic_resources.plugin import DynamicResourcesArgs, claim_events
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.properties import examples
 from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
-from tests.properties import examples
 
 
 def claim_of(world: World, name: str) -> ResourceClaim:
@@ -475,7 +475,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, str, str, bool]]) -> None:
     cluster = InMemoryCluster([claim(name) for name in "abc"])
     claims = ResourceClaims(cluster)

@@ -20,8 +20,8 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+from kschedfw.testing.properties import examples
 from tests.plugins.cycles import Cycle, make, make_node, make_pod, short
-from tests.properties import examples
 from tests.topologies import LABELS, Step, affinities, histories, pods
 
 pytestmark = pytest.mark.slow
@@ -163,7 +163,7 @@ def cycle(nodes: Iterable[NodeInfo] = (), **args: bool | int) -> tuple[Cycle, In
     return run, cluster
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(
     histories(),
     st.lists(pods(), min_size=1, max_size=3),
@@ -193,7 +193,7 @@ def test_answers_are_those_of_the_rules_however_the_cluster_has_changed(
             assert_all_right(run, pod, oracle, some_rows(data, run.snapshot))
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(histories(most=2), pods(), st.data())
 def test_what_if_pods_came_and_went_is_answered_as_if_they_had(
     steps: list[Step], pod: Pod, data: st.DataObject
@@ -221,7 +221,7 @@ def test_what_if_pods_came_and_went_is_answered_as_if_they_had(
     assert_verdicts(plugin, run.state, pod, Oracle(before, namespaces(cluster)), rows)
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(histories(most=1), pods(), st.data())
 def test_putting_back_undoes_taking_away(steps: list[Step], pod: Pod, data: st.DataObject) -> None:
     run, cluster = cycle()

@@ -18,9 +18,9 @@ from kschedfw.plugins.node_ports import NodePorts
 from kschedfw.plugins.node_unschedulable import NodeUnschedulable
 from kschedfw.plugins.taint_toleration import TaintToleration
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import Asked, some_rows, take
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +63,7 @@ def change(snapshot: Snapshot, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20))
 @given(clusters(most_nodes=6, most_pending=0), some_pods(), st.data())
 def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
     plugin: type[AnyPlugin], cluster: Cluster, some: tuple[Pod, ...], data: st.DataObject

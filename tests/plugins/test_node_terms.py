@@ -13,9 +13,9 @@ from kschedfw.api.selectors import NodeSelectorTerm, Operator, Requirement
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._node_terms import RequiredNodeAffinity, term_mask
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows
-from tests.properties import examples
 
 NODES = (
     make_node("ssd").labels(disk="ssd", cores="16").build(),
@@ -33,7 +33,6 @@ def requirements() -> st.SearchStrategy[Requirement]:
     return st.builds(Requirement, keys, st.sampled_from(Operator), values.map(tuple))
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         NodeSelectorTerm,
@@ -48,7 +47,7 @@ def test_a_term_matches_the_same_nodes_at_once_as_one_by_one(term: NodeSelectorT
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_required_affinity_allows_the_same_nodes_at_once_as_one_by_one(
     cluster: Cluster, pod: Pod, data: st.DataObject

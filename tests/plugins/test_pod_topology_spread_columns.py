@@ -20,9 +20,9 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.results import Verdicts
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from kschedfw.testing import strategies
+from kschedfw.testing.properties import examples
 from tests.plugins import spread_oracle as oracle
 from tests.plugins.cycles import Cycle, make, make_node, make_pod, short
-from tests.properties import examples
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -10,13 +10,13 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows
-from tests.properties import examples
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_the_same_nodes_have_untolerated_taints_at_once_as_one_by_one(
     cluster: Cluster, pod: Pod, data: st.DataObject

@@ -16,6 +16,7 @@ from kschedfw.plugins.node_volume_limits import NodeVolumeLimits
 from kschedfw.plugins.volume_restrictions import VolumeRestrictions
 from kschedfw.plugins.volume_zone import VolumeZone
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.properties import examples
 from tests.plugins.batches import Asked, some_rows, take
 from tests.plugins.volume_objects import (
     CLAIMS,
@@ -25,7 +26,6 @@ from tests.plugins.volume_objects import (
     volume_nodes,
     volume_pods,
 )
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def refuses_before_nodes(harness: FrameworkHarness, pod: Pod) -> bool:
 
 
 @pytest.mark.parametrize("plugin", [VolumeRestrictions, VolumeZone], ids=lambda plugin: plugin.name)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(volume_clusters(), st.data())
 def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
     plugin: type[AnyPlugin], cluster: VolumeCluster, data: st.DataObject
@@ -76,7 +76,7 @@ def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
         change(snapshot, data)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(volume_clusters(), st.data())
 def test_both_forms_of_node_volume_limits_agree_unless_the_batch_form_leaves_it_to_the_other(
     cluster: VolumeCluster, data: st.DataObject
@@ -104,7 +104,7 @@ def verdicts(
     return [answer.of(index) for index in range(len(rows))]
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(volume_clusters(), st.data())
 def test_the_uses_of_claims_are_kept_in_step(cluster: VolumeCluster, data: st.DataObject) -> None:
     snapshot = Snapshot.of(cluster.nodes, cluster.bound)

@@ -29,8 +29,8 @@ from kschedfw.framework.gates import FeatureGates
 from kschedfw.scheduler import FirstByNameSelector, GenericScheduler, Scheduler, profiles_of
 from kschedfw.testing import FakeClock
 from kschedfw.testing.decisions import as_text
+from kschedfw.testing.properties import examples
 from tests.config.documents import document, loaded
-from tests.properties import examples
 
 LIST = [{"name": "PodTopologySpread", "args": {"defaultingType": "List"}}]
 PROFILES = profiles_of(loaded(document(profiles=[{"pluginConfig": LIST}])))

@@ -16,7 +16,7 @@ from kschedfw.framework.groups import GroupStates
 from kschedfw.scheduler import CacheError
 from kschedfw.scheduler.cache import CacheDump
 from kschedfw.testing import FakeClock
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 NODES = [make_node(name).capacity(cpu=8).image(f"{name}:1", "shared:1", size=5).build() for name in "abc"]
 
@@ -461,7 +461,7 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 TestWhateverHappens = CacheMachine.TestCase
-TestWhateverHappens.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
+TestWhateverHappens.settings = settings(max_examples=examples(40), stateful_step_count=30)
 
 
 def test_many_threads_may_use_it_at_once() -> None:

@@ -36,7 +36,7 @@ from kschedfw.scheduler.groups.algorithm import GroupAlgorithm
 from kschedfw.scheduler.groups.equal_members import EqualMembers
 from kschedfw.scheduler.select import FirstByNameSelector, pick_of
 from kschedfw.testing.clock import FakeClock
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 _turns = pytest.importorskip("kschedfw.framework.runtime.plans._turns", reason="needs the extra fast")
 np = pytest.importorskip("numpy")

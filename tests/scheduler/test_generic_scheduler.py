@@ -34,8 +34,8 @@ from kschedfw.framework.runtime.answers.totals import Totals
 from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.errors import SnapshotMismatchError
+from kschedfw.testing.properties import examples
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
-from tests.properties import examples
 from tests.scheduler.support import POOL, Bench
 
 POD = pod()
@@ -450,7 +450,7 @@ STATUSES = {
 
 
 class TestSearch:
-    @settings(deadline=None, max_examples=examples(25))
+    @settings(max_examples=examples(25))
     @given(
         size=st.integers(1, 20) | st.integers(95, 300),
         percentage=st.integers(0, 100),
@@ -513,7 +513,7 @@ class TestSearch:
         assert diagnosis.pending_plugins == ({"A"} if "pending" in refused.values() else set())
         assert diagnosis.unschedulable_plugins == ({"A"} if refused else set())
 
-    @settings(deadline=None, max_examples=examples(10))
+    @settings(max_examples=examples(10))
     @given(
         seed=st.integers(0, 1000),
         scores=st.lists(st.integers(0, 3), min_size=120, max_size=120),

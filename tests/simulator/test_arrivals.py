@@ -18,7 +18,7 @@ from kschedfw.api.pod import Pod, PodSchedulingGate
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import Arrivals, ArrivalsError, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.arrivals import Stay
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.simulator.objects import node, pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -255,7 +255,7 @@ def test_same_seed_same_replay() -> None:
     assert once(1).decisions != once(2).decisions
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(
     cpus=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     pods=st.lists(

@@ -9,8 +9,8 @@ from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.simulator import Arrivals, Simulation, Timeline
 from kschedfw.simulator.arrivals import DURATION
 from kschedfw.simulator.timeline import PENDING
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 
 def replayed(timeline: Timeline, step: int) -> dict[str, str]:

@@ -84,12 +84,19 @@ class Project:
         self.path = path
         self.site = site
 
-    def run(self, files: Mapping[str, str], *options: str, has_hypothesis: bool = False) -> tuple[int, str]:
+    def run(
+        self,
+        files: Mapping[str, str],
+        *options: str,
+        has_hypothesis: bool = False,
+        has_profiles: bool = False,
+    ) -> tuple[int, str]:
         """Run the tests of modules. Without `has_hypothesis`, its plugin, which imports attrs, isn't there."""
         if not has_hypothesis:
             options = (*WITHOUT_HYPOTHESIS, *options)
+        settings = "kschedfw_profiles = true\n" if has_profiles else ""
         (self.path / "pytest.ini").write_text(
-            "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n"
+            f"[pytest]\naddopts = --strict-markers --strict-config\nfilterwarnings = error\n{settings}"
         )
         (self.path / "racks.py").write_text(RACKS, encoding="utf-8")
         for name, tests in files.items():
@@ -383,6 +390,39 @@ def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else
     assert others.count(line) == 7
     assert "\nE  " not in others
     assert "`validate`" not in told_of_classes
+
+
+class TestProfiles:
+    """What Hypothesis' settings are in a project that asks for kschedfw's profiles."""
+
+    TESTS = """
+from hypothesis import HealthCheck, settings
+from kschedfw.testing.properties import examples
+
+def test_they_are():
+    now = settings()
+    is_unlimited = now.deadline is None and HealthCheck.too_slow in now.suppress_health_check
+    print(f"is {is_unlimited} {now.derandomize} {now.max_examples} {examples(30)}")
+"""
+
+    @pytest.mark.parametrize(
+        ("options", "settings"),
+        [
+            ((), "True True 20 6"),
+            (("--hypothesis-profile", "nightly"), "True False 100 30"),
+            (("--hypothesis-profile", "quick"), "True True 10 3"),
+        ],
+    )
+    def test_no_limit_of_time_in_any(self, project: Project, options: tuple[str, ...], settings: str) -> None:
+        tests = {"test_it": self.TESTS}
+        code, output = project.run(tests, "-s", *options, has_hypothesis=True, has_profiles=True)
+        assert code == 0, output
+        assert f"is {settings}\n" in output
+
+    def test_a_project_that_does_not_ask_keeps_its_own(self, project: Project) -> None:
+        code, output = project.run({"test_it": self.TESTS}, "-s", has_hypothesis=True)
+        assert code == 0, output
+        assert "is False " in output
 
 
 SUITE = """

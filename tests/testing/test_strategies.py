@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis.vendor.pretty import pretty
 
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 
 def has_taints_and_tolerations(cluster: Cluster) -> bool:
@@ -39,9 +39,7 @@ def has_pod_that_keeps_others_away(cluster: Cluster) -> bool:
 def test_what_a_failure_does_not_need_is_left_out(
     fails: Callable[[Cluster], bool], pods: tuple[int, int]
 ) -> None:
-    profile = settings(
-        max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck), database=None
-    )
+    profile = settings(max_examples=1000, suppress_health_check=list(HealthCheck), database=None)
     smallest = find(clusters(), fails, settings=profile, random=Random(1))
     assert len(smallest.nodes) == 1
     assert (len(smallest.bound), len(smallest.pending)) == pods

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_capacity import CapacityScheduling, ElasticQuota, ElasticQuotaSpec
 from kschedfw_coscheduling import POD_GROUP_LABEL, Coscheduling, PodGroup, PodGroupSpec
@@ -36,7 +36,6 @@ pytestmark = pytest.mark.slow
 
 CASES = settings(
     max_examples=int(os.environ.get("KSCHEDFW_CASES", "60")) // 3,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 _NAMESPACES = ("team-a", "team-b")

@@ -23,8 +23,8 @@ from kschedfw.api.meta import Named
 from kschedfw.explain import GroupStage, Result
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.properties import examples
 from kschedfw.what_if import WhatIfError
-from tests.properties import examples
 from tests.what_if.builders import REGISTRY
 
 GATES = FeatureGates.of(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kschedfw import FitError, InMemoryCluster, Profile, Scheduler, WhatIf, default_profile
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.diagnosis import NoNodesAvailableError
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.what_if.builders import REGISTRY
 from tests.what_if.programs import (
     PROGRAMS,

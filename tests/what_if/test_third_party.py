@@ -20,7 +20,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.cluster import EventType, RevertibleCluster, WatchEvent
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.what_if.programs import PROGRAMS, Answers, Program, World, run, surviving, worlds
 
 

@@ -21,8 +21,8 @@ from kschedfw.api.meta import Named
 from kschedfw.api.objects import object_from_manifest, to_manifest
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, pods
-from tests.properties import examples
 from tests.what_if.builders import REGISTRY, owned
 
 WITHOUT_PREEMPTION = Profile(

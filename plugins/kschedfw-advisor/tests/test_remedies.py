@@ -22,10 +22,10 @@ from kschedfw import (
 )
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
-from tests.properties import examples
 from tests.what_if.builders import REGISTRY, node, owned, running, what_if
 
 

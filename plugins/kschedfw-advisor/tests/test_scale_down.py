@@ -26,10 +26,10 @@ from kschedfw.api.meta import Named
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import GPU, LABELS, Cluster, clusters
 from kschedfw.what_if.eviction import cordoned
 from kschedfw.what_if.what_if import WhatIf
-from tests.properties import examples
 from tests.what_if.builders import REGISTRY, budget, node, owned, running, what_if
 
 

@@ -15,7 +15,7 @@ from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, WhatIf, make
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.what_if.builders import REGISTRY, node, owned, what_if
 
 

@@ -13,6 +13,7 @@ from tests.scenes import NAMESPACES, node, pod, quota, resources, scheduler_of, 
 
 from kschedfw import InMemoryCluster, NodeToStatus, Pod, Status
 from kschedfw.testing import FakeClock, FrameworkHarness
+from kschedfw.testing.properties import examples
 
 WITH_QUOTA = NAMESPACES[:2]
 
@@ -129,7 +130,7 @@ def test_who_has_preempted_has_the_first_claim_to_what_his_namespace_takes_back(
     assert used["b"] <= min(7, most)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_quotas_hold_at_every_binding_and_preemption_is_fair(data: st.DataObject) -> None:
     watched = Watched({namespace: data.draw(bounds) for namespace in WITH_QUOTA})
@@ -151,7 +152,7 @@ def test_quotas_hold_at_every_binding_and_preemption_is_fair(data: st.DataObject
         watched.settle()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(500))
 @given(
     st.tuples(bounds, bounds),
     st.lists(st.tuples(pods, st.sampled_from("xy")), min_size=2, max_size=8),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 from kschedfw_capacity import CapacityScheduling, ElasticQuota
 from tests.scenes import NAMESPACES, capacity_profile, node, pod, quota
@@ -57,7 +57,6 @@ def run_trial(seed: int) -> Tally:
 
 @example(290167222)
 @example(168)
-@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(seed: int) -> None:
     tally = run_trial(seed)

@@ -9,6 +9,7 @@ from kschedfw_coscheduling import POD_GROUP_LABEL, PodGroup
 from tests.gang_stage import Stage, group, node, pod
 
 from kschedfw import Node, Pod
+from kschedfw.testing.properties import examples
 
 SMALL = st.integers(1, 4)
 
@@ -103,4 +104,4 @@ def slots(stage: Stage, milli_cpu: int) -> int:
 
 
 TestGangsOverTime = GangsOverTime.TestCase
-TestGangsOverTime.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
+TestGangsOverTime.settings = settings(max_examples=examples(150), stateful_step_count=12)

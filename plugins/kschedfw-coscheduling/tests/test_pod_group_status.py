@@ -13,6 +13,7 @@ from tests.gang_stage import Stage, gang, group, node, pod
 
 from kschedfw import CustomObject, FrozenDict, InMemoryCluster, ObjectMeta, Pod
 from kschedfw.api.meta import OwnerReference
+from kschedfw.testing.properties import examples
 
 
 def status(cluster: InMemoryCluster, key: str = "default/train") -> PodGroupStatus:
@@ -140,7 +141,7 @@ def follow(cluster: InMemoryCluster, steps: Iterable[tuple[int, str]]) -> None:
             becomes(cluster, f"train-{number}", phase)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(250))
 @given(min_member=st.integers(1, 4), steps=STEPS)
 def test_a_controller_that_comes_later_has_nothing_to_write(
     min_member: int, steps: list[tuple[int, str]]

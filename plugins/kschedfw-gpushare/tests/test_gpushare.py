@@ -49,6 +49,7 @@ from kschedfw import (
 )
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.testing import FakeClock, FrameworkHarness
+from kschedfw.testing.properties import examples
 
 GPU = "nvidia.com/gpu"
 
@@ -421,7 +422,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(75))
 @given(REQUESTS, st.sampled_from(Policy), st.sampled_from([None, *DevicePick]), st.integers(0, 99))
 def test_no_device_is_ever_given_away_twice(
     requests: list[tuple[int, int, bool]], policy: Policy, pick: DevicePick | None, seed: int
@@ -481,7 +482,7 @@ def test_the_readmes_policy_reads_what_is_left_of_each_device() -> None:
     assert there.score(pod(milli=300)) == {"free": 0, "shared": 70}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(75))
 @given(REQUESTS, st.integers(0, 99))
 def test_what_is_kept_of_nodes_is_what_they_have(requests: list[tuple[int, int, bool]], seed: int) -> None:
     """A gauge and the devices of nodes, as pods come and go and a node comes, as if looked at for the first time."""

@@ -22,7 +22,7 @@ from kschedfw_lab.report.statistics import Estimate
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 SHORT = 400.0
 

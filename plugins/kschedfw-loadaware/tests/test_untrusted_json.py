@@ -16,6 +16,7 @@ from kschedfw_loadaware import (
 from kschedfw_loadaware.report import json_of
 
 from kschedfw import make_node
+from kschedfw.testing.properties import examples
 
 FIELDS = (
     *("window", "start", "end", "data", "NodeMetricsMap", "a", "metrics", "type", "operator", "value"),
@@ -86,7 +87,7 @@ def shaped(inner: object) -> list[object]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(300))
 @given(JSON)
 def test_whatever_json_says_is_a_report_or_one_error(inner: object) -> None:
     nodes = [make_node("a").capacity(cpu=1).build()]

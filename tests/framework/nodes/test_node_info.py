@@ -16,13 +16,13 @@ from kschedfw.api.resource import Resource
 from kschedfw.api.volumes import EmptyDirSource, Volume
 from kschedfw.framework.nodes.node_info import HostPortInfo
 from kschedfw.testing import strategies
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import GPU, pods
-from tests.properties import examples
 
 NODE = make_node("n").capacity({"nvidia.com/gpu": 8}, cpu=4, memory="8Gi", pods=20).build()
 
 
-FEW = settings(max_examples=examples(20), deadline=None)  # whole pods take their time
+FEW = settings(max_examples=examples(20))  # whole pods take their time
 
 
 def pod_lists(prefix: str = "p") -> st.SearchStrategy[list[Pod]]:

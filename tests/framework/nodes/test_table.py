@@ -15,8 +15,8 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.encoded_column import NO_VALUE
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import clusters, nodes, pods
-from tests.properties import examples
 
 
 def snapshots() -> st.SearchStrategy[Snapshot]:
@@ -50,7 +50,7 @@ def test_a_table_without_nodes_has_its_columns() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(snapshots())
 def test_each_row_is_its_node(snapshot: Snapshot) -> None:
     table = snapshot.table
@@ -74,7 +74,7 @@ def test_each_row_is_its_node(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(snapshots())
 def test_labels_and_taints_decode_to_the_nodes(snapshot: Snapshot) -> None:
     for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname", "app", "nobody/has-it"):
@@ -218,7 +218,7 @@ def histories(draw: st.DrawFn) -> list[list[NodeInfo]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(histories())
 def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInfo]]) -> None:
     table = NodeTable.of(states[0])

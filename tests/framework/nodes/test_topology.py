@@ -22,8 +22,8 @@ from kschedfw.framework.nodes.topology import pods as pods_module
 from kschedfw.framework.nodes.topology import terms as terms_module
 from kschedfw.framework.nodes.topology.domains import DomainSums
 from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, SelectorIndex
+from kschedfw.testing.properties import examples
 from tests.plugins.cycles import make_node, make_pod
-from tests.properties import examples
 from tests.topologies import KEYS, LABELS, SPACES, Step, histories
 
 
@@ -129,7 +129,7 @@ def assert_right(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(histories(), st.data())
 def test_an_index_that_follows_is_as_good_as_a_look_at_every_pod(
     steps: list[Step], data: st.DataObject
@@ -143,7 +143,7 @@ def test_an_index_that_follows_is_as_good_as_a_look_at_every_pod(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(histories())
 def test_it_is_as_good_with_room_for_few_answers_and_many_on_a_node(steps: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:

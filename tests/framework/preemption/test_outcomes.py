@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, ClassVar
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.api import PodBuilder
@@ -191,7 +191,6 @@ STEPS = st.one_of(
     st.integers(0, 4),
     st.integers(0, 3),
 )
-@settings(deadline=None)
 def test_whatever_has_changed_since_the_answer_is_that_of_a_framework_that_keeps_nothing(
     bound: list[tuple[Sketch, int]],
     cycles: list[tuple[list[Callable[[Twins], None]], Sketch, str]],

@@ -25,9 +25,9 @@ from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread
+from kschedfw.testing.properties import examples
 from tests.framework.preemption.scenes import Scene, budget, node, pod, scene, victims
 from tests.framework.support import plugin
-from tests.properties import examples
 
 HOST = "kubernetes.io/hostname"
 FOO = {"app": "foo"}
@@ -231,9 +231,6 @@ class TestNoUse:
 FILTERS = (NodePorts, NodeResourcesFit, InterPodAffinity)
 SERIAL, PAIR, MANY = Parallelizer(1), Parallelizer(2), Parallelizer(16)
 
-# An example makes several frameworks; how long that takes says nothing.
-UNHURRIED = settings(deadline=None)
-
 
 class Counter:
     """State that notices when it is changed rather than its clone."""
@@ -363,7 +360,6 @@ def filtered(made: Scene, preemptor: Pod) -> NodeToStatus:
 
 
 @given(clusters())
-@UNHURRIED
 def test_victims_are_lower_in_priority_enough_and_each_of_them_is_needed(cluster: Cluster) -> None:
     made, preemptor = cluster.scene(), cluster.preemptor
     for candidate in made.plan(preemptor, filtered(made, preemptor)).candidates:
@@ -378,7 +374,6 @@ def test_victims_are_lower_in_priority_enough_and_each_of_them_is_needed(cluster
 
 
 @given(clusters())
-@UNHURRIED
 def test_a_dry_run_leaves_snapshot_and_state_as_they_were(cluster: Cluster) -> None:
     made, preemptor = cluster.scene(plugins=(*FILTERS, Counting)), cluster.preemptor
     infos = made.snapshot.node_infos
@@ -409,7 +404,7 @@ def sized(name: str, amounts: tuple[int, int, int], priority: int, on: str = "")
     st.integers(0, 2),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=examples(500, usual=150))
+@settings(max_examples=examples(500, usual=150))
 def test_where_only_room_decides_the_amounts_give_the_same_victims_as_the_filters(
     running: list[tuple[tuple[int, int, int], int]],
     wanted: tuple[int, int, int],
@@ -440,7 +435,6 @@ def summary(plan: PreemptionPlan) -> object:
 
 
 @given(clusters(), st.integers(1, 5), st.integers(0, 10))
-@UNHURRIED
 def test_parallelism_does_not_matter(cluster: Cluster, wanted: int, seed: int) -> None:
     limits = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": wanted}
     serial, *parallel = [

@@ -38,8 +38,8 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import per_signature
 from kschedfw.framework.runtime.answers.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from tests.framework.support import PluginClass, plugin
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.api import DeviceClass, Node, ResourceClaim, ResourceSlice
@@ -252,7 +252,6 @@ def claims(draw: st.DrawFn) -> Json:
     asking=st.lists(claims(), min_size=1, max_size=2),
     taken=st.frozensets(st.sampled_from(["d0", "d1"]), max_size=1),
 )
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_search_ends_as_one_that_tries_everything(
     pools: list[list[Json]], asking: list[Json], taken: frozenset[str]
 ) -> None:

@@ -12,7 +12,7 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
 from kschedfw.plugins.dynamic_resources.inventory import Pool, PublishedSlice
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 NAMES = ("a", "b")
 
@@ -57,7 +57,7 @@ BELOW_ZERO_TOO = st.dictionaries(st.sampled_from(NAMES), st.integers(-2, 3), min
     wanted=st.lists(AMOUNTS, min_size=1, max_size=5) | st.lists(BELOW_ZERO_TOO, min_size=1, max_size=5),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=examples(200))
+@settings(max_examples=examples(200))
 def test_counters_suffice_for_a_device_that_the_sum_leaves_enough_for(
     there: dict[str, int], wanted: list[dict[str, int]], data: st.DataObject
 ) -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.snapshot import Snapshot
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 from tests.scheduler.invariants import properties
 from tests.scheduler.invariants.world import STEPS, World, replay, run_world
 
@@ -63,9 +63,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestSchedulerMachine = SchedulerMachine.TestCase
-TestSchedulerMachine.settings = settings(
-    max_examples=examples(30), stateful_step_count=40, deadline=None, print_blob=True
-)
+TestSchedulerMachine.settings = settings(max_examples=examples(30), stateful_step_count=40, print_blob=True)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
 from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from tests.framework.support import answering, make_framework, plugin
-from tests.properties import examples
 from tests.scheduler.queue.support import NODE_ADD, Queue, pod, subscriber
 from tests.scheduler.stage import Stage, node
 

@@ -20,8 +20,8 @@ from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from tests.framework.support import plugin
-from tests.properties import examples
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Queue, subscriber
 
 pytestmark = pytest.mark.slow
@@ -449,4 +449,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestInvariants = QueueMachine.TestCase
-TestInvariants.settings = settings(max_examples=examples(200), stateful_step_count=50, deadline=None)
+TestInvariants.settings = settings(max_examples=examples(200), stateful_step_count=50)

@@ -22,8 +22,8 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.testing.properties import examples
 from kschedfw.testing.waking import Gap, NotWokenError, Scene, Tally, Trial
-from tests.properties import examples
 from tests.scheduler.waking.run import run_trial
 
 pytestmark = pytest.mark.slow

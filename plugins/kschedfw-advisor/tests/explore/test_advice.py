@@ -14,9 +14,9 @@ from kschedfw_advisor.explore.workbench import Workbench
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api import object_from_manifest, to_manifest
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import cluster, default_configuration
-from tests.properties import examples
 
 
 @pytest.fixture

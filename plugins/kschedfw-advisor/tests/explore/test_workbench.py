@@ -27,9 +27,9 @@ from kschedfw_advisor.explore.workbench import Workbench
 from kschedfw import InMemoryCluster
 from kschedfw.api.errors import KschedfwError
 from kschedfw.explain import Result
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import GATES, PROFILE, cluster, default_configuration, groups
-from tests.properties import examples
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
 

@@ -20,7 +20,7 @@ from kschedfw import make_pod
 from kschedfw.api import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing.clock import FakeClock
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -128,7 +128,10 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(records=RECORDS)
 def test_events_of_one_type_and_reason_about_one_state_of_an_object_are_a_series_whatever_their_notes(
     client: Client, connected: Callable[..., Client], pod: Pod, records: list[Record]

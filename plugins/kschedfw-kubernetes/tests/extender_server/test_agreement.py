@@ -18,15 +18,15 @@ from kschedfw.config import default_profile
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.status import Code
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, pods
-from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
 PLUGINS = [name for name in default_profile().plugin_names if name not in ("PrioritySort", "DefaultBinder")]
 
 
-@settings(max_examples=examples(25), deadline=None)  # it has a thread to start
+@settings(max_examples=examples(25))  # it has a thread to start
 @pytest.mark.parametrize("cache", [False, True])
 @given(objects=clusters(), pod=pods())
 def test_the_server_decides_as_the_framework_does(cache: bool, objects: Cluster, pod: Pod) -> None:

@@ -25,8 +25,8 @@ from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.results import PreFilterResult
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
+from kschedfw.testing.properties import examples
 from tests.framework.support import PluginClass, answering, plugin
-from tests.properties import examples
 
 POD = make_pod("web").build()
 NAMES = ("a", "b", "c")
@@ -150,13 +150,13 @@ class TestFilter:
 
 
 class TestPrioritize:
-    @settings(max_examples=examples(30), deadline=None)
+    @settings(max_examples=examples(30))
     @given(st.integers(0, 100))
     def test_scores_are_rounded_to_tenths(self, score: int) -> None:
         with serving(plugin("Score", score=answering(score))) as app:
             assert priorities(app, "a") == {"a": (score + 5) // 10}
 
-    @settings(max_examples=examples(30), deadline=None)
+    @settings(max_examples=examples(30))
     @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 100)), min_size=1, max_size=4))
     def test_the_weighted_mean_counts(self, plugins: list[tuple[int, int]]) -> None:
         """So an extender whose weight is the sum of the plugins' weighs as much as they do in the scheduler."""

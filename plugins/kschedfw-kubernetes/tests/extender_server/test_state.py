@@ -14,7 +14,7 @@ from kschedfw.api.node import Node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 IMAGES = ("app:1", "db:2", "web:3")
 

@@ -25,7 +25,7 @@ from kschedfw_kubernetes.http_extender.go_json import (
     strings,
 )
 
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -13,7 +13,7 @@ from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import Replica, configuration
 
 from kschedfw import Pod, make_node, make_pod
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 
 class TestShare:

@@ -25,8 +25,8 @@ from kschedfw_lab.cell.think_time import ThinkTime
 from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 SLOW, FAST = ThinkTime(10, 0), ThinkTime(1, 0)
 

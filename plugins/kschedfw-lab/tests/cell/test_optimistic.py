@@ -16,8 +16,8 @@ from kschedfw.api.meta import Named
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 
 class Stage:

@@ -11,8 +11,8 @@ from kschedfw_lab.compare import Fragmentation, NodeAllocation, Workload, fragme
 
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 
 def allocated(*infos: NodeInfo) -> list[NodeAllocation]:

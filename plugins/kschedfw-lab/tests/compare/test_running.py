@@ -14,8 +14,8 @@ from kschedfw_lab.compare import Change, Comparison, Ground, Move, Setup, compar
 from kschedfw import InMemoryCluster, Pod, make_pod
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Outcome, Simulation
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.properties import examples
 
 
 def only_move(comparison: Comparison) -> Move:

@@ -15,7 +15,7 @@ from kschedfw_lab.sweep.factors import Factor
 from kschedfw_lab.sweep.values import Choices
 from sweep.scenes import cells, tiny
 
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 few = st.lists(st.integers(0, 100), min_size=1, max_size=5, unique=True)
 

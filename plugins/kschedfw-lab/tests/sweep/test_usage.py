@@ -9,7 +9,7 @@ from kschedfw_lab.sweep.usage import Usage, mean_over_time
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.simulator import Arrivals, Simulation
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 DURATION = "kschedfw/duration-seconds"
 

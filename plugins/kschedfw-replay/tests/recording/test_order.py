@@ -9,7 +9,7 @@ from kschedfw_replay.recording.order import insert_by_version, version_of
 
 from kschedfw import make_node, make_pod
 from kschedfw.cluster import EventType, WatchEvent
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 
 def inserted(versions: list[int]) -> list[int]:

@@ -23,8 +23,8 @@ from recording.clusters import as_added, change_something, eventually, new_pod, 
 from kschedfw import FrozenDict, InMemoryCluster, Node, Pod, SystemClock
 from kschedfw.api import Anonymizer, Named, object_from_manifest
 from kschedfw.simulator import Simulation
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import node_manifests, pod_manifests
-from tests.properties import examples
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import WatchEvent
 from kschedfw.simulator import Arrivals, Simulation
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 DAY, ZONE = 86_400.0, "topology.kubernetes.io/zone"
 

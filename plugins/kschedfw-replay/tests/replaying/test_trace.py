@@ -22,7 +22,7 @@ from kschedfw import InMemoryCluster, Node, Pod, Registry, make_node
 from kschedfw.api import Named, to_manifest
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.simulator import Arrivals, Simulation
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 
 @pytest.fixture(scope="module")

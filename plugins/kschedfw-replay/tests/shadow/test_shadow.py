@@ -33,7 +33,7 @@ from kschedfw.api import PodCondition
 from kschedfw.config import parse_configuration
 from kschedfw.scheduler import FirstByNameSelector, Setup
 from kschedfw.testing import FakeClock
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 REGISTRY = Registry()
 DEFAULT = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}"
@@ -87,7 +87,7 @@ def pods(*cpus: int) -> Sequence[Pod]:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15))
 def test_the_same_configuration_agrees_with_every_decision(seed: int) -> None:
     random = Random(seed)
     room = Room([node(f"n{number}", random.choice((2, 4, 8))) for number in range(random.randint(1, 4))])

@@ -1,7 +1,8 @@
-"""How many examples the properties of all suites try.
+"""Hypothesis' settings for suites of distributions: how many examples a property tries, and no limit of time.
 
-By default few, and the same ones each time: a test fails for everyone or for no one, and all suites take minutes.
-`--hypothesis-profile nightly` tries many, drawn anew; what it finds is kept by an `@example`.
+Few examples by default, and the same ones each time: a test fails for everyone or for no one. The profile nightly tries
+many, drawn anew; what it finds is kept by an `@example`. pytest registers the profiles where its configuration says
+`kschedfw_profiles = true`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from typing import Final
 
 from hypothesis import HealthCheck, settings
 
+__all__ = ["examples", "register_profiles"]
+
 _NIGHTLY: Final = 100
 _USUAL: Final = _NIGHTLY // 5
 
-# A slow machine is no failure.
+# A slow machine is no failure. By default an example may take 200 ms, and drawing ten of them a second.
 _SPEED_IS_NO_VERDICT: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def register_profiles() -> None:
-    """Make the profiles known to Hypothesis, and load the default one."""
+    """Register the profiles nightly, default and quick, and load the default one."""
     settings.register_profile("nightly", _SPEED_IS_NO_VERDICT, max_examples=_NIGHTLY)
     settings.register_profile("default", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_USUAL)
     settings.register_profile("quick", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_NIGHTLY // 10)
@@ -26,11 +29,13 @@ def register_profiles() -> None:
 
 
 def examples(nightly: int, *, usual: int | None = None) -> int:
-    """The number of examples for a property whose examples cost more, or less, than others', under the loaded profile.
+    """Return the number of examples for a property whose examples cost more, or less, than others'.
+
+    It follows from the loaded profile.
 
     Args:
         nightly: the number under the profile nightly, where a property tries 100 unless it says otherwise.
-        usual: the number under the default profile, for one that has to stand many cases; by default a fifth.
+        usual: the number under the default profile, for a property that has to stand many cases; by default a fifth.
     """
     of_profile = settings().max_examples
     if usual is not None and of_profile <= _USUAL:
