@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark figures lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream sdists nightly waking soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ downstreams: $(VENV)/.installed-dev
 downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …'; the gallery's) against this checkout
 	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
+sdists: $(VENV)/.installed-dev ## tests of distributions from their sdists alone (DIST='kschedfw-advisor …'; all of plugins/)
+	@$(BIN)/python .ci/sdists.py $(DIST)
+
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
 	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
 	@PYTEST_ADDOPTS='--hypothesis-profile nightly' $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
@@ -86,7 +89,7 @@ waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=500
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), asked about (CASES=20000), or with groups of pods (GROUPS=600 seconds)
 	@# Each of its tests takes longer than a test may in `make test`.
 	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py -o timeout=0 -o faulthandler_timeout=0,)
-	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(if $(GROUPS),$(GROUPS) '' groups,$(SECONDS)))))
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),tests.scheduler.invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(if $(GROUPS),$(GROUPS) '' groups,$(SECONDS)))))
 	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-kubernetes/tests $(BIN)/python -m cluster.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
@@ -126,9 +129,10 @@ changelog: $(VENV)/.installed-dev ## show the next release's changelog
 build: $(VENV)/.installed-dev ## make the sdists and wheels of all distributions in dist, the same bytes for the same commit
 	@$(BIN)/python .ci/release.py build
 
-release: $(VENV)/.installed-dev ## build twice, install with every extra into empty environments, write SBOM and licences
+release: $(VENV)/.installed-dev ## build twice, install with every extra into empty environments, write SBOM and licences, test each sdist
 	@$(BIN)/python -m pip install --quiet --editable '.[release]'
 	@$(BIN)/python .ci/release.py check
+	@$(BIN)/python .ci/sdists.py --directory dist
 
 clean: ## remove environments, caches and build products
 	rm -rf $(VENV) $(DOWNSTREAM) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -34,7 +34,7 @@ COMMANDS = ForkedCommands()
 atexit.register(COMMANDS.close)
 SHELLS = frozenset("|&;<>$`*?~")
 
-pytest_plugins = ["tests.fixtures"]
+pytest_plugins = ["tests.fixtures", "kschedfw_kubernetes.testing.control_plane"]
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
 
 

@@ -10,6 +10,7 @@ beside the package and not in it.
 * `kschedfw_framework`: a `Framework` for that cluster; its snapshot has the cluster's nodes and pods.
 * `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
   but what the test moves.
+* `kschedfw_command`: runs a command in this process.
 
 `kschedfw_profiles = true` in pytest's configuration gives Hypothesis settings under which no verdict depends on speed
 (`kschedfw.testing.properties`).
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from kschedfw.testing.case_runner import Runner
     from kschedfw.testing.cases import Case
     from kschedfw.testing.clock import FakeClock
+    from kschedfw.testing.commands import Command
 
 _MARKER = (
     "kschedfw(plugins=(), profile=None, args=None, configuration=None, scheduler_name=None, objects=(), seed=0, "
@@ -376,3 +378,19 @@ def kschedfw_scheduler(
         )
     yield scheduler
     scheduler.close()
+
+
+@pytest.fixture
+def kschedfw_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `kschedfw` in this process, 100 columns wide: `kschedfw_command("simulate", path).out`."""
+    from kschedfw.cli import app
+    from kschedfw.testing.commands import CommandResult
+
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments: object) -> CommandResult:
+        code = app.run([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return CommandResult(code, captured.out, captured.err)
+
+    return run

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from zipfile import ZipFile
 
+from packaging.requirements import Requirement
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 SUPPORTED = ("python3.11", "python3.12", "python3.13", "python3.14")
 FOR_DEVELOPERS = frozenset({"dev", "docs", "release", "test"})
@@ -37,13 +39,16 @@ class Wheel(NamedTuple):
     name: str
     version: str
     extras: frozenset[str]
+    requires: tuple[Requirement, ...]
 
     @classmethod
     def read(cls, path: Path) -> Wheel:
         with ZipFile(path) as archive:
             (file,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
             metadata = Parser().parsestr(archive.read(file).decode())
-        return cls(metadata["Name"], metadata["Version"], frozenset(metadata.get_all("Provides-Extra", ())))
+        extras = frozenset(metadata.get_all("Provides-Extra", ()))
+        requires = tuple(map(Requirement, metadata.get_all("Requires-Dist", ())))
+        return cls(metadata["Name"], metadata["Version"], extras, requires)
 
     def requirement(self, extras: Iterable[str] = ()) -> str:
         """This version with the extras, as pip reads it."""

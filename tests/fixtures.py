@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.control_plane import ControlPlane, control_plane
-
 REPOSITORY = Path(__file__).parents[1]
 
 
@@ -57,13 +55,6 @@ def _installed_plugins_are_read_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def _little_garbage() -> None:
-    """For modules in which much is measured: each measurement begins with a full collection."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
     """Finds real input, which is not part of the repository; skips the test where it is missing.
@@ -82,17 +73,3 @@ def shared_data() -> Callable[[str], Path]:
         return path
 
     return find
-
-
-@pytest.fixture(scope="session")
-def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A kube-apiserver with an etcd of its own, for fixtures that outlive a test; tests ask for `real_server`."""
-    with control_plane(tmp_path_factory.mktemp("control-plane"), users={"alices": "alice"}) as real:
-        yield real
-
-
-@pytest.fixture
-def real_server(lasting_server: ControlPlane) -> Iterator[ControlPlane]:
-    """The kube-apiserver, without pods and nodes of tests before; for tests with the marks `needs_control_plane`."""
-    yield lasting_server
-    lasting_server.clear()

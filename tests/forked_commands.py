@@ -1,7 +1,7 @@
 """Runs `kschedfw` commands, each in a process that is forked from one which has imported kschedfw already.
 
 Importing takes most of a short command's time, and the documentation has some 200 commands. A test of starting,
-interrupting or ending a process uses tests/processes.py.
+interrupting or ending a process uses kschedfw.testing.processes.
 """
 
 from __future__ import annotations

@@ -11,12 +11,15 @@ from kschedfw.testing.cluster_assertions import (
     assert_placed,
     assert_spread,
 )
+from kschedfw.testing.commands import Command, CommandResult
 from kschedfw.testing.decisions import assert_decision, decide
 from kschedfw.testing.golden import assert_golden, record_decisions
 from kschedfw.testing.harness import FrameworkHarness
 from kschedfw.testing.plugin_contract import PluginContract
 
 __all__ = [
+    "Command",
+    "CommandResult",
     "FakeClock",
     "FrameworkHarness",
     "PluginContract",

@@ -6,11 +6,8 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
 
 from kschedfw.cli import EXPORT, app, simulate
@@ -18,6 +15,7 @@ from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.testing import Command
 from tests.simulator.test_openb import NODES as OPENB_NODES
 from tests.simulator.test_openb import PODS as OPENB_PODS
 
@@ -35,45 +33,17 @@ spec: {containers: [{name: main, image: app, resources: {requests: {memory: 1 Gi
 """
 
 
-@attrs.frozen
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        return document
-
-
-Kschedfw = Callable[..., Result]
-
-
-@pytest.fixture
-def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Kschedfw:
-    """Runs the command in this process."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def run(*args: object) -> Result:
-        code = app.run([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
-
-
 class TestSubcommands:
     """They are imported when they are asked for; what the list of them says is written beside it."""
 
     @pytest.mark.parametrize("name", COMMANDS.names())
-    def test_each_has_its_help(self, kschedfw: Kschedfw, name: str) -> None:
-        result = kschedfw(name, "--help")
+    def test_each_has_its_help(self, kschedfw_command: Command, name: str) -> None:
+        result = kschedfw_command(name, "--help")
         assert (result.code, result.err) == (0, "")
         assert result.out.startswith(f"Usage: kschedfw {name} ")
 
-    def test_all_are_listed_in_full(self, kschedfw: Kschedfw) -> None:
-        listed = kschedfw("--help").out.partition("Commands:\n")[2]
+    def test_all_are_listed_in_full(self, kschedfw_command: Command) -> None:
+        listed = kschedfw_command("--help").out.partition("Commands:\n")[2]
         assert [line.split(maxsplit=1) for line in listed.splitlines()] == [
             [name, COMMANDS.load(name).summary] for name in COMMANDS.names()
         ]
@@ -87,8 +57,8 @@ class TestSubcommands:
         }
         assert COMMANDS.homes == offered
 
-    def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw: Kschedfw) -> None:
-        result = kschedfw("simulat")
+    def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw_command: Command) -> None:
+        result = kschedfw_command("simulat")
         assert result.code == 2
         assert "'simulate'" in result.err
 
@@ -120,15 +90,15 @@ assert not {"numpy", "kschedfw.framework", "kschedfw.cli.simulate"} & sys.module
 
 
 class TestSimulate:
-    def test_shows_how_it_went(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("simulate", cluster_dir)
+    def test_shows_how_it_went(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.err) == (0, "")
         assert "2 pods tried on 2 nodes" in result.out
         assert "placed" in result.out
         assert "Insufficient cpu" in result.out
 
-    def test_as_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("simulate", cluster_dir, "--json", "--seed", 5)
+    def test_as_json(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("simulate", cluster_dir, "--json", "--seed", 5)
         report = result.json
         assert (result.code, result.err) == (0, "")
         assert (report["nodes"], report["seed"], report["interrupted"]) == (2, 5, False)
@@ -152,12 +122,12 @@ class TestSimulate:
             "default/too-big": None,
         }
 
-    def test_files_and_more_pods(self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+    def test_files_and_more_pods(self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path) -> None:
         more = tmp_path / "more.yaml"
         more.write_text(
             "{apiVersion: v1, kind: Pod, metadata: {name: more}, spec: {containers: [{name: c, image: i}]}}"
         )
-        result = kschedfw(
+        result = kschedfw_command(
             "simulate",
             cluster_dir / "nodes.yaml",
             "--pods",
@@ -169,13 +139,15 @@ class TestSimulate:
         assert result.json["pods"]["total"] == 3
 
     def test_same_seed_same_decisions_whatever_the_parallelism(
-        self, kschedfw: Kschedfw, cluster_dir: Path
+        self, kschedfw_command: Command, cluster_dir: Path
     ) -> None:
-        one = kschedfw("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 1).json
-        many = kschedfw("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 8).json
+        one = kschedfw_command("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 1).json
+        many = kschedfw_command("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 8).json
         assert one["decisions"] == many["decisions"]
 
-    def test_percentage_limits_the_nodes_that_are_scored(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_percentage_limits_the_nodes_that_are_scored(
+        self, kschedfw_command: Command, tmp_path: Path
+    ) -> None:
         nodes = "\n---\n".join(
             f"{{apiVersion: v1, kind: Node, metadata: {{name: n{i}}}, status: {{allocatable: {{cpu: 1, pods: 9}}}}}}"
             for i in range(300)
@@ -185,13 +157,13 @@ class TestSimulate:
             "spec: {containers: [{name: c, image: i}]}}"
         )
         for percentage, feasible in ((100, 300), (50, 150), (1, 100)):
-            report = kschedfw("simulate", tmp_path, "--json", "--percentage", percentage).json
+            report = kschedfw_command("simulate", tmp_path, "--json", "--percentage", percentage).json
             assert report["decisions"][0]["feasible"] == feasible
 
-    def test_openb(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_openb(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
         (tmp_path / "pods.csv").write_text(OPENB_PODS)
-        result = kschedfw(
+        result = kschedfw_command(
             "simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv", "--json"
         )
         report = result.json
@@ -199,14 +171,16 @@ class TestSimulate:
         assert (report["nodes"], report["pods"]["placed"], report["pods"]["unschedulable"]) == (2, 2, 1)
         assert "1 pods ask for a part of a GPU; each takes a whole one" in report["notes"]
 
-    def test_openb_twice(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_openb_twice(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        result = kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv", tmp_path / "nodes.csv")
+        result = kschedfw_command(
+            "simulate", "--format", "openb", tmp_path / "nodes.csv", tmp_path / "nodes.csv"
+        )
         assert (result.code, result.err) == (2, "kschedfw: Node openb-node-0000 already exists\n")
 
-    def test_openb_without_pods(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_openb_without_pods(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        assert kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
+        assert kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
 
 
 TIMED = """\
@@ -221,23 +195,23 @@ spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 2}}}]}
 
 
 class TestArrivals:
-    def test_pods_come_and_go(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_pods_come_and_go(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         pods = [("a", "00"), ("b", "05"), ("c", "10")]
         (cluster_dir / "pods.yaml").write_text(
             "---\n".join(TIMED.replace("NAME", name).replace("SECOND", second) for name, second in pods)
         )
-        result = kschedfw("simulate", cluster_dir, "--arrivals", "--json")
+        result = kschedfw_command("simulate", cluster_dir, "--arrivals", "--json")
         assert (result.code, result.err) == (0, "")
         times = {each["pod"]: (each["arrivedAt"], each["boundAt"]) for each in result.json["decisions"]}
         assert times == {"default/a": (0, 0), "default/b": (5, 5), "default/c": (10, 20)}
         assert result.json["replay"]["makespanSeconds"] == 40
         assert result.json["replay"]["waitingSeconds"]["max"] == 10
         assert result.json["replay"]["peak"]["cpu"]["share"] == 1.0
-        assert "makespan: 40.0 s" in kschedfw("simulate", cluster_dir, "--arrivals").out
+        assert "makespan: 40.0 s" in kschedfw_command("simulate", cluster_dir, "--arrivals").out
 
-    def test_start_and_cost_of_attempts(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_start_and_cost_of_attempts(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         options = ("--start-time", "2026-03-02T10:00:00+01:00", "--attempt-time", "1.5s")
-        report = json.loads(kschedfw("simulate", cluster_dir, "--json", *options).out)
+        report = json.loads(kschedfw_command("simulate", cluster_dir, "--json", *options).out)
         assert report["startTime"] == "2026-03-02T09:00:00+00:00"
         assert min(each["boundAt"] for each in report["decisions"] if each["boundAt"] is not None) == 1.5
 
@@ -256,31 +230,31 @@ class TestArrivals:
         ],
     )
     def test_times_that_are_none(
-        self, kschedfw: Kschedfw, cluster_dir: Path, option: str, value: str, error: str
+        self, kschedfw_command: Command, cluster_dir: Path, option: str, value: str, error: str
     ) -> None:
-        result = kschedfw("simulate", cluster_dir, option, value)
+        result = kschedfw_command("simulate", cluster_dir, option, value)
         assert result.code == 2
         assert error in result.err
 
-    def test_without_them_times_do_not_count(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        assert kschedfw("simulate", cluster_dir, "--json").json["replay"] is None
+    def test_without_them_times_do_not_count(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        assert kschedfw_command("simulate", cluster_dir, "--json").json["replay"] is None
 
-    def test_at_random_with_the_seed(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_at_random_with_the_seed(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         args = ("simulate", cluster_dir, "--json", "--arrival-rate", 0.1, "--mean-duration", 30, "--seed")
-        one, again, other = (kschedfw(*args, seed).json for seed in (1, 1, 2))
+        one, again, other = (kschedfw_command(*args, seed).json for seed in (1, 1, 2))
         assert one["decisions"] == again["decisions"] != other["decisions"]
         assert one["replay"]["makespanSeconds"] > 0
 
     @pytest.mark.parametrize("option", ["--arrival-rate", "--mean-duration"])
-    def test_a_rate_of_nothing(self, kschedfw: Kschedfw, cluster_dir: Path, option: str) -> None:
-        result = kschedfw("simulate", cluster_dir, option, 0)
+    def test_a_rate_of_nothing(self, kschedfw_command: Command, cluster_dir: Path, option: str) -> None:
+        result = kschedfw_command("simulate", cluster_dir, option, 0)
         assert (result.code, result.out) == (2, "")
         assert "must be positive, not 0" in result.err
 
-    def test_openb_has_times(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_openb_has_times(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
         (tmp_path / "pods.csv").write_text(OPENB_PODS)
-        result = kschedfw(
+        result = kschedfw_command(
             *("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv"),
             *("--arrivals", "--json"),
         )
@@ -292,55 +266,55 @@ class TestArrivals:
         }
         assert result.json["replay"]["makespanSeconds"] == 427061 + 12902960 - 427070
 
-    def test_drawn_times_take_the_place_of_openbs(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_drawn_times_take_the_place_of_openbs(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
         (tmp_path / "pods.csv").write_text(OPENB_PODS)
         trace = ("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv")
         drawn = ("--arrival-rate", 1, "--mean-duration", 500, "--json")
         idle = "all 3 pods have times of their own; --arrival-rate and --mean-duration change none"
-        own = kschedfw(*trace, *drawn).json
+        own = kschedfw_command(*trace, *drawn).json
         assert sum(note.startswith(idle) for note in own["notes"]) == 1
-        assert own["decisions"] == kschedfw(*trace, "--arrivals", "--json").json["decisions"]
-        report = kschedfw(*trace, *drawn, "--ignore-own-times").json
+        assert own["decisions"] == kschedfw_command(*trace, "--arrivals", "--json").json["decisions"]
+        report = kschedfw_command(*trace, *drawn, "--ignore-own-times").json
         assert not any("times of their own" in note for note in report["notes"])
         assert 0 < report["replay"]["makespanSeconds"] < 10_000
 
     @pytest.mark.parametrize("also", [(), ("--arrivals",)])
     def test_nothing_to_take_their_place(
-        self, kschedfw: Kschedfw, cluster_dir: Path, also: tuple[str, ...]
+        self, kschedfw_command: Command, cluster_dir: Path, also: tuple[str, ...]
     ) -> None:
-        result = kschedfw("simulate", cluster_dir, "--ignore-own-times", *also)
+        result = kschedfw_command("simulate", cluster_dir, "--ignore-own-times", *also)
         assert (result.code, result.out) == (2, "")
         assert "--ignore-own-times goes with --arrival-rate, --mean-duration, or both" in result.err
 
 
 class TestNotes:
-    def test_what_scheduling_has_no_use_for(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_what_scheduling_has_no_use_for(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         kinds = ["Secret", "Secret", "ConfigMap"]
         (cluster_dir / "more.yaml").write_text(
             "\n---\n".join(
                 f"{{apiVersion: v1, kind: {kind}, metadata: {{name: x{i}}}}}" for i, kind in enumerate(kinds)
             )
         )
-        notes = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
         assert notes == ["scheduling has no use for some of the input: 2 Secret, 1 ConfigMap"]
 
-    def test_what_only_plugins_can_have_a_use_for(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_what_only_plugins_can_have_a_use_for(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text("{apiVersion: x.io/v1, kind: Gang, metadata: {name: x}}")
-        notes = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
         assert notes == ["kept for plugins that know what it is: 1 gangs.v1.x.io"]
 
-    def test_name_a_few_kinds_only(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_name_a_few_kinds_only(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text(
             "\n---\n".join(f"{{apiVersion: x.io/v1, kind: K{i}, metadata: {{name: x}}}}" for i in range(7))
         )
-        (note,) = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        (note,) = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
         assert note.endswith("1 k4s.v1.x.io, 2 more kinds")
 
 
 class TestNothingToSimulate:
-    def test_no_pods(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("simulate", cluster_dir / "nodes.yaml")
+    def test_no_pods(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("simulate", cluster_dir / "nodes.yaml")
         assert result.code == 1
         assert result.err == "kschedfw: nothing to simulate: the input has no pods to schedule\n"
         assert "0 pods tried on 2 nodes" in result.out
@@ -358,8 +332,8 @@ class TestNothingToSimulate:
             "1 on a node already (--reschedule frees such pods)\n"
         )
 
-    def test_no_nodes(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("simulate", cluster_dir / "pods.yaml", "--json")
+    def test_no_nodes(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("simulate", cluster_dir / "pods.yaml", "--json")
         assert result.code == 1
         assert result.err == (
             f"kschedfw: nothing to simulate: the input has no nodes; this exports what scheduling reads: {EXPORT}\n"
@@ -368,10 +342,10 @@ class TestNothingToSimulate:
 
     @pytest.mark.parametrize("text", ["", "apiVersion: v1\nkind: List\nitems: []\n"])
     def test_neither_nodes_nor_pods_is_bad_input_and_there_is_no_report(
-        self, kschedfw: Kschedfw, tmp_path: Path, text: str
+        self, kschedfw_command: Command, tmp_path: Path, text: str
     ) -> None:
         (tmp_path / "empty.yaml").write_text(text)
-        result = kschedfw("simulate", tmp_path / "empty.yaml")
+        result = kschedfw_command("simulate", tmp_path / "empty.yaml")
         assert (result.code, result.out) == (2, "")
         assert result.err == (
             "kschedfw: nothing to simulate: the input has no nodes and no pods; "
@@ -382,9 +356,9 @@ class TestNothingToSimulate:
 class TestBadInput:
     """One line per problem on stderr, exit code 2, and nothing is simulated."""
 
-    def test_all_problems_are_shown(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_all_problems_are_shown(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "broken.yaml").write_text(BROKEN)
-        result = kschedfw("simulate", cluster_dir)
+        result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.out) == (2, "")
         first, second, last = result.err.splitlines()
         assert "broken.yaml" in first
@@ -392,21 +366,23 @@ class TestBadInput:
         assert "memory" in second
         assert last.startswith("kschedfw: ")
 
-    def test_they_can_be_skipped(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_they_can_be_skipped(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "broken.yaml").write_text(BROKEN)
-        result = kschedfw("simulate", cluster_dir, "--skip-invalid", "--json")
+        result = kschedfw_command("simulate", cluster_dir, "--skip-invalid", "--json")
         assert result.code == 0
         assert len(result.err.splitlines()) == 2
         assert result.json["pods"]["total"] == 2
         assert result.json["notes"] == ["left out of the input, since invalid: 2; standard error says what"]
-        *_, last = kschedfw("simulate", cluster_dir, "--skip-invalid").out.splitlines()
+        *_, last = kschedfw_command("simulate", cluster_dir, "--skip-invalid").out.splitlines()
         assert last.startswith("note: left out of the input, since invalid: 2;")
 
     TYPO = BROKEN.partition("---")[0].replace("cpu: lots", "cpu: 1").replace("spec: {", "spec: {nodeNam: n, ")
 
-    def test_a_misspelt_field_is_refused_with_a_way_out(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_a_misspelt_field_is_refused_with_a_way_out(
+        self, kschedfw_command: Command, cluster_dir: Path
+    ) -> None:
         (cluster_dir / "typo.yaml").write_text(self.TYPO)
-        result = kschedfw("simulate", cluster_dir)
+        result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.out) == (2, "")
         field, verdict = result.err.splitlines()
         assert field.endswith(
@@ -420,43 +396,46 @@ class TestBadInput:
         ids=lambda command: command[0],
     )
     def test_a_misspelt_field_may_be_a_warning_or_nothing(
-        self, kschedfw: Kschedfw, cluster_dir: Path, command: list[str]
+        self, kschedfw_command: Command, cluster_dir: Path, command: list[str]
     ) -> None:
         (cluster_dir / "typo.yaml").write_text(self.TYPO)
         given = [command[0], cluster_dir, *command[1:]]
-        warned = kschedfw(*given, "--field-validation", "warn")
+        warned = kschedfw_command(*given, "--field-validation", "warn")
         assert warned.code == 0
         assert warned.err.startswith(
             f"warning: {cluster_dir / 'typo.yaml'}: document 1 (Pod broken): unknown field"
         )
-        ignored = kschedfw(*given, "--field-validation=Ignore")
+        ignored = kschedfw_command(*given, "--field-validation=Ignore")
         assert (ignored.code, ignored.err) == (0, "")
-        assert kschedfw(*given).code == 2
+        assert kschedfw_command(*given).code == 2
 
-    def test_the_same_object_twice(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml")
+    def test_the_same_object_twice(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml")
         assert (result.code, result.out) == (2, "")
         assert "Pod default/fits" in result.err
         assert (
-            kschedfw("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml", "--skip-invalid").code == 0
+            kschedfw_command(
+                "simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml", "--skip-invalid"
+            ).code
+            == 0
         )
 
-    def test_a_file_that_is_not_there(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
-        result = kschedfw("simulate", tmp_path / "none.yaml")
+    def test_a_file_that_is_not_there(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        result = kschedfw_command("simulate", tmp_path / "none.yaml")
         assert (result.code, result.out) == (2, "")
         assert "none.yaml" in result.err
         assert result.err.splitlines()[-1].startswith("kschedfw: ")
 
-    def test_a_csv_that_is_not_there(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
-        result = kschedfw("simulate", "--format", "openb", tmp_path / "none.csv")
+    def test_a_csv_that_is_not_there(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "none.csv")
         assert (result.code, result.err) == (
             2,
             f"kschedfw: {tmp_path / 'none.csv'}: No such file or directory\n",
         )
 
-    def test_a_broken_csv(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_a_broken_csv(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES.replace("64000", "x"))
-        result = kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv")
+        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv")
         assert result.code == 2
         assert len(result.err.splitlines()) == 1
         assert "nodes.csv:2: column cpu_milli" in result.err
@@ -473,80 +452,80 @@ class TestBadInput:
             ["nonsense"],
         ],
     )
-    def test_usage(self, kschedfw: Kschedfw, args: list[str]) -> None:
-        result = kschedfw(*args)
+    def test_usage(self, kschedfw_command: Command, args: list[str]) -> None:
+        result = kschedfw_command(*args)
         assert (result.code, result.out) == (2, "")
         assert "Error:" in result.err
 
 
 class TestTrouble:
     def test_a_bug_is_one_line(
-        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*args: object, **options: object) -> None:
             raise RuntimeError("no\nsuch luck")
 
         monkeypatch.setattr(simulate, "Simulation", broken)
-        result = kschedfw("simulate", cluster_dir)
+        result = kschedfw_command("simulate", cluster_dir)
         assert result.code == 70
         assert result.err == "kschedfw: this is a bug in kschedfw: RuntimeError: no such luck\n"
 
     def test_interrupted_while_simulating(
-        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def begin_attempt(self: Scheduler) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
-        result = kschedfw("simulate", cluster_dir, "--json")
+        result = kschedfw_command("simulate", cluster_dir, "--json")
         assert (result.code, result.err) == (130, "")
         assert (result.json["interrupted"], result.json["pods"]["left"]) == (True, 2)
 
     def test_a_plugin_that_cannot_be_used(
-        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*args: object, **options: object) -> None:
             raise ProfileError("no queue sort\nplugin")
 
         monkeypatch.setattr(simulate, "Simulation", broken)
-        result = kschedfw("simulate", cluster_dir)
+        result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.err) == (2, "kschedfw: no queue sort plugin\n")
 
     def test_interrupted_before_anything_was_done(
-        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def interrupted(*args: object, **options: object) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(simulate, "read_input", interrupted)
-        result = kschedfw("simulate", cluster_dir)
+        result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.out) == (130, "")
 
 
 class TestHelp:
-    def test_version(self, kschedfw: Kschedfw) -> None:
-        result = kschedfw("--version")
+    def test_version(self, kschedfw_command: Command) -> None:
+        result = kschedfw_command("--version")
         assert result.code == 0
         assert result.out.startswith("kschedfw ")
 
-    def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
+    def test_exit_codes_are_documented(self, kschedfw_command: Command) -> None:
         for command in ("simulate", "compare"):
-            result = kschedfw(command, "--help")
+            result = kschedfw_command(command, "--help")
             assert result.code == 0
             for code in ExitCode:
                 if code is not ExitCode.CONDITION_HOLDS or command == "compare":
                     assert f"\n    {code.value} " in result.out
 
-    def test_without_arguments(self, kschedfw: Kschedfw) -> None:
-        assert "simulate" in (kschedfw().out + kschedfw("--help").out)
+    def test_without_arguments(self, kschedfw_command: Command) -> None:
+        assert "simulate" in (kschedfw_command().out + kschedfw_command("--help").out)
 
 
 class TestInputsThatAreNoManifests:
     """What is wrong, and what would be right; nothing is simulated."""
 
-    def test_a_directory_without_manifests(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_a_directory_without_manifests(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("nothing here")
-        result = kschedfw("simulate", tmp_path)
+        result = kschedfw_command("simulate", tmp_path)
         assert (result.code, result.out) == (2, "")
         what, why = result.err.splitlines()
         assert what == (
@@ -556,37 +535,37 @@ class TestInputsThatAreNoManifests:
         assert "so nothing was done" in why
 
     def test_a_directory_of_csvs_is_told_the_option_they_need(
-        self, kschedfw: Kschedfw, tmp_path: Path
+        self, kschedfw_command: Command, tmp_path: Path
     ) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        assert "read with --format openb" in kschedfw("simulate", tmp_path).err
-        result = kschedfw("simulate", tmp_path, "--format", "openb")
+        assert "read with --format openb" in kschedfw_command("simulate", tmp_path).err
+        result = kschedfw_command("simulate", tmp_path, "--format", "openb")
         assert (result.code, result.out) == (2, "")
         assert f"{tmp_path} is a directory, expected a CSV" in result.err
 
-    def test_it_may_be_left_out(self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+    def test_it_may_be_left_out(self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
-        result = kschedfw("simulate", cluster_dir, tmp_path / "empty", "--skip-invalid", "--json")
+        result = kschedfw_command("simulate", cluster_dir, tmp_path / "empty", "--skip-invalid", "--json")
         assert (result.code, result.json["pods"]["total"]) == (0, 2)
         assert "no manifest in this directory" in result.err
 
     @pytest.mark.parametrize("name", ["nodes.csv", "nodes.CSV"])
     def test_a_csv_is_one_problem_and_is_told_the_option_it_needs(
-        self, kschedfw: Kschedfw, tmp_path: Path, name: str
+        self, kschedfw_command: Command, tmp_path: Path, name: str
     ) -> None:
         path = tmp_path / name
         path.write_text(OPENB_NODES)
-        result = kschedfw("simulate", path)
+        result = kschedfw_command("simulate", path)
         assert (result.code, result.out) == (2, "")
         what, why = result.err.splitlines()
         assert what.startswith(f"{path}: a CSV is no manifest, expected YAML or JSON; ")
         assert "--format openb" in what
         assert "1 problem in the input, so nothing was done" in why
 
-    def test_a_server_has_no_such_option(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_a_server_has_no_such_option(self, kschedfw_command: Command, tmp_path: Path) -> None:
         path = tmp_path / "nodes.csv"
         path.write_text(OPENB_NODES)
-        result = kschedfw("serve-extender", "--plugin", "NodeName", "--cluster", path, "--port", 0)
+        result = kschedfw_command("serve-extender", "--plugin", "NodeName", "--cluster", path, "--port", 0)
         assert (result.code, result.out) == (2, "")
         assert f"{path}: a CSV is no manifest, expected YAML or JSON\n" in result.err
 
@@ -595,8 +574,8 @@ class TestAdmission:
     TEAM = Path(__file__).parents[2] / "examples/admission"
     WHY = "exceeded quota: team, requested: pods=1, used: pods=3, limited: pods=3"
 
-    def test_the_report_has_every_pod_that_is_refused(self, kschedfw: Kschedfw) -> None:
-        report = kschedfw("simulate", self.TEAM, "--json").json
+    def test_the_report_has_every_pod_that_is_refused(self, kschedfw_command: Command) -> None:
+        report = kschedfw_command("simulate", self.TEAM, "--json").json
         assert report["pods"]["total"] == report["pods"]["placed"] == 3
         assert [each["message"].split(" is forbidden: ")[1] for each in report["refused"]] == [self.WHY] * 3
         assert any(note.endswith(f"{self.WHY} (and 2 more pods)") for note in report["notes"])
@@ -610,17 +589,17 @@ class TestAdmission:
         ],
         ids=lambda command: str(command[0]),
     )
-    def test_other_commands_tell_it(self, kschedfw: Kschedfw, command: tuple[str, ...]) -> None:
-        result = kschedfw(command[0], self.TEAM, *command[1:])
+    def test_other_commands_tell_it(self, kschedfw_command: Command, command: tuple[str, ...]) -> None:
+        result = kschedfw_command(command[0], self.TEAM, *command[1:])
         assert "exceeded quota: team" in " ".join(result.out.split()), result.err
 
     def test_pods_that_are_asked_about_are_admitted_but_for_quotas(
-        self, kschedfw: Kschedfw, tmp_path: Path
+        self, kschedfw_command: Command, tmp_path: Path
     ) -> None:
         asked = tmp_path / "pod.yaml"
         asked.write_text(
             "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: main}]}}"
         )
         # 16 CPUs, of which three pods take 500m each; the LimitRange gives the new ones 500m, too.
-        fit = kschedfw("fit", self.TEAM, "--pod", asked, "--json").json
+        fit = kschedfw_command("fit", self.TEAM, "--pod", asked, "--json").json
         assert fit["pods"][0]["replicas"] == 29

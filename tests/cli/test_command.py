@@ -18,7 +18,7 @@ from kschedfw.api import how_to_install
 from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
 from kschedfw.scheduler import Scheduler
-from tests.processes import interruptible, running
+from kschedfw.testing.processes import interruptible, running
 
 pytestmark = pytest.mark.slow
 

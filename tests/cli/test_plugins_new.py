@@ -23,7 +23,7 @@ from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.plugins_new import TEMPLATE, ProjectNames
 from kschedfw.config import parse_configuration
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 CLUSTER = """\
 apiVersion: v1
@@ -46,10 +44,10 @@ def cluster(tmp_path: Path) -> Path:
     ],
 )
 def test_all_by_selector_or_by_node(
-    what: list[str], pods: list[str], kschedfw: Kschedfw, cluster: Path
+    what: list[str], pods: list[str], kschedfw_command: Command, cluster: Path
 ) -> None:
     given = [part for value in what for part in ("--reschedule", value)]
-    report = kschedfw("simulate", cluster, *given, "--json").json
+    report = kschedfw_command("simulate", cluster, *given, "--json").json
     assert sorted(each["pod"] for each in report["decisions"]) == [f"default/{name}" for name in pods]
     assert report["pods"]["boundBefore"] == 4 - len(pods)
     (note,) = report["notes"]
@@ -58,13 +56,13 @@ def test_all_by_selector_or_by_node(
 
 
 def test_a_node_is_drained_if_it_takes_no_pods_any_more(
-    kschedfw: Kschedfw, cluster: Path, tmp_path: Path
+    kschedfw_command: Command, cluster: Path, tmp_path: Path
 ) -> None:
     """As docs/simulate.md says: alone, --reschedule node:NAME leaves it to the scheduler."""
 
     def nodes(file: Path) -> set[str]:
         arguments = ("--reschedule", "node:n1", "--select-host", "first-by-name", "--json")
-        return {each["node"] for each in kschedfw("simulate", file, *arguments).json["decisions"]}
+        return {each["node"] for each in kschedfw_command("simulate", file, *arguments).json["decisions"]}
 
     assert "n1" in nodes(cluster)
     cordoned = CLUSTER.replace("metadata: {name: n1},", "metadata: {name: n1}, spec: {unschedulable: true},")
@@ -76,23 +74,27 @@ def test_a_node_is_drained_if_it_takes_no_pods_any_more(
         assert nodes(tmp_path / name) == {"n2"}
 
 
-def test_explain_says_where_the_pod_would_go_now_and_was_before(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("explain", cluster, "b", "--reschedule", "app=db", "--select-host", "first-by-name")
+def test_explain_says_where_the_pod_would_go_now_and_was_before(
+    kschedfw_command: Command, cluster: Path
+) -> None:
+    result = kschedfw_command(
+        "explain", cluster, "b", "--reschedule", "app=db", "--select-host", "first-by-name"
+    )
     assert result.code == 0
     assert result.out.startswith("default/b: placed on n2 ")
     assert "before it was taken off: on n1" in result.out
-    assert kschedfw("explain", cluster, "b", "--reschedule", "app=db", "--json").json["wasOn"] == "n1"
+    assert kschedfw_command("explain", cluster, "b", "--reschedule", "app=db", "--json").json["wasOn"] == "n1"
 
 
-def test_explain_of_a_bound_pod_says_how_to_take_it_off(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("explain", cluster, "a")
+def test_explain_of_a_bound_pod_says_how_to_take_it_off(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("explain", cluster, "a")
     assert (result.code, result.out) == (2, "")
     assert "--reschedule takes it off first (all, node:n1 or a label selector)" in result.err
 
 
-def test_compare_moves_bound_pods(kschedfw: Kschedfw, cluster: Path) -> None:
+def test_compare_moves_bound_pods(kschedfw_command: Command, cluster: Path) -> None:
     given = ["--profile", "default", "--profile", "ClusterAutoscalerProvider", "--reschedule", "all"]
-    comparison = kschedfw("compare", cluster, *given, "--json").json
+    comparison = kschedfw_command("compare", cluster, *given, "--json").json
     assert comparison["runs"][0]["pods"]["placed"] == 3
     assert comparison["moves"][0]["counts"]["moved"] >= 1
 
@@ -108,19 +110,21 @@ def test_compare_moves_bound_pods(kschedfw: Kschedfw, cluster: Path) -> None:
         ("", "give all, node:NAME or a label selector"),
     ],
 )
-def test_a_wrong_value_is_one_clear_error(what: str, problem: str, kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("simulate", cluster, "--reschedule", what)
+def test_a_wrong_value_is_one_clear_error(
+    what: str, problem: str, kschedfw_command: Command, cluster: Path
+) -> None:
+    result = kschedfw_command("simulate", cluster, "--reschedule", what)
     assert (result.code, result.out) == (2, "")
     assert problem in " ".join(result.err.split())
     assert len(result.err.splitlines()) == 1
 
 
-def test_each_value_has_to_free_something(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("simulate", cluster, "--reschedule", "app=web", "--reschedule", "app=dbs")
+def test_each_value_has_to_free_something(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("simulate", cluster, "--reschedule", "app=web", "--reschedule", "app=dbs")
     assert (result.code, result.out) == (2, "")
     assert "--reschedule app=dbs: no pod to free: no bound pod matches" in result.err
     overlapping = ["--reschedule", "all", "--reschedule", "app=web"]
-    assert kschedfw("simulate", cluster, *overlapping).code == 0
+    assert kschedfw_command("simulate", cluster, *overlapping).code == 0
 
 
 class TestMissingInput:
@@ -137,8 +141,8 @@ class TestMissingInput:
         )
         return cluster
 
-    def test_simulate_says_it_once_next_to_the_verdict(self, kschedfw: Kschedfw, dump: Path) -> None:
-        out = kschedfw("simulate", dump).out
+    def test_simulate_says_it_once_next_to_the_verdict(self, kschedfw_command: Command, dump: Path) -> None:
+        out = kschedfw_command("simulate", dump).out
         assert out.count("PersistentVolumeClaim default/data: default/p, default/q\n") == 1
         assert "Node gone: default/c\n" in out
         assert "kubectl get nodes,persistentvolumeclaims -A -o yaml dumps it" in out
@@ -148,26 +152,26 @@ class TestMissingInput:
             < out.index("Pods per")
         )
 
-    def test_and_as_data(self, kschedfw: Kschedfw, dump: Path) -> None:
-        missing = kschedfw("simulate", dump, "--json").json["missing"]
+    def test_and_as_data(self, kschedfw_command: Command, dump: Path) -> None:
+        missing = kschedfw_command("simulate", dump, "--json").json["missing"]
         assert missing == [
             {"kind": "Node", "name": "gone", "pods": ["default/c"]},
             {"kind": "PersistentVolumeClaim", "name": "default/data", "pods": ["default/p", "default/q"]},
         ]
 
-    def test_explain_says_what_this_pod_lacks(self, kschedfw: Kschedfw, dump: Path) -> None:
-        result = kschedfw("explain", dump, "p")
+    def test_explain_says_what_this_pod_lacks(self, kschedfw_command: Command, dump: Path) -> None:
+        result = kschedfw_command("explain", dump, "p")
         assert result.code == 1
         head = result.out.split("Why no node would do")[0]
         assert "PersistentVolumeClaim default/data: default/p\n" in head
         assert "Node gone" not in result.out
-        assert kschedfw("explain", dump, "p", "--json").json["missing"] == [
+        assert kschedfw_command("explain", dump, "p", "--json").json["missing"] == [
             {"kind": "PersistentVolumeClaim", "name": "default/data", "pods": ["default/p"]}
         ]
 
-    def test_compare_says_it_once_for_all(self, kschedfw: Kschedfw, dump: Path) -> None:
+    def test_compare_says_it_once_for_all(self, kschedfw_command: Command, dump: Path) -> None:
         given = ["--profile", "default", "--profile", "ClusterAutoscalerProvider"]
-        assert kschedfw("compare", dump, *given).out.count("PersistentVolumeClaim default/data:") == 1
-        comparison = kschedfw("compare", dump, *given, "--json").json
+        assert kschedfw_command("compare", dump, *given).out.count("PersistentVolumeClaim default/data:") == 1
+        comparison = kschedfw_command("compare", dump, *given, "--json").json
         assert [each["kind"] for each in comparison["missing"]] == ["Node", "PersistentVolumeClaim"]
         assert not any("missing" in run for run in comparison["runs"])

@@ -8,9 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 SUITE = """\
 cluster: [cluster/nodes.yaml]
@@ -41,8 +39,8 @@ def without(suite: Path, *names: str) -> None:
     suite.write_text("- name: ".join([head, *kept]), encoding="utf-8")
 
 
-def test_every_case_that_is_otherwise_is_told_with_its_line(kschedfw: Kschedfw, suite: Path) -> None:
-    result = kschedfw("test", suite.parent)
+def test_every_case_that_is_otherwise_is_told_with_its_line(kschedfw_command: Command, suite: Path) -> None:
+    result = kschedfw_command("test", suite.parent)
     assert (result.code, result.err) == (2, "")
     assert result.out.splitlines() == [
         f"{suite}:6: failed: is elsewhere",
@@ -53,23 +51,23 @@ def test_every_case_that_is_otherwise_is_told_with_its_line(kschedfw: Kschedfw, 
     ]
 
 
-def test_exit_code_says_how_it_went(kschedfw: Kschedfw, suite: Path) -> None:
+def test_exit_code_says_how_it_went(kschedfw_command: Command, suite: Path) -> None:
     without(suite, "has a typo")
-    assert kschedfw("test", suite).code == 1
+    assert kschedfw_command("test", suite).code == 1
     without(suite, "is elsewhere")
-    passed = kschedfw("test", suite)
+    passed = kschedfw_command("test", suite)
     assert (passed.code, passed.out) == (0, "1 case: 1 passed\n")
 
 
-def test_no_case_is_no_success(kschedfw: Kschedfw, tmp_path: Path) -> None:
-    result = kschedfw("test", tmp_path)
+def test_no_case_is_no_success(kschedfw_command: Command, tmp_path: Path) -> None:
+    result = kschedfw_command("test", tmp_path)
     assert (result.code, result.err) == (1, f"kschedfw: no case in {tmp_path}\n")
 
 
-def test_wrong_suites_are_all_told_before_any_case_is_run(kschedfw: Kschedfw, suite: Path) -> None:
+def test_wrong_suites_are_all_told_before_any_case_is_run(kschedfw_command: Command, suite: Path) -> None:
     for name in ("a", "b"):
         (suite.parent / f"{name}.kschedfw.yaml").write_text("cases: []\nseed: x", encoding="utf-8")
-    result = kschedfw("test", suite.parent)
+    result = kschedfw_command("test", suite.parent)
     assert (result.code, result.out) == (2, "")
     first, second, last = result.err.splitlines()
     assert first == f'{suite.parent}/a.kschedfw.yaml:2: seed: Invalid value: "x": must be an integer'
@@ -77,8 +75,8 @@ def test_wrong_suites_are_all_told_before_any_case_is_run(kschedfw: Kschedfw, su
     assert last == "kschedfw: a suite is refused, so no case was run"
 
 
-def test_json_has_every_case(kschedfw: Kschedfw, suite: Path) -> None:
-    result = kschedfw("test", suite, "--json")
+def test_json_has_every_case(kschedfw_command: Command, suite: Path) -> None:
+    result = kschedfw_command("test", suite, "--json")
     found = json.loads(result.out)
     assert result.code == 2
     assert [(case["name"], case["line"], case["outcome"]) for case in found] == [
@@ -90,9 +88,9 @@ def test_json_has_every_case(kschedfw: Kschedfw, suite: Path) -> None:
     assert {case["file"] for case in found} == {str(suite)}
 
 
-def test_junit_has_counts_and_the_text_of_each_problem(kschedfw: Kschedfw, suite: Path) -> None:
+def test_junit_has_counts_and_the_text_of_each_problem(kschedfw_command: Command, suite: Path) -> None:
     report = suite.with_name("junit.xml")
-    kschedfw("test", suite, "--junit", report)
+    kschedfw_command("test", suite, "--junit", report)
     (found,) = ET.parse(report).getroot()
     assert [found.get(key) for key in ("name", "tests", "failures", "errors")] == [str(suite), "3", "1", "1"]
     passed, failed, wrong = found
@@ -105,11 +103,11 @@ def test_junit_has_counts_and_the_text_of_each_problem(kschedfw: Kschedfw, suite
     assert wrong[0].tag == "error"
 
 
-def test_update_writes_placements_and_nothing_else(kschedfw: Kschedfw, suite: Path) -> None:
+def test_update_writes_placements_and_nothing_else(kschedfw_command: Command, suite: Path) -> None:
     without(suite, "has a typo", "is elsewhere")
     text = suite.read_text(encoding="utf-8").replace("{pods: {web: {node: n1}}}", "{placements: web.json}")
     suite.write_text(text, encoding="utf-8")
-    assert kschedfw("test", suite).code == 1
-    assert kschedfw("test", suite, "--update").code == 0
+    assert kschedfw_command("test", suite).code == 1
+    assert kschedfw_command("test", suite, "--update").code == 0
     assert json.loads(suite.with_name("web.json").read_text(encoding="utf-8")) == {"default/web": "n1"}
-    assert kschedfw("test", suite).code == 0
+    assert kschedfw_command("test", suite).code == 0

@@ -1,14 +1,23 @@
-"""The suites of all projects in this repository: no verdict of a property depends on how fast the machine is."""
+"""The suites of all projects in this repository: none depends on how fast the machine is, nor on files elsewhere.
+
+`make sdists` runs the tests of each distribution from its sdist, which takes minutes. Most of what it finds is found
+here, in what the tests import.
+"""
 
 from __future__ import annotations
 
 import ast
 import configparser
+import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).parents[2]
 ROOT = REPOSITORY / "pyproject.toml"
@@ -19,7 +28,7 @@ SUITES = [REPOSITORY / "tests", *(each.parent / "tests" for each in PROJECTS), R
 TESTS = sorted(path for each in SUITES for path in each.rglob("*.py"))
 
 
-def configured(path: Path) -> dict[str, object]:
+def configured(path: Path) -> dict[str, Any]:
     """Pytest's options in a project's file. A template's are read without what Jinja makes of the rest."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ini":
@@ -28,10 +37,8 @@ def configured(path: Path) -> dict[str, object]:
         return dict(parser["pytest"])
     if path.suffix == ".jinja":
         text = text[text.index("[tool.pytest.ini_options]") :]
-    tools = tomllib.loads(text).get("tool", {})
-    # A project without options of its own runs with those of the repository.
-    own: dict[str, object] = tools["pytest"]["ini_options"] if "pytest" in tools else configured(ROOT)
-    return own
+    options: dict[str, Any] = tomllib.loads(text).get("tool", {}).get("pytest", {}).get("ini_options", {})
+    return options
 
 
 @pytest.mark.parametrize(
@@ -58,8 +65,13 @@ def limits_of_time(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_test_brings_a_limit_of_time_back() -> None:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in TESTS}
-    found = {str(path.relative_to(REPOSITORY)): list(limits_of_time(tree)) for path, tree in trees.items()}
+    texts = {path: path.read_text(encoding="utf-8") for path in TESTS}
+    found = {
+        str(path.relative_to(REPOSITORY)): list(limits_of_time(ast.parse(text)))
+        for path, text in texts.items()
+        if "settings(" in text  # to parse them all takes seconds
+    }
+    assert found
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
@@ -75,3 +87,101 @@ def test_no_test_brings_a_limit_of_time_back() -> None:
 )
 def test_limits_of_time_are_found(code: str, count: int) -> None:
     assert len(list(limits_of_time(ast.parse(code)))) == count
+
+
+class Suite:
+    """The tests of a distribution, and what it declares for them."""
+
+    def __init__(self, project: Path) -> None:
+        self.tests = project / "tests"
+        paths = configured(project / "pyproject.toml").get("pythonpath", ())
+        self.roots = [project / "src", *(project / each for each in paths)]
+        self.declared = declared(project.name, "test")
+
+    def problems(self, path: Path, code: str) -> Iterator[str]:
+        """What the code of a file of tests needs and an sdist's environment hasn't got."""
+        for node in ast.walk(ast.parse(code)):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            yield from filter(None, map(self.problem, modules))
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Path(__file__).parents":
+                folder = path.parents[int(ast.unparse(node.slice))]
+                if not folder.is_relative_to(self.tests.parent):
+                    yield f"{ast.unparse(node)} is outside of the distribution"
+
+    def problem(self, module: str) -> str:
+        """Why a module can't be imported; empty if it can."""
+        first = module.partition(".")[0]
+        if first in sys.stdlib_module_names or any(self.has(root, module) for root in self.roots):
+            return ""
+        if any(self.has(root, first) for root in self.roots):
+            return f"{module} isn't in this distribution"
+        homes = {canonicalize_name(each) for each in MODULES.get(first, ())}
+        if homes & self.declared:
+            return ""
+        return f"{module} is of {' or '.join(sorted(homes)) or 'nobody'}, which the extra test doesn't bring"
+
+    @staticmethod
+    def has(root: Path, module: str) -> bool:
+        place = root.joinpath(*module.split("."))
+        return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+MODULES: dict[str, list[str]] = {
+    **packages_distributions(),  # those that are installed as editable name no module
+    **{package.name: [each.parent.name] for each in PROJECTS for package in (each.parent / "src").iterdir()},
+    **{each: ["kschedfw"] for each in ("kschedfw", "kschedfw_command", "pytest_kschedfw")},
+}
+
+
+def declared(name: str, extra: str) -> set[str]:
+    """The distributions that are installed with an extra of one of this repository."""
+    found: set[tuple[str, str]] = set()
+    left = [(name, ""), (name, extra)]
+    while left:
+        at = left.pop()
+        if at in found:
+            continue
+        found.add(at)
+        project = ROOT.parent if at[0] == "kschedfw" else ROOT.parent / "plugins" / at[0]
+        if (project / "pyproject.toml").is_file():
+            said = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+            lines = said.get("optional-dependencies", {})[at[1]] if at[1] else said["dependencies"]
+            for requirement in map(Requirement, lines):
+                left += [(requirement.name, each) for each in ("", *requirement.extras)]
+    return {str(canonicalize_name(each)) for each, _ in found}
+
+
+@pytest.mark.parametrize("project", [each.parent for each in PROJECTS], ids=lambda each: each.name)
+def test_a_distributions_tests_import_what_its_sdist_and_its_extra_test_have(project: Path) -> None:
+    suite = Suite(project)
+    files = sorted(suite.tests.rglob("*.py"))
+    found = {
+        str(path.relative_to(project)): list(suite.problems(path, path.read_text(encoding="utf-8")))
+        for path in files
+    }
+    assert files
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "problems"),
+    [
+        ("import json\nimport pytest\nfrom kschedfw.testing import Command", []),
+        ("from scenes import node", []),
+        ("from kschedfw_costaware.price import of", ["kschedfw_costaware.price isn't in this distribution"]),
+        ("from tests.properties import examples", ["tests.properties isn't in this distribution"]),
+        ("import sybil", ["sybil is of sybil, which the extra test doesn't bring"]),
+        ("import nowhere.at.all", ["nowhere.at.all is of nobody, which the extra test doesn't bring"]),
+        ("HERE = Path(__file__).parents[1]", []),
+        ("ROOT = Path(__file__).parents[2]", ["Path(__file__).parents[2] is outside of the distribution"]),
+    ],
+)
+def test_what_an_sdist_has_not_got_is_found(tmp_path: Path, code: str, problems: list[str]) -> None:
+    project = tmp_path / "kschedfw-costaware"
+    (project / "tests").mkdir(parents=True)
+    (project / "src" / "kschedfw_costaware").mkdir(parents=True)
+    (project / "tests" / "scenes.py").write_text("")
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.', 'tests']")
+    assert list(Suite(project).problems(project / "tests" / "test_it.py", code)) == problems

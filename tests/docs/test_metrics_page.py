@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
+from kschedfw_kubernetes.testing import ApiServer
+from serve.replicas import Replica, add_nodes, add_pod, is_bound
 from serve.test_client_metrics import TABLE as REQUESTS
+from test_prometheus_metrics import TABLE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
@@ -79,3 +82,25 @@ def test_each_of_the_clients_is_there() -> None:
         for name, kind, *_ in REQUESTS
     }
     assert names == {name for name in named("Those of the process") if name.startswith("rest_client_")}
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: case[0])
+def test_the_row_of_each_has_its_type_and_labels(case: tuple[str, str, set[str], object]) -> None:
+    name, kind, labels, _ = case
+    suffix = "_total" if kind == "counter" else ""
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `scheduler_{name}{suffix}` |"))
+    assert kind in row
+    assert all(f"`{label}`" in row for label in labels)
+
+
+@pytest.mark.slow
+def test_each_that_a_process_exposes_is_there(tmp_path: Path) -> None:
+    with ApiServer() as server:
+        add_nodes(server)
+        add_pod(server, "a")
+        with Replica(server, tmp_path, "leader") as replica:
+            replica.wait_for(lambda: is_bound(server, "a"))
+            for path in ("/metrics", "/metrics/slis"):
+                exposed = re.findall(r"^# TYPE (\w+)", replica.get(path, replica.token).text, re.MULTILINE)
+                documented = {name for name in exposed if f"`{name}`" in PAGE}
+                assert {name for name in exposed if not name.startswith("process_")} <= documented

@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from explore.browser import chromium
 from playwright.sync_api import Page
+
+from kschedfw.testing.browser import chromium
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import WITHOUT_HYPOTHESIS
+from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
 
 pytestmark = pytest.mark.slow
 

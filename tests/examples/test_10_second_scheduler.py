@@ -13,6 +13,7 @@ import pytest
 import yaml
 from kschedfw_kubernetes import KubernetesCluster, connect
 from kschedfw_kubernetes.testing import ApiServer, User
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica, token_of
 
 from kschedfw import load_configuration
@@ -21,7 +22,6 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster.volume_controller import VolumeController
-from tests.control_plane import ControlPlane, control_plane, needs_control_plane
 from tests.examples.running import REPOSITORY
 
 pytestmark = pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from kschedfw_kubernetes.cluster.resources import Resource, resources_of
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 
 from kschedfw.api import object_from_manifest
 from kschedfw.api.kinds import KINDS
@@ -17,7 +18,6 @@ from kschedfw.api.pod import Pod
 from kschedfw.cli import app
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import explain_pod
-from tests.control_plane import ControlPlane, needs_control_plane
 from tests.explain.observed import CASES, Manifest, observed
 
 

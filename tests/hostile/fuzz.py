@@ -19,9 +19,8 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from hostile.extender_trial import try_answer, try_request
-
 from kschedfw.framework.clock import SystemClock
+from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.trial import say, try_seed, watch
 
 EXTENDERS = 5  # for every fifth seed, an extender's answer and a request to one are tried, too

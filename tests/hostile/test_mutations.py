@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hostile.extender_trial import try_answer, try_request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from kschedfw.cli.commands import COMMANDS as SUBCOMMANDS
 from kschedfw.plugins.default_binder import DefaultBinder
 from kschedfw.testing.properties import examples
 from tests.hostile import fuzz, trial
+from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, SUITE, cluster, configuration, suite
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 

@@ -11,7 +11,7 @@ import pytest
 
 from kschedfw import Cache, make_pod
 from kschedfw.scheduler.debugger import CacheDebugger, Discrepancies
-from tests.processes import running
+from kschedfw.testing.processes import running
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod
 
 needs_sigusr2 = pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="a system without SIGUSR2")

@@ -13,7 +13,7 @@ import pytest
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing import assert_evicted, assert_no_overcommit, assert_placed, assert_spread
-from tests.processes import WITHOUT_HYPOTHESIS
+from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -10,12 +10,12 @@ import attrs
 import pytest
 from kschedfw_kubernetes.cluster import SCHEDULER_KINDS, KubernetesCluster, connect
 from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster, WatchEvent
 from kschedfw.cluster.protocol import Handler, T
 from kschedfw.testing.cluster_contract import ClusterContract, Widget
-from tests.control_plane import ControlPlane, needs_control_plane
 
 
 class TestInMemoryCluster(ClusterContract):

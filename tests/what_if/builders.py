@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import attrs
 
 from kschedfw import Pod, Registry, make_node, make_pod
-from kschedfw.api import OwnerReference, PodDisruptionBudget
+from kschedfw.api import OwnerReference
 from kschedfw.api.builders import NodeBuilder, PodBuilder
-from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.what_if.what_if import WhatIf
 
@@ -30,18 +29,6 @@ def owned(pod: PodBuilder | Pod, owner: str = "web", kind: str = "ReplicaSet") -
 
 def running(name: str, on: str, cpu: str | int = 1, app: str = "web") -> Pod:
     return owned(make_pod(name).requests(cpu=cpu).labels(app=app).node(on), app)
-
-
-def budget(name: str, app: str = "web", **spec: int | str) -> PodDisruptionBudget:
-    manifest = {
-        "kind": "PodDisruptionBudget",
-        "apiVersion": "policy/v1",
-        "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
-    }
-    found = object_from_manifest(manifest)
-    assert isinstance(found, PodDisruptionBudget)
-    return found
 
 
 def what_if(*objects: Named | Iterable[Named]) -> WhatIf:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from kschedfw_advisor.budgets import Budgets
+from small_clusters import budget, node, owned, running, what_if
 
 from kschedfw import Pod, make_pod
 from kschedfw.api import PodDisruptionBudget
 from kschedfw.api.manifests import parse_manifests
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import budget, node, owned, running, what_if
 
 
 def allowed(cluster: WhatIf, *missing: Pod) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 from kschedfw_advisor.drain_plan import DrainPlan, Move, plan_drain
+from small_clusters import budget, node, owned, running, what_if
 
 from kschedfw import make_pod
 from kschedfw.api import PodCondition, PodPhase, PodStatus
 from kschedfw.api.workloads import PodDisruptionBudgetStatus
 from kschedfw.what_if import WhatIfError
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import budget, node, owned, running, what_if
 
 
 def plan(cluster: WhatIf, *nodes: str) -> DrainPlan:

@@ -15,6 +15,7 @@ from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.pending import explain_pending
 from kschedfw_advisor.turns import fit
 from planted import edited
+from small_clusters import REGISTRY, owned
 
 from kschedfw import InMemoryCluster, Pod, Profile, Scheduler, WhatIf, default_profile
 from kschedfw.api.meta import Named
@@ -23,7 +24,6 @@ from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters, pods
-from tests.what_if.builders import REGISTRY, owned
 
 WITHOUT_PREEMPTION = Profile(
     [plugin for plugin in default_profile().multi_point if plugin.name != "DefaultPreemption"]

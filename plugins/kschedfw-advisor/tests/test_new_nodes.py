@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kschedfw_advisor.new_nodes import add_nodes, daemons_of
+from small_clusters import node, owned, what_if
 
 from kschedfw import Pod, make_pod
 from kschedfw.api.builders import NodeBuilder, PodBuilder
-from tests.what_if.builders import node, owned, what_if
 
 
 def daemons(daemon: PodBuilder, new: NodeBuilder) -> list[tuple[str, str]]:

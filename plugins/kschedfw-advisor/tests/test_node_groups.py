@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from kschedfw_advisor.node_groups import MOST_NODES, NodeGroup, NodeGroupError, node_shapes, read_node_groups
+from small_clusters import node
 
 from kschedfw import make_node
-from tests.what_if.builders import node
 
 ALLOCATABLE = "status: {allocatable: {cpu: 4, pods: 10}}"
 GROUP = f"name: a, template: {{{ALLOCATABLE}}}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 from kschedfw_advisor.pending import Pending, PodKind, explain_pending
+from small_clusters import node, owned, running, what_if
 
 from kschedfw import FeatureGates, Pod, make_pod, make_pod_group
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import node, owned, running, what_if
 
 
 def helps(found: Pending) -> dict[tuple[str, ...], list[str]]:

@@ -12,9 +12,7 @@ from kschedfw_advisor.quotas import allowances
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api import object_from_manifest
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 QUOTA = """\
 apiVersion: v1
@@ -79,28 +77,30 @@ def cluster(tmp_path: Path) -> Path:
     return path
 
 
-def test_fit_says_how_many_the_quota_allows(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("fit", cluster, "--no-expand", "--cpu", 1)
+def test_fit_says_how_many_the_quota_allows(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("fit", cluster, "--no-expand", "--cpu", 1)
     assert result.code == 0
     assert "13 more replicas fit, on 1 of 1 node; the quota allows 1\n" in result.out
     assert "the namespace's quota allows 1 more replica: exceeded quota: team" in " ".join(result.out.split())
-    (pod,) = json.loads(kschedfw("fit", cluster, "--no-expand", "--cpu", 1, "--json").out)["pods"]
+    (pod,) = json.loads(kschedfw_command("fit", cluster, "--no-expand", "--cpu", 1, "--json").out)["pods"]
     assert pod["quota"]["replicas"] == 1
-    assert kschedfw("fit", cluster, "--no-expand", "--cpu", 2).code == 1
+    assert kschedfw_command("fit", cluster, "--no-expand", "--cpu", 2).code == 1
 
 
-def test_pending_names_the_pods_that_the_quota_refuses(kschedfw: Kschedfw, cluster: Path) -> None:
-    out = " ".join(kschedfw("pending", cluster).out.split())
+def test_pending_names_the_pods_that_the_quota_refuses(kschedfw_command: Command, cluster: Path) -> None:
+    out = " ".join(kschedfw_command("pending", cluster).out.split())
     assert "2 pods can't be created, so no node helps" in out
     assert "2 pods of ReplicaSet default/web: exceeded quota: team" in out
-    (told,) = json.loads(kschedfw("pending", cluster, "--json").out)["notCreated"]
+    (told,) = json.loads(kschedfw_command("pending", cluster, "--json").out)["notCreated"]
     assert (told["workload"], told["pods"]) == ("ReplicaSet default/web", 2)
 
 
-def test_scale_up_says_that_nodes_do_not_help_them(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+def test_scale_up_says_that_nodes_do_not_help_them(
+    kschedfw_command: Command, cluster: Path, tmp_path: Path
+) -> None:
     group = tmp_path / "group.yaml"
     group.write_text(GROUP)
-    out = " ".join(kschedfw("scale-up", cluster, "--node-group", group).out.split())
+    out = " ".join(kschedfw_command("scale-up", cluster, "--node-group", group).out.split())
     assert (
         "2 pods of ReplicaSet default/web can't be created, whatever nodes there are: exceeded quota" in out
     )
@@ -136,16 +136,16 @@ spec:
     ],
 )
 def test_pods_of_jobs_and_daemon_sets_that_the_quota_refuses_are_told_by_workload(
-    kschedfw: Kschedfw, tmp_path: Path, workload: str, told: str, lacking: int
+    kschedfw_command: Command, tmp_path: Path, workload: str, told: str, lacking: int
 ) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text("---\n".join([NODE, QUOTA, workload]))
-    (found,) = json.loads(kschedfw("pending", path, "--json").out)["notCreated"]
+    (found,) = json.loads(kschedfw_command("pending", path, "--json").out)["notCreated"]
     assert (found["workload"], found["pods"]) == (told, lacking)
     assert found["reason"].startswith("exceeded quota: team")
     group = tmp_path / "group.yaml"
     group.write_text(GROUP)
-    out = " ".join(kschedfw("scale-up", path, "--node-group", group).out.split())
+    out = " ".join(kschedfw_command("scale-up", path, "--node-group", group).out.split())
     pods = "1 pod" if lacking == 1 else f"{lacking} pods"
     assert f"{pods} of {told} can't be created, whatever nodes there are: exceeded quota" in out
 
@@ -178,22 +178,26 @@ spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 5}}}]}
     ids=["ReplicaSet", "Job", "DaemonSet", "a pod alone", "a pod whose ReplicaSet isn't in the input"],
 )
 def test_a_pod_that_the_quota_refuses_is_told_by_workload_or_else_in_a_note(
-    kschedfw: Kschedfw, tmp_path: Path, command: str, refused: list[str], noted: list[str]
+    kschedfw_command: Command, tmp_path: Path, command: str, refused: list[str], noted: list[str]
 ) -> None:
     path, group = tmp_path / "cluster.yaml", tmp_path / "group.yaml"
     path.write_text("---\n".join([NODE, QUOTA, *refused]))
     group.write_text(GROUP)
     arguments = command, path, "--node-group", group
-    notes = [each for each in kschedfw(*arguments, "--json").json["notes"] if each.startswith("not created")]
+    notes = [
+        each
+        for each in kschedfw_command(*arguments, "--json").json["notes"]
+        if each.startswith("not created")
+    ]
     assert [note.split('"')[1] for note in notes] == noted
-    assert " ".join(kschedfw(*arguments).out.split()).count("exceeded quota: team") == 1
+    assert " ".join(kschedfw_command(*arguments).out.split()).count("exceeded quota: team") == 1
 
 
 def test_more_replicas_of_a_job_fit_only_as_far_as_the_quota_allows(
-    kschedfw: Kschedfw, tmp_path: Path
+    kschedfw_command: Command, tmp_path: Path
 ) -> None:
     path, job = tmp_path / "cluster.yaml", tmp_path / "job.yaml"
     path.write_text("---\n".join([NODE, QUOTA, *(RUNNING % number for number in range(3))]))
     job.write_text(JOB % "work")
-    (pod,) = json.loads(kschedfw("fit", path, "--pod", job, "--json").out)["pods"]
+    (pod,) = json.loads(kschedfw_command("fit", path, "--pod", job, "--json").out)["pods"]
     assert (pod["pod"], pod["replicas"], pod["quota"]["replicas"]) == ("default/work", 13, 1)

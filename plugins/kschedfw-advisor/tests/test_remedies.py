@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from kschedfw_advisor.changes import AddNodes
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.remedies import Remedy, find_remedies
+from small_clusters import REGISTRY, node, owned, running, what_if
 
 from kschedfw import (
     InMemoryCluster,
@@ -26,7 +27,6 @@ from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
 from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import REGISTRY, node, owned, running, what_if
 
 
 def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder) -> list[str]:

@@ -18,6 +18,7 @@ from kschedfw_advisor.scale_down import (
     ScaleDown,
     plan_scale_down,
 )
+from small_clusters import REGISTRY, budget, node, owned, running, what_if
 
 from kschedfw import InMemoryCluster, Node, Pod, Scheduler, make_pod
 from kschedfw.api import EMPTY, PRICE, NodeSpec, PodDisruptionBudget, as_selector
@@ -30,7 +31,6 @@ from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import GPU, LABELS, Cluster, clusters
 from kschedfw.what_if.eviction import cordoned
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import REGISTRY, budget, node, owned, running, what_if
 
 
 def priced(builder: NodeBuilder, price: str) -> Node:

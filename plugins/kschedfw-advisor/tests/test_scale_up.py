@@ -10,13 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 from kschedfw_advisor.scale_up import ScaleUp, plan_scale_up
+from small_clusters import REGISTRY, node, owned, what_if
 
 from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, WhatIf, make_pod, make_pod_group
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.properties import examples
-from tests.what_if.builders import REGISTRY, node, owned, what_if
 
 
 def group(template: NodeBuilder, price: str | None = None, most: int = 1000, least: int = 0) -> NodeGroup:

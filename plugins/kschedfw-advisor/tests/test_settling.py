@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kschedfw_advisor.settling import Settled, settle
+from small_clusters import node, owned, running, what_if
 
 from kschedfw import Pod, make_pod
 from kschedfw.what_if.what_if import WhatIf
-from tests.what_if.builders import node, owned, running, what_if
 
 
 def settled(cluster: WhatIf, *, preempt: bool = False) -> Settled:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kschedfw_advisor.turns import Copies, GroupTemplate, fit, fit_in_turns
+from small_clusters import REGISTRY, node, running, what_if
 
 from kschedfw import FeatureGates, WhatIf, make_pod, make_pod_group
 from kschedfw.api import Named
 from kschedfw.what_if import Replicas
-from tests.what_if.builders import REGISTRY, node, running, what_if
 
 WEB = make_pod("web").requests(cpu=1).build()
 DB = make_pod("db").requests(cpu=2).build()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kschedfw_advisor.pending import explain_pending
+from small_clusters import what_if
 
 from kschedfw import Node, Pod, make_node, make_pod
-from tests.what_if.builders import what_if
 
 NODES = [
     make_node("n1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -51,7 +50,6 @@ from kschedfw.framework.metrics import (
 )
 from kschedfw.testing import FakeClock
 
-REPOSITORY = Path(__file__).parents[3]
 PROFILE = "default-scheduler"
 
 
@@ -278,16 +276,6 @@ class TestExposition:
         told = {name for name in vars(MetricsRecorder) if not name.startswith("_")}
         assert told <= vars(PrometheusMetrics).keys()
         assert told <= vars(MetricsRecorder).keys()
-
-    def test_all_are_documented(self) -> None:
-        page = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
-        for name, kind, labels, _ in TABLE:
-            suffix = "_total" if kind == "counter" else ""
-            (row,) = (
-                line for line in page.splitlines() if line.startswith(f"| `scheduler_{name}{suffix}` |")
-            )
-            assert kind in row
-            assert all(f"`{label}`" in row for label in labels)
 
     def test_buckets_grow_by_a_factor(self) -> None:
         assert exponential(1, 3, 4) == (1, 3, 9, 27)

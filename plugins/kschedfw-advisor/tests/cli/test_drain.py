@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 NODE = "{apiVersion: v1, kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: %s, memory: 4Gi, pods: 10}}}"
 POD = """\
@@ -39,8 +37,8 @@ def cluster(tmp_path: Path) -> Path:
     return written(tmp_path / "c.yaml", NODE % ("n1", 4), NODE % ("n2", 4), POD % "a", POD % "b")
 
 
-def test_all_pods_find_another_place(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("drain", cluster, "n1")
+def test_all_pods_find_another_place(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("drain", cluster, "n1")
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith(
         "n1: can be drained; all 2 pods find another place\n"
@@ -52,18 +50,20 @@ def test_all_pods_find_another_place(kschedfw: Kschedfw, cluster: Path) -> None:
     )
 
 
-def test_a_budget_says_in_which_order(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+def test_a_budget_says_in_which_order(kschedfw_command: Command, cluster: Path, tmp_path: Path) -> None:
     budget = written(tmp_path / "budget.yaml", BUDGET % "maxUnavailable: 1")
-    result = kschedfw("drain", cluster, "n1", "--pods", budget)
+    result = kschedfw_command("drain", cluster, "n1", "--pods", budget)
     assert result.code == 0
     assert result.out.startswith("n1: can be drained; all 2 pods find another place, in 2 rounds\n")
     assert "    2  default/b  n2\n" in result.out
     assert "a round begins once the pods of the one before run" in result.out
 
 
-def test_a_budget_that_allows_nothing_is_named(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+def test_a_budget_that_allows_nothing_is_named(
+    kschedfw_command: Command, cluster: Path, tmp_path: Path
+) -> None:
     budget = written(tmp_path / "budget.yaml", BUDGET % "minAvailable: 2")
-    result = kschedfw("drain", cluster, "n1", "--pods", budget)
+    result = kschedfw_command("drain", cluster, "n1", "--pods", budget)
     assert result.code == 1
     assert result.out.startswith(
         "n1: can't be drained without harm: 2 pods in the way; 0 would move\n"
@@ -74,10 +74,10 @@ def test_a_budget_that_allows_nothing_is_named(kschedfw: Kschedfw, cluster: Path
 
 
 def test_a_pod_that_finds_no_place_is_told_with_the_reason(
-    kschedfw: Kschedfw, cluster: Path, tmp_path: Path
+    kschedfw_command: Command, cluster: Path, tmp_path: Path
 ) -> None:
     written(cluster, NODE % ("n1", 4), NODE % ("n2", 1), POD % "a", POD % "b")
-    result = kschedfw("drain", cluster, "n1")
+    result = kschedfw_command("drain", cluster, "n1")
     assert result.code == 1
     assert (
         "In the way:\n"
@@ -86,28 +86,30 @@ def test_a_pod_that_finds_no_place_is_told_with_the_reason(
     )
 
 
-def test_a_pod_without_a_controller_is_in_the_way(kschedfw: Kschedfw, cluster: Path) -> None:
+def test_a_pod_without_a_controller_is_in_the_way(kschedfw_command: Command, cluster: Path) -> None:
     alone = "\n".join(line for line in (POD % "a").splitlines() if "ownerReferences" not in line)
     written(cluster, NODE % ("n1", 4), NODE % ("n2", 4), alone)
-    result = kschedfw("drain", cluster, "n1")
+    result = kschedfw_command("drain", cluster, "n1")
     assert result.code == 1
     assert "default/a: has no controller: nothing would make it anew, and kubectl drain wants --force" in (
         " ".join(result.out.split())
     )
 
 
-def test_data_of_empty_dirs_is_in_the_way_unless_it_may_be_deleted(kschedfw: Kschedfw, cluster: Path) -> None:
+def test_data_of_empty_dirs_is_in_the_way_unless_it_may_be_deleted(
+    kschedfw_command: Command, cluster: Path
+) -> None:
     pod = (POD % "a").replace("spec: {", "spec: {volumes: [{name: tmp, emptyDir: {}}], ")
     written(cluster, NODE % ("n1", 4), NODE % ("n2", 4), pod)
-    result = kschedfw("drain", cluster, "n1")
+    result = kschedfw_command("drain", cluster, "n1")
     assert result.code == 1
     assert "Can't be evicted:\ndefault/a: has data in emptyDir volumes (tmp)" in result.out
-    assert kschedfw("drain", cluster, "n1", "--delete-emptydir-data").code == 0
+    assert kschedfw_command("drain", cluster, "n1", "--delete-emptydir-data").code == 0
 
 
-def test_several_nodes_and_json(kschedfw: Kschedfw, cluster: Path) -> None:
+def test_several_nodes_and_json(kschedfw_command: Command, cluster: Path) -> None:
     written(cluster, *(NODE % (name, 4) for name in ("n1", "n2", "n3")), POD % "a", POD % "b")
-    result = kschedfw("drain", cluster, "n1", "n2", "n1", "--json")
+    result = kschedfw_command("drain", cluster, "n1", "n2", "n1", "--json")
     assert result.code == 0
     document = result.json
     assert document["nodes"] == ["n1", "n2"]
@@ -119,8 +121,8 @@ def test_several_nodes_and_json(kschedfw: Kschedfw, cluster: Path) -> None:
     assert (document["blocked"], document["staying"]) == ([], [])
 
 
-def test_an_empty_node(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("drain", cluster, "n2")
+def test_an_empty_node(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("drain", cluster, "n2")
     assert (result.code, result.out) == (0, "n2: can be drained; there is nothing to evict\n")
 
 
@@ -132,14 +134,14 @@ def test_an_empty_node(kschedfw: Kschedfw, cluster: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_named(
-    kschedfw: Kschedfw, cluster: Path, arguments: list[str], problem: str
+    kschedfw_command: Command, cluster: Path, arguments: list[str], problem: str
 ) -> None:
-    result = kschedfw("drain", cluster, *arguments)
+    result = kschedfw_command("drain", cluster, *arguments)
     assert (result.code, result.out) == (2, "")
     assert problem in result.err
 
 
-def test_a_cluster_that_is_none(kschedfw: Kschedfw, tmp_path: Path) -> None:
-    result = kschedfw("drain", tmp_path / "none.yaml", "n1")
+def test_a_cluster_that_is_none(kschedfw_command: Command, tmp_path: Path) -> None:
+    result = kschedfw_command("drain", tmp_path / "none.yaml", "n1")
     assert (result.code, result.out) == (2, "")
     assert "none.yaml: can't be read: No such file or directory" in result.err

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 WEB = """\
 apiVersion: apps/v1
@@ -48,9 +46,9 @@ class TestAnswers:
     """The cluster has 500 millicores on one node and 1 CPU on the other, once its pending pod is placed."""
 
     def test_how_many_where_and_what_stops_the_next(
-        self, kschedfw: Kschedfw, cluster_dir: Path, web: Path
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path
     ) -> None:
-        result = kschedfw("fit", cluster_dir, "--pod", web)
+        result = kschedfw_command("fit", cluster_dir, "--pod", web)
         assert (result.code, result.err) == (0, "")
         assert result.out == (
             "default/web (cpu 300m, memory 256Mi): 8 more replicas fit, on 2 of 2 nodes\n"
@@ -65,8 +63,8 @@ class TestAnswers:
             "none (kschedfw pending says why)\n"
         )
 
-    def test_as_json(self, kschedfw: Kschedfw, cluster_dir: Path, web: Path) -> None:
-        document = kschedfw("fit", cluster_dir, "--pod", web, "--json").json
+    def test_as_json(self, kschedfw_command: Command, cluster_dir: Path, web: Path) -> None:
+        document = kschedfw_command("fit", cluster_dir, "--pod", web, "--json").json
         assert document["pods"] == [
             {
                 "pod": "default/web",
@@ -78,15 +76,17 @@ class TestAnswers:
         ]
         assert (document["nodes"], document["together"]) == (2, None)
 
-    def test_pending_pods_may_be_left_out(self, kschedfw: Kschedfw, cluster_dir: Path, web: Path) -> None:
-        result = kschedfw("fit", cluster_dir, "--pod", web, "--ignore-pending")
+    def test_pending_pods_may_be_left_out(
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path
+    ) -> None:
+        result = kschedfw_command("fit", cluster_dir, "--pod", web, "--ignore-pending")
         assert "11 more replicas fit" in result.out
         assert "note: 2 pending pods left out" in result.out
 
     def test_several_pods_each_by_itself_and_together(
-        self, kschedfw: Kschedfw, cluster_dir: Path, web: Path, db: Path
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path, db: Path
     ) -> None:
-        result = kschedfw("fit", cluster_dir, "--pod", web, "--pod", db)
+        result = kschedfw_command("fit", cluster_dir, "--pod", web, "--pod", db)
         assert result.code == 0
         assert "default/db (cpu 600m): 3 more replicas fit" in result.out
         table = result.out.partition("Together, in turns\n")[2].splitlines()
@@ -97,7 +97,7 @@ class TestAnswers:
         ]
 
     def test_what_else_is_in_the_file_comes_into_the_cluster(
-        self, kschedfw: Kschedfw, cluster_dir: Path, db: Path
+        self, kschedfw_command: Command, cluster_dir: Path, db: Path
     ) -> None:
         db.write_text(
             DB.replace(
@@ -116,40 +116,42 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
 """,
             encoding="utf-8",
         )
-        result = kschedfw("fit", cluster_dir, "--pod", db)
+        result = kschedfw_command("fit", cluster_dir, "--pod", db)
         assert result.code == 1
         assert result.out.startswith("default/db (cpu 600m): no replica fits on 2 nodes\n")
         assert "device class gpu does not exist" in result.out, "the claim was made from its template"
 
-    def test_a_pod_of_options_alone(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("fit", cluster_dir, "--cpu", "400m", "--memory", "512Mi", "--image", "app")
+    def test_a_pod_of_options_alone(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("fit", cluster_dir, "--cpu", "400m", "--memory", "512Mi", "--image", "app")
         assert result.out.startswith("pod (cpu 400m, memory 512Mi): 5 more replicas fit")
 
-    def test_options_change_the_pod_of_a_file(self, kschedfw: Kschedfw, cluster_dir: Path, web: Path) -> None:
-        result = kschedfw("fit", cluster_dir, "--pod", web, "--cpu", "1")
+    def test_options_change_the_pod_of_a_file(
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path
+    ) -> None:
+        result = kschedfw_command("fit", cluster_dir, "--pod", web, "--cpu", "1")
         assert result.out.startswith("default/web (cpu 1, memory 256Mi): 2 more replicas fit")
 
-    def test_none_fits(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("fit", cluster_dir, "--cpu", "64")
+    def test_none_fits(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("fit", cluster_dir, "--cpu", "64")
         assert result.code == 1
         assert result.out.startswith(
             "pod (cpu 64): no replica fits on 2 nodes\n\n0/2 nodes are available: 2 Insufficient cpu.\n"
         )
 
-    def test_it_stops_at_a_number(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("fit", cluster_dir, "--cpu", "1m", "--at-most", 3)
+    def test_it_stops_at_a_number(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("fit", cluster_dir, "--cpu", "1m", "--at-most", 3)
         assert result.out.startswith("pod (cpu 1m): at least 3 more replicas fit")
         assert "stopped at 3 replicas; --at-most says after how many" in result.out
 
     def test_it_is_readable_in_40_columns(
-        self, kschedfw: Kschedfw, cluster_dir: Path, web: Path, monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", "40")
-        out = kschedfw("fit", cluster_dir, "--pod", web).out
+        out = kschedfw_command("fit", cluster_dir, "--pod", web).out
         assert max(map(len, out.splitlines())) <= 40
 
     def test_the_configuration_counts(
-        self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path, web: Path
+        self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path, web: Path
     ) -> None:
         """Nodes are filled one by one, so one of the two stays empty."""
         config = tmp_path / "config.yaml"
@@ -157,7 +159,7 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
             "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{plugins: "
             "{filter: {disabled: [{name: NodeResourcesFit}]}}}]}"
         )
-        result = kschedfw("fit", cluster_dir, "--pod", web, "--config", config, "--at-most", 100)
+        result = kschedfw_command("fit", cluster_dir, "--pod", web, "--config", config, "--at-most", 100)
         assert "at least 100 more replicas fit" in result.out
 
 
@@ -174,9 +176,9 @@ class TestErrors:
         ],
     )
     def test_of_options(
-        self, kschedfw: Kschedfw, cluster_dir: Path, arguments: list[str], problem: str
+        self, kschedfw_command: Command, cluster_dir: Path, arguments: list[str], problem: str
     ) -> None:
-        result = kschedfw("fit", cluster_dir, *arguments)
+        result = kschedfw_command("fit", cluster_dir, *arguments)
         assert (result.code, result.out) == (2, "")
         assert problem in result.err
 
@@ -190,26 +192,26 @@ class TestErrors:
         ],
     )  # fmt: skip
     def test_of_templates(
-        self, kschedfw: Kschedfw, cluster_dir: Path, web: Path, text: str, problem: str
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path, text: str, problem: str
     ) -> None:
         web.write_text(text, encoding="utf-8")
-        result = kschedfw("fit", cluster_dir, "--pod", web)
+        result = kschedfw_command("fit", cluster_dir, "--pod", web)
         assert (result.code, result.out) == (2, "")
         assert problem in result.err
 
     def test_options_for_several_pods(
-        self, kschedfw: Kschedfw, cluster_dir: Path, web: Path, db: Path
+        self, kschedfw_command: Command, cluster_dir: Path, web: Path, db: Path
     ) -> None:
-        result = kschedfw("fit", cluster_dir, "--pod", web, "--pod", db, "--cpu", "1")
+        result = kschedfw_command("fit", cluster_dir, "--pod", web, "--pod", db, "--cpu", "1")
         assert result.err == (
             "kschedfw: --cpu, --memory and --image change one pod, and there are 2: default/web, default/db\n"
         )
 
     def test_a_pod_for_a_scheduler_that_there_is_not(
-        self, kschedfw: Kschedfw, cluster_dir: Path, db: Path
+        self, kschedfw_command: Command, cluster_dir: Path, db: Path
     ) -> None:
         db.write_text(DB.replace("spec: {", "spec: {schedulerName: other, "), encoding="utf-8")
-        result = kschedfw("fit", cluster_dir, "--pod", db)
+        result = kschedfw_command("fit", cluster_dir, "--pod", db)
         assert result.code == 2
         assert "spec.schedulerName: no profile is named other; there is default-scheduler" in result.err
 
@@ -267,19 +269,19 @@ class TestGroups:
         return path
 
     def test_without_the_gate_for_them_constraints_do_not_count(
-        self, kschedfw: Kschedfw, racks: Path, job: Path
+        self, kschedfw_command: Command, racks: Path, job: Path
     ) -> None:
         bare = racks.with_name("bare.yaml")
         bare.write_text(re.sub(r"rack: ?\w+", "other: label", racks.read_text()), encoding="utf-8")
-        result = kschedfw("fit", bare, "--pod", job, self.GATES.rpartition(",")[0])
+        result = kschedfw_command("fit", bare, "--pod", job, self.GATES.rpartition(",")[0])
         assert (result.code, result.err) == (0, "")
         assert "the nearest" not in result.out
         assert result.out.startswith("PodGroup default/train (3 pods of cpu 2): ")
 
     def test_how_many_copies_where_and_what_stops_the_next(
-        self, kschedfw: Kschedfw, racks: Path, job: Path
+        self, kschedfw_command: Command, racks: Path, job: Path
     ) -> None:
-        result = kschedfw("fit", racks, "--pod", job, self.GATES)
+        result = kschedfw_command("fit", racks, "--pod", job, self.GATES)
         assert (result.code, result.err) == (0, "")
         assert result.out == (
             "PodGroup default/train (3 pods of cpu 2): 2 more copies fit, on 4 of 4 nodes\n"
@@ -291,8 +293,8 @@ class TestGroups:
             "default/train-0-2-3: 0/2 nodes are available: 2 Insufficient cpu.\n"
         )
 
-    def test_as_json(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
-        document = kschedfw("fit", racks, "--pod", job, self.GATES, "--json").json
+    def test_as_json(self, kschedfw_command: Command, racks: Path, job: Path) -> None:
+        document = kschedfw_command("fit", racks, "--pod", job, self.GATES, "--json").json
         (group,) = document["podGroups"]
         assert document["pods"] == []
         assert (group["podGroup"], group["members"], group["copies"]) == ("default/train", 3, 2)
@@ -307,50 +309,54 @@ class TestGroups:
         }
 
     def test_without_the_gates_the_answer_is_for_each_pod(
-        self, kschedfw: Kschedfw, racks: Path, job: Path
+        self, kschedfw_command: Command, racks: Path, job: Path
     ) -> None:
-        assert kschedfw("fit", racks, "--pod", job).out.startswith(
+        assert kschedfw_command("fit", racks, "--pod", job).out.startswith(
             "default/train (cpu 2): 7 more replicas fit, on 4 of 4 nodes\n"
         )
 
     def test_members_of_several_kinds_are_one_copy(
-        self, kschedfw: Kschedfw, racks: Path, tmp_path: Path
+        self, kschedfw_command: Command, racks: Path, tmp_path: Path
     ) -> None:
         kinds = tmp_path / "kinds.yaml"
         second = WORKER.replace("name: worker", "name: worker-2")
         kinds.write_text("---\n".join((GANG, DRIVER, WORKER, second)), encoding="utf-8")
-        out = kschedfw("fit", racks, "--pod", kinds, self.GATES).out
+        out = kschedfw_command("fit", racks, "--pod", kinds, self.GATES).out
         assert out.startswith(
             "PodGroup default/train (1 pod of cpu 1; 2 pods of cpu 2): 2 more copies fit, on 4 of 4 nodes\n"
         )
 
     def test_a_group_of_the_cluster_has_as_many_members_of_one_kind_as_it_needs(
-        self, kschedfw: Kschedfw, racks: Path, tmp_path: Path
+        self, kschedfw_command: Command, racks: Path, tmp_path: Path
     ) -> None:
         racks.write_text(f"{GANG}---\n{RACKS}", encoding="utf-8")
         worker = tmp_path / "worker.yaml"
         worker.write_text(WORKER, encoding="utf-8")
-        assert kschedfw("fit", racks, "--pod", worker, self.GATES).out.startswith(
+        assert kschedfw_command("fit", racks, "--pod", worker, self.GATES).out.startswith(
             "PodGroup default/train (3 pods of cpu 2): 2 more copies fit"
         )
 
-    def test_no_copy_fits(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
-        result = kschedfw("fit", racks, "--pod", job, "--cpu", 3, self.GATES)
+    def test_no_copy_fits(self, kschedfw_command: Command, racks: Path, job: Path) -> None:
+        result = kschedfw_command("fit", racks, "--pod", job, "--cpu", 3, self.GATES)
         assert result.code == 1
         assert result.out.startswith("PodGroup default/train (3 pods of cpu 3): no copy fits on 4 nodes\n")
 
-    def test_the_quota_counts_the_pods_of_copies(self, kschedfw: Kschedfw, racks: Path, job: Path) -> None:
+    def test_the_quota_counts_the_pods_of_copies(
+        self, kschedfw_command: Command, racks: Path, job: Path
+    ) -> None:
         quota = (
             "{apiVersion: v1, kind: ResourceQuota, metadata: {name: team, namespace: default}, "
             'spec: {hard: {pods: "5"}}}\n'
         )
         racks.write_text(f"{quota}---\n{RACKS}", encoding="utf-8")
-        out = kschedfw("fit", racks, "--pod", job, self.GATES).out
+        out = kschedfw_command("fit", racks, "--pod", job, self.GATES).out
         assert "2 more copies fit, on 4 of 4 nodes; the quota allows 1\n" in out
         assert "the namespace's quota allows 1 more copy: exceeded quota: team" in " ".join(out.split())
 
-    def test_groups_and_pods_together(self, kschedfw: Kschedfw, racks: Path, job: Path, db: Path) -> None:
-        result = kschedfw("fit", racks, "--pod", job, "--pod", db, self.GATES)
+    def test_groups_and_pods_together(
+        self, kschedfw_command: Command, racks: Path, job: Path, db: Path
+    ) -> None:
+        result = kschedfw_command("fit", racks, "--pod", job, "--pod", db, self.GATES)
         assert result.code == 0
         table = result.out.partition("Together, in turns\n")[2].splitlines()
         assert [line.split()[-2:] for line in table[1:3]] == [["2", "2"], ["3", "21"]]
@@ -381,9 +387,9 @@ class TestGroups:
         ],
     )
     def test_a_group_that_cannot_run_is_refused(
-        self, kschedfw: Kschedfw, racks: Path, db: Path, text: str, problem: str
+        self, kschedfw_command: Command, racks: Path, db: Path, text: str, problem: str
     ) -> None:
         db.write_text(text, encoding="utf-8")
-        result = kschedfw("fit", racks, "--pod", db, self.GATES)
+        result = kschedfw_command("fit", racks, "--pod", db, self.GATES)
         assert (result.code, result.out) == (2, "")
         assert problem in result.err

@@ -10,9 +10,7 @@ import pytest
 from large import export
 
 from kschedfw.cli import EXPORT
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 WIDTHS = (60, 80, 100)
 
@@ -58,7 +56,7 @@ COMMANDS = (
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command[0]))
 def test_no_name_of_a_node_is_broken(
-    kschedfw: Kschedfw,
+    kschedfw_command: Command,
     cluster: Path,
     group: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -67,7 +65,7 @@ def test_no_name_of_a_node_is_broken(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     name, *arguments = (each.replace("GROUP", str(group)) for each in command)
-    result = kschedfw(name, cluster, *arguments)
+    result = kschedfw_command(name, cluster, *arguments)
     assert result.code in (0, 1), result.err
     lines = result.out.splitlines()
     assert max(map(len, lines)) <= width
@@ -79,23 +77,23 @@ def test_no_name_of_a_node_is_broken(
 
 @pytest.mark.parametrize("width", [40, *WIDTHS])
 def test_what_helps_is_said_once_for_each_kind_of_pods(
-    kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch, width: int
+    kschedfw_command: Command, cluster: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    document = kschedfw("pending", cluster, "--json").json
+    document = kschedfw_command("pending", cluster, "--json").json
     helped = sum(bool(kind["helps"]) for why in document["groups"] for kind in why["kinds"])
-    assert kschedfw("pending", cluster).out.count("what helps (") == helped
+    assert kschedfw_command("pending", cluster).out.count("what helps (") == helped
 
 
 @pytest.mark.parametrize("command", [("drain", *NODES), ("scale-down",)], ids=lambda command: str(command[0]))
 def test_what_holds_for_several_pods_is_said_once(
-    kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    kschedfw_command: Command, cluster: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     name, *arguments = command
     told = [
         line.partition(": ")[2]
-        for line in kschedfw(name, cluster, *arguments).out.splitlines()
+        for line in kschedfw_command(name, cluster, *arguments).out.splitlines()
         if "finds no other place" in line or "has no controller" in line
     ]
     assert len(told) == len(set(told))
@@ -103,13 +101,13 @@ def test_what_holds_for_several_pods_is_said_once(
 
 @pytest.mark.parametrize("command", ["pending", "fit", "scale-down"])
 def test_without_nodes_it_is_said_how_to_export_them(
-    kschedfw: Kschedfw, tmp_path: Path, command: str
+    kschedfw_command: Command, tmp_path: Path, command: str
 ) -> None:
     pods = tmp_path / "pods.yaml"
     pods.write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n",
         encoding="utf-8",
     )
-    result = kschedfw(command, pods, *(["--image=app", "--cpu=1"] if command == "fit" else []))
+    result = kschedfw_command(command, pods, *(["--image=app", "--cpu=1"] if command == "fit" else []))
     assert "the input has no nodes" in result.out
     assert f"the input has no nodes; this exports what scheduling reads: {EXPORT}\n" in result.err

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from cli.test_scale_up import GROUPS
+from two_nodes import NODES
 
 from kschedfw import Transaction
 from kschedfw.cli import EXPORT
-from tests.cli.conftest import NODES
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 MORE = """\
 ---
@@ -30,8 +28,10 @@ spec:
 """
 
 
-def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw, cluster_dir: Path) -> None:
-    result = kschedfw("pending", cluster_dir)
+def test_the_pods_by_what_keeps_them_pending_with_what_helps(
+    kschedfw_command: Command, cluster_dir: Path
+) -> None:
+    result = kschedfw_command("pending", cluster_dir)
     assert (result.code, result.err) == (1, "")
     assert result.out == (
         "1 pod pending without a place, for one reason\n"
@@ -45,10 +45,10 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw,
     )
 
 
-def test_where_nothing_helps_that_is_said(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+def test_where_nothing_helps_that_is_said(kschedfw_command: Command, cluster_dir: Path) -> None:
     pods = cluster_dir / "pods.yaml"
     pods.write_text(pods.read_text() + MORE, encoding="utf-8")
-    out = kschedfw("pending", cluster_dir).out
+    out = kschedfw_command("pending", cluster_dir).out
     assert "3 pods pending without a place, for 3 different reasons\n" in out
     (gated,) = [
         part for part in out.split("\n\n") if "waiting for scheduling gates: [example.com/quota]" in part
@@ -88,42 +88,42 @@ provisioner: ebs.csi.aws.com
 """
 
 
-def test_what_the_answer_calls_misspelt_is_not_missing(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_what_the_answer_calls_misspelt_is_not_missing(kschedfw_command: Command, tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     claims = [CLAIM % ("orders", "gp33"), CLAIM % ("invoices", "unheard"), CLASS]
     pods = [CLAIMING % ("a", "", "oders"), CLAIMING % ("b", "", "orders"), CLAIMING % ("c", "", "invoices")]
     path.write_text("".join([NODES, *claims, *pods]), encoding="utf-8")
-    out = " ".join(kschedfw("pending", path).out.split())
+    out = " ".join(kschedfw_command("pending", path).out.split())
     assert "claim default/oders doesn't exist (did you mean orders?)" in out
     assert "there is no StorageClass gp33 to make it a volume (did you mean gp3?)" in out
-    assert kschedfw("pending", path, "--json").json["missing"] == [
+    assert kschedfw_command("pending", path, "--json").json["missing"] == [
         {"kind": "StorageClass", "name": "unheard", "pods": ["default/c"]}
     ]
     assert "though pods refer to it: StorageClass unheard: default/c kubectl get storageclasses" in out
 
 
 def test_a_misspelt_claim_is_missing_for_pods_of_which_nothing_is_told(
-    kschedfw: Kschedfw, tmp_path: Path
+    kschedfw_command: Command, tmp_path: Path
 ) -> None:
     path = tmp_path / "cluster.yaml"
     pods = [CLAIMING % ("waits", "", "oders"), CLAIMING % ("runs", "n1", "oders")]
     path.write_text("".join([NODES, CLAIM % ("orders", "gp3"), CLASS, *pods]), encoding="utf-8")
-    (missing,) = kschedfw("pending", path, "--json").json["missing"]
+    (missing,) = kschedfw_command("pending", path, "--json").json["missing"]
     assert (missing["name"], missing["pods"]) == ("default/oders", ["default/runs"])
-    (missing,) = kschedfw("pending", path, "--json", "--kinds", 0).json["missing"]
+    (missing,) = kschedfw_command("pending", path, "--json", "--kinds", 0).json["missing"]
     assert missing["pods"] == ["default/waits", "default/runs"]
 
 
-def test_node_groups_are_tried(kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+def test_node_groups_are_tried(kschedfw_command: Command, cluster_dir: Path, tmp_path: Path) -> None:
     groups = tmp_path / "groups.yaml"
     groups.write_text(GROUPS, encoding="utf-8")
-    out = kschedfw("pending", cluster_dir, "--node-group", groups).out
+    out = kschedfw_command("pending", cluster_dir, "--node-group", groups).out
     assert "1 more node of group large; placed on large-1" in out
     assert "group small" not in out, "it was tried, and doesn't help"
 
 
-def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
-    document = kschedfw("pending", cluster_dir, "--json").json
+def test_as_json(kschedfw_command: Command, cluster_dir: Path) -> None:
+    document = kschedfw_command("pending", cluster_dir, "--json").json
     assert document["pending"] == 1
     (group,) = document["groups"]
     assert (group["reasons"], group["pods"]) == (["Insufficient cpu"], 1)
@@ -147,17 +147,17 @@ def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
     assert kind["changesTried"] >= len(kind["helps"])
 
 
-def test_nothing_pending(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_nothing_pending(kschedfw_command: Command, tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
     path.write_text(NODES, encoding="utf-8")
-    result = kschedfw("pending", path)
+    result = kschedfw_command("pending", path)
     assert (result.code, result.out) == (0, "No pod is pending\n")
 
 
-def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_an_empty_file_is_no_answer(kschedfw_command: Command, tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
     path.touch()
-    result = kschedfw("pending", path)
+    result = kschedfw_command("pending", path)
     assert (result.code, result.out) == (2, "")
     assert result.err == (
         "kschedfw: nothing to ask about: the input has no nodes and no pods;"
@@ -165,32 +165,32 @@ def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
     )
 
 
-def test_pods_for_other_schedulers_are_named(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+def test_pods_for_other_schedulers_are_named(kschedfw_command: Command, cluster_dir: Path) -> None:
     pods = cluster_dir / "pods.yaml"
     pods.write_text(pods.read_text().replace("spec: {containers", "spec: {schedulerName: other, containers"))
-    result = kschedfw("pending", cluster_dir)
+    result = kschedfw_command("pending", cluster_dir)
     assert result.code == 0
     assert "for other schedulers: default/fits, default/too-big\n" in result.out
 
 
-def test_few_kinds_are_looked_at_if_wanted(kschedfw: Kschedfw, cluster_dir: Path) -> None:
-    out = kschedfw("pending", cluster_dir, "--kinds", 0).out
+def test_few_kinds_are_looked_at_if_wanted(kschedfw_command: Command, cluster_dir: Path) -> None:
+    out = kschedfw_command("pending", cluster_dir, "--kinds", 0).out
     assert "   1 pod of 1 kind: default/too-big; not looked at: a greater --kinds has it\n" in out
 
 
 def test_it_is_readable_in_40_columns(
-    kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    out = kschedfw("pending", cluster_dir).out
+    out = kschedfw_command("pending", cluster_dir).out
     assert max(map(len, out.splitlines())) <= 40
     assert "…" not in out
 
 
-def test_interrupted(kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted(kschedfw_command: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def explain(self: Transaction, pod: object, pods: object = ()) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Transaction, "explain", explain)
-    result = kschedfw("pending", cluster_dir)
+    result = kschedfw_command("pending", cluster_dir)
     assert (result.code, result.out) == (130, "")

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from cli.test_drain import BUDGET, NODE, POD, written
 
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 PRICED = """\
 apiVersion: v1
@@ -29,8 +27,8 @@ def cluster(tmp_path: Path) -> Path:
     return written(tmp_path / "c.yaml", *nodes, POD % "a", POD % "b", naked)
 
 
-def test_the_nodes_that_can_go_and_why_the_others_cannot(kschedfw: Kschedfw, cluster: Path) -> None:
-    result = kschedfw("scale-down", cluster)
+def test_the_nodes_that_can_go_and_why_the_others_cannot(kschedfw_command: Command, cluster: Path) -> None:
+    result = kschedfw_command("scale-down", cluster)
     assert (result.code, result.err) == (0, "")
     assert result.out == (
         "1 of 3 nodes can go, which saves 3 of 6.5\n"
@@ -51,13 +49,13 @@ def test_the_nodes_that_can_go_and_why_the_others_cannot(kschedfw: Kschedfw, clu
     )
 
 
-def test_a_cheaper_node_comes_first(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+def test_a_cheaper_node_comes_first(kschedfw_command: Command, cluster: Path, tmp_path: Path) -> None:
     written(cluster, PRICED % ("n1", "3", 8), POD % "a", POD % "b")
     groups = written(
         tmp_path / "groups.yaml",
         "{name: spot, price: 1.5, template: {status: {allocatable: {cpu: 2, pods: 9}}}}",
     )
-    result = kschedfw("scale-down", cluster, "--node-group", groups, "--json")
+    result = kschedfw_command("scale-down", cluster, "--node-group", groups, "--json")
     assert result.code == 0
     document = result.json
     (removal,) = document["removals"]
@@ -67,14 +65,14 @@ def test_a_cheaper_node_comes_first(kschedfw: Kschedfw, cluster: Path, tmp_path:
         ("default/b", "spot-1"),
     ]
     assert (document["cost"], document["saved"], document["kept"]) == ("3", "1.5", {})
-    assert kschedfw("scale-down", cluster, "--node-group", groups).out.startswith(
+    assert kschedfw_command("scale-down", cluster, "--node-group", groups).out.startswith(
         "1 of 1 node can go, with 1 cheaper new node, which saves 1.5 of 3\n"
         "\n"
         "1. add spot-1 of group spot, then remove n1, which saves 1.5\n"
     )
 
 
-def test_of_many_nodes_each_is_a_line(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_of_many_nodes_each_is_a_line(kschedfw_command: Command, tmp_path: Path) -> None:
     """Six nodes can go. Of six others each is full, of other sizes, so the messages about their pods differ."""
     pod = (
         "{apiVersion: v1, kind: Pod, metadata: {name: p-%d, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, "
@@ -84,16 +82,16 @@ def test_of_many_nodes_each_is_a_line(kschedfw: Kschedfw, tmp_path: Path) -> Non
     small = [NODE % (f"small-{number}", 1) for number in range(6)]
     full = [NODE % (f"full-{number}", number + 10) for number in range(6)]
     pods = [pod % (number, number, number + 10) for number in range(6)]
-    out = kschedfw("scale-down", written(tmp_path / "c.yaml", *small, *full, *pods)).out
+    out = kschedfw_command("scale-down", written(tmp_path / "c.yaml", *small, *full, *pods)).out
     assert "1. remove 6 nodes\n" in out
     assert "   node     pods  to nodes\n   small-0     0         0\n" in out
     assert "\nfull-0, full-1, full-2, full-3, full-4, 1 more\n  each of default/p-0" in out
 
 
-def test_no_node_can_go(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> None:
+def test_no_node_can_go(kschedfw_command: Command, cluster: Path, tmp_path: Path) -> None:
     written(cluster, NODE % ("n1", 4), POD % "a")
     budget = written(tmp_path / "budget.yaml", BUDGET % "minAvailable: 1")
-    result = kschedfw("scale-down", cluster, "--pods", budget)
+    result = kschedfw_command("scale-down", cluster, "--pods", budget)
     assert result.code == 1
     assert result.out == (
         "No node can go: each of 1 node is needed\n"
@@ -104,9 +102,9 @@ def test_no_node_can_go(kschedfw: Kschedfw, cluster: Path, tmp_path: Path) -> No
     )
 
 
-def test_a_wrong_price_is_one_line(kschedfw: Kschedfw, cluster: Path) -> None:
+def test_a_wrong_price_is_one_line(kschedfw_command: Command, cluster: Path) -> None:
     written(cluster, PRICED % ("n1", "cheap", 4))
-    result = kschedfw("scale-down", cluster)
+    result = kschedfw_command("scale-down", cluster)
     assert (result.code, result.out) == (2, "")
     assert result.err == (
         'kschedfw: node n1: metadata.annotations[kschedfw/price]: Invalid value: "cheap": '

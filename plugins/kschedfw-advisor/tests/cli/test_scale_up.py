@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from two_nodes import NODES
 
 from kschedfw.api import how_to_install
-from tests.cli.conftest import NODES
-from tests.cli.test_app import Kschedfw, kschedfw
-
-__all__ = ["kschedfw"]  # the fixture
+from kschedfw.testing import Command
 
 GROUPS = """\
 name: small
@@ -32,10 +30,10 @@ def groups(tmp_path: Path) -> Path:
 
 
 def test_how_many_nodes_of_which_group_and_what_they_cost(
-    kschedfw: Kschedfw, cluster_dir: Path, groups: Path
+    kschedfw_command: Command, cluster_dir: Path, groups: Path
 ) -> None:
     """Of the two pending pods one fits; the other needs 3 CPUs."""
-    result = kschedfw("scale-up", cluster_dir, "--node-group", groups)
+    result = kschedfw_command("scale-up", cluster_dir, "--node-group", groups)
     assert (result.code, result.err) == (0, "")
     assert result.out == (
         "1 new node, for 0.8: all 1 pod without a place get one\n"
@@ -52,9 +50,9 @@ def test_how_many_nodes_of_which_group_and_what_they_cost(
     )
 
 
-def test_pods_that_no_group_helps(kschedfw: Kschedfw, cluster_dir: Path, groups: Path) -> None:
+def test_pods_that_no_group_helps(kschedfw_command: Command, cluster_dir: Path, groups: Path) -> None:
     groups.write_text(GROUPS.partition("---")[0], encoding="utf-8")
-    result = kschedfw("scale-up", cluster_dir, "--node-group", groups)
+    result = kschedfw_command("scale-up", cluster_dir, "--node-group", groups)
     assert result.code == 1
     assert result.out.startswith("No new node of these groups helps: 1 pod without a place\n")
     assert (
@@ -62,8 +60,8 @@ def test_pods_that_no_group_helps(kschedfw: Kschedfw, cluster_dir: Path, groups:
     )
 
 
-def test_as_json(kschedfw: Kschedfw, cluster_dir: Path, groups: Path) -> None:
-    document = kschedfw("scale-up", cluster_dir, "--node-group", groups, "--json").json
+def test_as_json(kschedfw_command: Command, cluster_dir: Path, groups: Path) -> None:
+    document = kschedfw_command("scale-up", cluster_dir, "--node-group", groups, "--json").json
     assert document["best"] == {
         "nodes": {"large": 1},
         "price": "0.8",
@@ -75,42 +73,46 @@ def test_as_json(kschedfw: Kschedfw, cluster_dir: Path, groups: Path) -> None:
     assert (document["placedWithoutNewNodes"], document["waiting"]) == (1, 1)
 
 
-def test_nothing_pending(kschedfw: Kschedfw, tmp_path: Path, groups: Path) -> None:
+def test_nothing_pending(kschedfw_command: Command, tmp_path: Path, groups: Path) -> None:
     nodes = tmp_path / "nodes.yaml"
     nodes.write_text(NODES, encoding="utf-8")
-    result = kschedfw("scale-up", nodes, "--node-group", groups)
+    result = kschedfw_command("scale-up", nodes, "--node-group", groups)
     assert (result.code, result.out) == (0, "No new node is needed: no pod is pending\n")
 
 
 def test_it_is_readable_in_40_columns(
-    kschedfw: Kschedfw, cluster_dir: Path, groups: Path, monkeypatch: pytest.MonkeyPatch
+    kschedfw_command: Command, cluster_dir: Path, groups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    out = kschedfw("scale-up", cluster_dir, "--node-group", groups).out
+    out = kschedfw_command("scale-up", cluster_dir, "--node-group", groups).out
     assert max(map(len, out.splitlines())) <= 40
 
 
 class TestErrors:
     """One clear line each, and nothing on stdout."""
 
-    def test_no_group(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw("scale-up", cluster_dir)
+    def test_no_group(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        result = kschedfw_command("scale-up", cluster_dir)
         assert (result.code, result.out) == (2, "")
         assert result.err == "kschedfw: which nodes could be added? Give --node-group FILE\n"
 
-    def test_one_problem_is_one_line(self, kschedfw: Kschedfw, cluster_dir: Path, groups: Path) -> None:
+    def test_one_problem_is_one_line(
+        self, kschedfw_command: Command, cluster_dir: Path, groups: Path
+    ) -> None:
         groups.write_text("name: a", encoding="utf-8")
-        result = kschedfw("scale-up", cluster_dir, "--node-group", groups)
+        result = kschedfw_command("scale-up", cluster_dir, "--node-group", groups)
         assert (result.code, result.out) == (2, "")
         assert result.err == (
             f"kschedfw: {groups}: document 1: template: Required value: the Node that new nodes are like\n"
         )
 
     def test_several_problems_are_a_line_each(
-        self, kschedfw: Kschedfw, cluster_dir: Path, groups: Path
+        self, kschedfw_command: Command, cluster_dir: Path, groups: Path
     ) -> None:
         groups.write_text("name: a\n---\nname: b", encoding="utf-8")
-        result = kschedfw("scale-up", cluster_dir, "--node-group", groups, "--node-group", "none.yaml")
+        result = kschedfw_command(
+            "scale-up", cluster_dir, "--node-group", groups, "--node-group", "none.yaml"
+        )
         assert result.code == 2
         *problems, last = result.err.splitlines()
         assert len(problems) == 3
@@ -125,17 +127,21 @@ class TestMixtures:
         return "scale-up", cluster_dir, "--node-group", groups
 
     def test_that_there_is_no_better_one_is_said(
-        self, kschedfw: Kschedfw, asked: tuple[str, Path, str, Path]
+        self, kschedfw_command: Command, asked: tuple[str, Path, str, Path]
     ) -> None:
-        assert "\nno mixture of these groups is cheaper\n" in kschedfw(*asked).out
-        assert kschedfw(*asked, "--json").json["search"] == {"cost": 0.5, "lowerBound": 0.5, "gap": 0.0}
+        assert "\nno mixture of these groups is cheaper\n" in kschedfw_command(*asked).out
+        assert kschedfw_command(*asked, "--json").json["search"] == {
+            "cost": 0.5,
+            "lowerBound": 0.5,
+            "gap": 0.0,
+        }
 
     def test_without_scipy_it_is_said_what_the_extra_would_do(
-        self, kschedfw: Kschedfw, asked: tuple[str, Path, str, Path], monkeypatch: pytest.MonkeyPatch
+        self, kschedfw_command: Command, asked: tuple[str, Path, str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("kschedfw_advisor.scale_up.is_installed", lambda: False)
         install = how_to_install("kschedfw-advisor", "optimal")
         told = f"a mixture that is cheaper may exist; with {install} all are searched"
         # The line is wrapped, perhaps within the path of the checkout.
-        assert "".join(told.split()) in "".join(kschedfw(*asked).out.split())
-        assert kschedfw(*asked, "--json").json["search"] is None
+        assert "".join(told.split()) in "".join(kschedfw_command(*asked).out.split())
+        assert kschedfw_command(*asked, "--json").json["search"] is None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from explore.browser import Watched, chromium, load, watched
+from explore.browser import load
+from explore.clusters import cluster
 from explore.served import Page, served
 from playwright.sync_api import Browser
 
-from tests.pages.clusters import cluster
+from kschedfw.testing.browser import Watched, chromium, watched
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from http.cookiejar import CookieJar
 
 import attrs
 
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 
 @attrs.frozen

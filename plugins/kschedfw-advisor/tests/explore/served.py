@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
+from explore.clusters import default_configuration
 from kschedfw_advisor.explore.access import Access, Guarded
 from kschedfw_advisor.explore.app import ExploreApp
 from kschedfw_advisor.explore.simulations import Simulations
@@ -17,7 +18,6 @@ from kschedfw_advisor.explore.workbench import Workbench
 from kschedfw_kubernetes.web import Server, configured, listen
 
 from kschedfw import InMemoryCluster
-from tests.pages.clusters import default_configuration
 
 TOKEN = "the-token"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from explore.clusters import cluster
 from explore.served import TOKEN, Page, served
-
-from tests.pages.clusters import cluster
 
 PATHS = ("/", "/api/state", "/static/explore.js", "/api/manifests.yaml", "/nothing")
 

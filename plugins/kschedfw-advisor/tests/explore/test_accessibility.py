@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from explore.browser import Watched, load, open_pod, violations, watched
+from explore.browser import load, open_pod
+from explore.clusters import GATES, groups
 from explore.served import Page, served
 from playwright.sync_api import Browser, expect
 
-from tests.pages.clusters import GATES, groups
+from kschedfw.testing.browser import Watched, violations, watched
 
 pytestmark = pytest.mark.slow
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from explore.clusters import cluster, default_configuration
 from hypothesis import given, settings
 from kschedfw_advisor.edits import Edit, EditError, edited, object_differences
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
@@ -16,7 +17,6 @@ from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api import object_from_manifest, to_manifest
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.pages.clusters import cluster, default_configuration
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from explore.clusters import HOSTILE, PROFILE, cluster
 from explore.served import TOKEN, Page, served
 from kschedfw_advisor.explore import app
 
 from kschedfw.config import parse_configuration
-from tests.pages.clusters import HOSTILE, PROFILE, cluster
 
 WEIGHT = {"kind": "weight", "profile": PROFILE, "plugin": "ImageLocality", "weight": 5}
 DRAIN = {"kind": "drain", "nodes": ["cpu-taken"]}

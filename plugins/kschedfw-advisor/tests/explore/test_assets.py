@@ -6,10 +6,10 @@ import re
 from importlib.resources import files
 
 import pytest
+from explore.clusters import HOSTILE
 from kschedfw_advisor.explore.app import ICON, MODULES, PAGE_STYLES, page_file
 
 from kschedfw.pages.static_page import data_block, joined
-from tests.pages.clusters import HOSTILE
 
 PACKAGES = ("kschedfw.pages", "kschedfw_advisor.explore")
 STATIC = sorted(each.name for package in PACKAGES for each in files(package).joinpath("static").iterdir())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 
 import pytest
+from explore.clusters import PROFILE, default_configuration
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument, ConfigurationEditError
 
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.registry import Registry
-from tests.pages.clusters import PROFILE, default_configuration
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 import pytest
+from explore.clusters import cluster, default_configuration
 from explore.served import served
 from kschedfw_advisor.explore.changes import Cordon
 from kschedfw_advisor.explore.follow import Follower
@@ -14,7 +15,6 @@ from kschedfw_advisor.explore.workbench import Workbench
 
 from kschedfw import InMemoryCluster, Node, make_node
 from kschedfw.api import KschedfwError
-from tests.pages.clusters import cluster, default_configuration
 
 
 class Told:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from explore.clusters import default_configuration
 from kschedfw_advisor.explore.forms import Shape, profile_forms, shape_of
 
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.testing.clock import FakeClock
-from tests.pages.clusters import default_configuration
 
 
 def test_a_form_has_what_the_arguments_have() -> None:

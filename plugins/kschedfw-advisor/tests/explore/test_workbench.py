@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from explore.clusters import GATES, PROFILE, cluster, default_configuration, groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_advisor.explore.changes import (
@@ -29,7 +30,6 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.explain import Result
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
-from tests.pages.clusters import GATES, PROFILE, cluster, default_configuration, groups
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import attrs
 import pytest
-from explore.browser import Watched, load, open_pod, watched
+from explore.browser import load, open_pod
+from explore.clusters import cluster
 from explore.served import Page, served
 from playwright.sync_api import Browser, expect
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api import Node, OwnerReference, Pod, PodDisruptionBudget, object_from_manifest
-from tests.pages.clusters import cluster
+from kschedfw.testing.browser import Watched, watched
 
 pytestmark = pytest.mark.slow
 

@@ -76,8 +76,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def trace_directory() -> Path:
     """Where the trace is; `shared/data` beside the repository, or what KSCHEDFW_SHARED_DATA says."""
-    default = Path(__file__).parents[5] / "shared" / "data"
-    directory = Path(os.environ.get("KSCHEDFW_SHARED_DATA", default)) / "openb"
+    default = Path(__file__).parent / ".." / ".." / ".." / ".." / ".." / "shared" / "data"
+    directory = Path(os.environ.get("KSCHEDFW_SHARED_DATA", default)).resolve() / "openb"
     if not (directory / NODES).exists():
         pytest.skip(f"NOT TESTED: no {NODES} in {directory}; set KSCHEDFW_SHARED_DATA to where the trace is")
     return directory

@@ -17,7 +17,7 @@ from kschedfw_kubernetes.testing import ApiServer
 from kschedfw.api import how_to_install
 from kschedfw.cli.app import run
 from kschedfw.framework.profile import Profile
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:

@@ -11,9 +11,10 @@ from itertools import permutations
 from random import Random
 
 import attrs
-from cell.exploration import explore
 from kschedfw_kubernetes.cluster.claim_book import ClaimBook, ClaimConflictError
 from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
+
+from kschedfw.testing.exploration import explore
 
 Action = tuple[str, int, str, str]
 """What, by which actor, and about which pod and node."""

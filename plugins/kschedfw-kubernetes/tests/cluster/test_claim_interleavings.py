@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from cell.exploration import explore
 from cluster.claims_world import ClaimsWorld, run_at_random
+
+from kschedfw.testing.exploration import explore
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 COMMAND = [sys.executable, "-m", "kschedfw", "serve-extender"]
 

@@ -13,6 +13,7 @@ from extender_server.asgi import post
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_kubernetes.extender_server import ExtenderApp
+from one_line_plugins import PluginClass, answering, plugin
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import to_manifest
@@ -26,7 +27,6 @@ from kschedfw.framework.results import PreFilterResult
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.testing.properties import examples
-from tests.framework.support import PluginClass, answering, plugin
 
 POD = make_pod("web").build()
 NAMES = ("a", "b", "c")

@@ -21,6 +21,7 @@ import attrs
 import pytest
 import trustme
 from kschedfw_kubernetes.extender_server import ExtenderApp, ServerLimits
+from one_line_plugins import plugin
 
 from kschedfw import make_node
 from kschedfw.cluster import InMemoryCluster
@@ -28,8 +29,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from tests.framework.support import plugin
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 pytest.importorskip("uvicorn")
 

@@ -18,11 +18,11 @@ from typing import Any, Self
 
 import attrs
 from kschedfw_kubernetes.testing import ApiServer, User
+from kschedfw_kubernetes.testing.control_plane import ControlPlane
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
-from tests.control_plane import ControlPlane
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 LEASE, RENEW, RETRY = 10.0, 8.0, 0.2
 """Seconds. A process that gets no processor time for as long as RENEW loses its lease: with 1.2 s, busy machines took

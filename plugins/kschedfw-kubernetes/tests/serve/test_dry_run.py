@@ -10,8 +10,8 @@ from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
 from kschedfw import InMemoryCluster, Node, make_node, make_pod
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
+from kschedfw.config import parse_configuration
 from kschedfw.framework.profile import ExtensionPoint
-from tests.config.documents import document, loaded
 
 READS = {"get", "list", "watch"}
 
@@ -49,7 +49,8 @@ def test_no_method_of_a_cluster_gets_through_unnoticed() -> None:
 
 def test_nobody_else_writes_either() -> None:
     extender = {"urlPrefix": "http://h", "filterVerb": "filter", "bindVerb": "bind"}
-    dry = without_writes(loaded(document(extenders=[extender])))
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    dry = without_writes(parse_configuration({**kind, "extenders": [extender]}))
     assert not dry.leader_election.leader_elect
     assert [(each.filter_verb, each.bind_verb) for each in dry.extenders] == [("filter", "")]
     points = dry.profiles[0].profile().points

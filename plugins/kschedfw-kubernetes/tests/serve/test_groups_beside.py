@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import httpx2
 import pytest
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, assets, control_plane
 from serve.replicas import Replica
-
-from tests.control_plane import ControlPlane, assets, control_plane
 
 _GATES: Final = ",".join(
     f"{gate}=true"

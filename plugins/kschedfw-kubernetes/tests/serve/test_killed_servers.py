@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import KubernetesCluster, connect
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import AlreadyExistsError, ClusterError, WatchEvent
-from tests.control_plane import ControlPlane, control_plane, needs_control_plane
 
 pytestmark = [pytest.mark.slow, *needs_control_plane]
 

@@ -17,6 +17,7 @@ from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.decoding import read
 from kschedfw_kubernetes.cluster.resources import resources_of
 from kschedfw_kubernetes.testing import ApiServer, User
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from serve.replicas import Replica
 
 from kschedfw.api.meta import Named
@@ -29,7 +30,6 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.answers.totals import Totals
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.select import Selection
-from tests.control_plane import ControlPlane, needs_control_plane
 
 pytestmark = pytest.mark.slow
 

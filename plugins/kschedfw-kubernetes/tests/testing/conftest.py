@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 from kschedfw_kubernetes.testing import ApiServer, User
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from testing.calling import Client
-
-from tests.control_plane import ControlPlane, needs_control_plane
 
 ADMINISTRATOR = "administrator"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from cell.exploration import explore
 from cell.random_world import run_world
 from cell.shared_world import SharedWorld
 
 from kschedfw.cluster import CommitMode, Detection
+from kschedfw.testing.exploration import explore
 
 
 @pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.nightly)])

@@ -6,12 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from compare.scenes import CONFIGURATION, bare, node, packing, pod, spreading, two_nodes
 from kschedfw_lab import read_results
@@ -23,29 +22,14 @@ from kschedfw import InMemoryCluster, make_pod
 from kschedfw.cli import app, candidates_of
 from kschedfw.cli.exits import ExitCode
 from kschedfw.scheduler.scheduler import Scheduler
-
-
-@attrs.frozen
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-Kschedfw = Callable[..., Result]
+from kschedfw.testing import Command
 
 
 @pytest.fixture
-def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Kschedfw:
+def run_compare(kschedfw_command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs `kschedfw compare` in this process."""
     monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*args: object) -> Result:
-        code = app.run(["compare", *map(str, args)])
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
+    return partial(kschedfw_command, "compare")
 
 
 @pytest.fixture
@@ -60,27 +44,27 @@ def profiles(*values: object) -> list[str]:
 
 
 class TestCommand:
-    def test_shows_how_they_differ(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"))
+    def test_shows_how_they_differ(self, run_compare: Command, cluster_dir: Path, conf: Path) -> None:
+        result = run_compare(cluster_dir, *profiles("default", f"{conf}#packing"))
         assert (result.code, result.err) == (0, "")
         assert "2 pods on 2 nodes under 2 configurations; seed 0" in result.out
         assert re.search(r"n1, cpu +25\.0% +75\.0%\n", result.out)
         assert "default: n2\n    n2 rather than n1, with" in result.out
         assert "packing: n1\n    n1 rather than n2, with" in result.out
 
-    def test_as_json(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), "--json", "--seed", 4)
+    def test_as_json(self, run_compare: Command, cluster_dir: Path, conf: Path) -> None:
+        result = run_compare(cluster_dir, *profiles("default", f"{conf}#packing"), "--json", "--seed", 4)
         document: dict[str, Any] = json.loads(result.out)
         assert (result.code, result.err) == (0, "")
         assert (document["seed"], document["baseline"]) == (4, "default")
         assert [run["label"] for run in document["runs"]] == ["default", "packing"]
         assert [move["pod"] for move in document["moves"][0]["moves"]] == ["default/fits"]
 
-    def test_pods_that_admission_refuses_are_told(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_pods_that_admission_refuses_are_told(self, run_compare: Command, cluster_dir: Path) -> None:
         (cluster_dir / "quota.yaml").write_text(
             "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 0}}}"
         )
-        result = kschedfw(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"), "--json")
+        result = run_compare(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"), "--json")
         document: dict[str, Any] = json.loads(result.out)
         assert {each["pod"] for each in document["refused"]} == {
             "default/fits",
@@ -90,49 +74,49 @@ class TestCommand:
         assert "3 refused by admission" in result.err
         assert any(note.startswith("not created: pods ") for note in document["notes"])
 
-    def test_show_limits_the_list(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), "--show", 0)
+    def test_show_limits_the_list(self, run_compare: Command, cluster_dir: Path, conf: Path) -> None:
+        result = run_compare(cluster_dir, *profiles("default", f"{conf}#packing"), "--show", 0)
         assert (result.code, "rather than" in result.out) == (0, False)
 
     def test_where_there_is_room_no_name_is_broken(
-        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+        self, run_compare: Command, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", "100")
-        result = kschedfw(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"))
+        result = run_compare(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"))
         assert re.search(r"\nfewer points: NodeResourcesMostAllocated +1\n", result.out)
 
     def test_config_is_another_name_of_profile_as_in_simulate_and_replay(
-        self, kschedfw: Kschedfw, cluster_dir: Path
+        self, run_compare: Command, cluster_dir: Path
     ) -> None:
-        result = kschedfw(cluster_dir, "--config", "default", "--config", "default")
+        result = run_compare(cluster_dir, "--config", "default", "--config", "default")
         assert "--profile default is given twice" in result.err
 
-    def test_nothing_to_compare(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_nothing_to_compare(self, run_compare: Command, cluster_dir: Path) -> None:
         given = profiles("default", "ClusterAutoscalerProvider")
-        result = kschedfw(cluster_dir / "nodes.yaml", *given)
+        result = run_compare(cluster_dir / "nodes.yaml", *given)
         assert (result.code, result.err) == (
             1,
             "kschedfw: nothing to compare: the input has no pods to schedule\n",
         )
-        result = kschedfw(cluster_dir / "pods.yaml", *given)
+        result = run_compare(cluster_dir / "pods.yaml", *given)
         assert result.code == 1
         assert result.err.startswith(
             "kschedfw: nothing to compare: the input has no nodes; this exports what scheduling reads: kubectl get"
         )
 
     def test_interrupted(
-        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path, monkeypatch: pytest.MonkeyPatch
+        self, run_compare: Command, cluster_dir: Path, conf: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def begin_attempt(self: Scheduler) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
-        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"))
+        result = run_compare(cluster_dir, *profiles("default", f"{conf}#packing"))
         assert (result.code, result.err) == (130, "")
         assert "Interrupted." in result.out
 
-    def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
-        shown = kschedfw("--help").out
+    def test_exit_codes_are_documented(self, run_compare: Command) -> None:
+        shown = run_compare("--help").out
         assert all(f"\n    {code.value} " in shown for code in ExitCode)
 
 
@@ -146,42 +130,44 @@ class TestProfiles:
 
         monkeypatch.setattr("kschedfw_lab.cli.compare.compare_candidates", broken)
 
-    def test_one_is_not_enough(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_one_is_not_enough(self, run_compare: Command, cluster_dir: Path) -> None:
         for given in ([], ["default"]):
-            result = kschedfw(cluster_dir, *profiles(*given))
+            result = run_compare(cluster_dir, *profiles(*given))
             assert (result.code, result.out) == (2, "")
             assert "give --profile at least twice" in result.err
 
-    def test_the_same_twice(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", "default"))
+    def test_the_same_twice(self, run_compare: Command, cluster_dir: Path) -> None:
+        result = run_compare(cluster_dir, *profiles("default", "default"))
         assert result.code == 2
         assert "--profile default is given twice" in result.err
 
     @pytest.mark.parametrize("value", ["none.yaml", "none.yaml#x", "DefaultProfile", "#", ""])
-    def test_what_there_is_not(self, kschedfw: Kschedfw, cluster_dir: Path, value: str) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", value))
+    def test_what_there_is_not(self, run_compare: Command, cluster_dir: Path, value: str) -> None:
+        result = run_compare(cluster_dir, *profiles("default", value))
         assert (result.code, result.out) == (2, "")
         assert f"--profile {value}".rstrip() in result.err
         assert "a configuration file, FILE#PROFILE, default, ClusterAutoscalerProvider or" in result.err
 
     def test_a_profile_that_the_file_does_not_have(
-        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path
+        self, run_compare: Command, cluster_dir: Path, conf: Path
     ) -> None:
-        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#pack"))
+        result = run_compare(cluster_dir, *profiles("default", f"{conf}#pack"))
         assert result.code == 2
         assert f"{conf}: no profile 'pack'; there are default-scheduler, packing" in result.err
 
-    def test_a_configuration_that_is_refused(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
+    def test_a_configuration_that_is_refused(
+        self, run_compare: Command, cluster_dir: Path, conf: Path
+    ) -> None:
         conf.write_text(CONFIGURATION.replace("MostAllocated", "Most"))
-        result = kschedfw(cluster_dir, *profiles("default", conf))
+        result = run_compare(cluster_dir, *profiles("default", conf))
         assert result.code == 2
         assert "scoringStrategy" in result.err
 
     def test_one_whose_scheduler_no_pod_names(
-        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path
+        self, run_compare: Command, cluster_dir: Path, conf: Path
     ) -> None:
         conf.write_text(CONFIGURATION.replace("- schedulerName: default-scheduler\n", ""))
-        result = kschedfw(cluster_dir, *profiles("default", conf))
+        result = run_compare(cluster_dir, *profiles("default", conf))
         assert result.code == 2
         assert "no pending pod names a scheduler of it (packing); they name default-scheduler" in result.err
 
@@ -228,10 +214,10 @@ spec: {hostNetwork: true, hostUsers: false, containers: [{name: main, image: mai
 
 
 class TestVersions:
-    def test_what_an_upgrade_changes_is_seen(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_what_an_upgrade_changes_is_seen(self, run_compare: Command, tmp_path: Path) -> None:
         cluster = tmp_path / "cluster.yaml"
         cluster.write_text(UPGRADE)
-        result = kschedfw(cluster, *profiles("default@1.34", "default"), "--json")
+        result = run_compare(cluster, *profiles("default@1.34", "default"), "--json")
         document: dict[str, Any] = json.loads(result.out)
         assert [run["label"] for run in document["runs"]] == ["default@1.34", "default"]
         (move,) = document["moves"][0]["moves"]
@@ -248,8 +234,8 @@ class TestVersions:
         _, candidate = candidates_of(["default", str(path)])
         assert candidate.feature_gates.version == "1.36"
 
-    def test_a_version_that_is_not_known(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles("default@1.20", "default"))
+    def test_a_version_that_is_not_known(self, run_compare: Command, cluster_dir: Path) -> None:
+        result = run_compare(cluster_dir, *profiles("default@1.20", "default"))
         assert result.code == 2
         assert "--profile default@1.20: there are no defaults of version 1.20; known: 1.34, " in result.err
 
@@ -333,10 +319,10 @@ class Page(HTMLParser):
 
 class TestPage:
     @pytest.fixture
-    def page(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path, tmp_path: Path) -> str:
+    def page(self, run_compare: Command, cluster_dir: Path, conf: Path, tmp_path: Path) -> str:
         path = tmp_path / "page.html"
         given = profiles("default", f"{conf}#packing", "ClusterAutoscalerProvider")
-        result = kschedfw(cluster_dir, *given, "--html", path)
+        result = run_compare(cluster_dir, *given, "--html", path)
         assert (result.code, result.err) == (0, "")
         assert "under 3 configurations" in result.out
         return path.read_text()
@@ -405,11 +391,11 @@ class TestPage:
         assert {"n1", "n2"} <= set(Page(page).words)
 
     def test_where_it_cannot_be_written_nothing_runs(
-        self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path
+        self, run_compare: Command, cluster_dir: Path, tmp_path: Path
     ) -> None:
         given = profiles("default", "ClusterAutoscalerProvider")
         for path, why in ((tmp_path, "is a directory"), (tmp_path / "x" / "y", "its directory isn't there")):
-            result = kschedfw(cluster_dir, *given, "--html", path)
+            result = run_compare(cluster_dir, *given, "--html", path)
             assert (result.code, result.out) == (2, "")
             assert f"--html {path}: {why}" in result.err
 
@@ -417,8 +403,8 @@ class TestPage:
 class TestFailOn:
     GIVEN = ("default", "ClusterAutoscalerProvider")
 
-    def test_a_condition_that_holds_is_exit_code_3(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "moved", "--fail-on", "lost")
+    def test_a_condition_that_holds_is_exit_code_3(self, run_compare: Command, cluster_dir: Path) -> None:
+        result = run_compare(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "moved", "--fail-on", "lost")
         assert result.code == 3
         assert "2 pods on 2 nodes under 2 configurations" in result.out
         assert result.err == ("kschedfw: --fail-on moved: ClusterAutoscalerProvider: moved is 1 of 2 pods\n")
@@ -438,14 +424,14 @@ class TestFailOn:
         assert lines[0].startswith("2 pods on 2 nodes under 2 configurations")
         assert lines[-1].startswith("kschedfw: --fail-on moved: ")
 
-    def test_one_that_does_not_hold_is_exit_code_0(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_one_that_does_not_hold_is_exit_code_0(self, run_compare: Command, cluster_dir: Path) -> None:
         given = [*profiles(*self.GIVEN), "--fail-on", "placed < baseline.placed", "--fail-on", "moved > 50%"]
-        result = kschedfw(cluster_dir, *given)
+        result = run_compare(cluster_dir, *given)
         assert (result.code, result.err) == (0, "")
 
-    def test_it_is_in_the_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    def test_it_is_in_the_json(self, run_compare: Command, cluster_dir: Path) -> None:
         condition = "unplaced and utilisation.cpu < baseline.utilisation.cpu + 1%"
-        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition, "--json")
+        result = run_compare(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition, "--json")
         assert result.code == 3
         assert json.loads(result.out)["failed"] == [
             {
@@ -466,21 +452,21 @@ class TestFailOn:
         ],
     )
     def test_a_wrong_one_is_told_before_anything_runs(
-        self, condition: str, problem: str, kschedfw: Kschedfw, cluster_dir: Path
+        self, condition: str, problem: str, run_compare: Command, cluster_dir: Path
     ) -> None:
-        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition)
+        result = run_compare(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition)
         assert (result.code, result.out) == (2, "")
         assert problem in result.err
 
     def test_equal_nodes_by_name_leave_nothing_to_the_seed(
-        self, kschedfw: Kschedfw, cluster_dir: Path
+        self, run_compare: Command, cluster_dir: Path
     ) -> None:
         (cluster_dir / "pods.yaml").write_text(
             "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: m, image: i}]}}"
         )
         for seed in range(4):
             given = [*profiles(*self.GIVEN), "--select-host", "first-by-name", "--seed", seed]
-            result = kschedfw(cluster_dir, *given, "--fail-on", "changed", "--json")
+            result = run_compare(cluster_dir, *given, "--fail-on", "changed", "--json")
             assert result.code == 0
             first, second = json.loads(result.out)["runs"]
             used = [[each["requested"]["pods"] for each in run["nodeAllocations"]] for run in (first, second)]
@@ -488,12 +474,12 @@ class TestFailOn:
 
 
 def test_results_are_the_tidy_table_that_report_reads(
-    kschedfw: Kschedfw, cluster_dir: Path, conf: Path, tmp_path: Path
+    run_compare: Command, cluster_dir: Path, conf: Path, tmp_path: Path
 ) -> None:
     results = tmp_path / "results"
     for seed in (1, 2):
         options = ["--seed", seed, "--results", results]
-        done = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), *options)
+        done = run_compare(cluster_dir, *profiles("default", f"{conf}#packing"), *options)
         assert done.code == 0, done.err
     found = read_results(results)
     assert found.factors == ("policy", "seed")

@@ -10,13 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
 from kschedfw_lab import read_results
 from kschedfw_lab.cli.sweep_output import duration
@@ -24,9 +23,8 @@ from kschedfw_lab.sweep.engine import Engine
 from sweep.scenes import cluster_file
 
 from kschedfw.api import how_to_install
-from kschedfw.cli import app
 from kschedfw.cli.exits import ExitCode
-from tests.distributions.site import Site
+from kschedfw.testing import Command
 
 SPECIFICATION = """\
 factors:
@@ -39,20 +37,6 @@ factors:
 COMMAND = str(Path(sys.executable).with_name("kschedfw"))
 
 
-@attrs.frozen
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Kschedfw = Callable[..., Result]
-
-
 @contextmanager
 def one_thread(_workers: int | None = None) -> Iterator[Engine]:
     with ThreadPoolExecutor(1) as executor:
@@ -60,31 +44,26 @@ def one_thread(_workers: int | None = None) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kschedfw:
+def sweep(kschedfw_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `kschedfw sweep` in this process, on a thread, in a folder with a specification."""
     monkeypatch.setattr("kschedfw_lab.cli.sweep.local_engine", one_thread)
     monkeypatch.chdir(tmp_path)
     cluster_file(tmp_path)
     (tmp_path / "packing.yaml").write_text(SPECIFICATION)
 
-    def run(*args: object) -> Result:
-        code = app.run(["sweep", *map(str, args)])
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
+    return partial(kschedfw_command, "sweep")
 
 
-def test_results_go_to_a_folder_with_the_specifications_name(kschedfw: Kschedfw, tmp_path: Path) -> None:
-    done = kschedfw("packing.yaml")
+def test_results_go_to_a_folder_with_the_specifications_name(sweep: Command, tmp_path: Path) -> None:
+    done = sweep("packing.yaml")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("6 runs done in ")
     assert done.out.endswith("results: packing-results\n")
     assert len(set(read_results(tmp_path / "packing-results").columns["run"])) == 6
 
 
-def test_json_has_a_line_for_each_run_and_one_at_the_end(kschedfw: Kschedfw) -> None:
-    *runs, end = kschedfw("packing.yaml", "--results", "r", "--json").lines
+def test_json_has_a_line_for_each_run_and_one_at_the_end(sweep: Command) -> None:
+    *runs, end = sweep("packing.yaml", "--results", "r", "--json").json_lines
     assert [each["factors"]["seed"] for each in runs] == [0, 1, 2, 0, 1, 2]
     assert [(each["done"], each["total"]) for each in runs] == [(number, 6) for number in range(1, 7)]
     assert all(each["metrics"]["placed"] == 1 and each["error"] == "" for each in runs)
@@ -100,8 +79,8 @@ def test_json_has_a_line_for_each_run_and_one_at_the_end(kschedfw: Kschedfw) -> 
     }
 
 
-def test_a_dry_run_lists_the_runs_and_estimates_their_time(kschedfw: Kschedfw, tmp_path: Path) -> None:
-    done = kschedfw("packing.yaml", "--dry-run")
+def test_a_dry_run_lists_the_runs_and_estimates_their_time(sweep: Command, tmp_path: Path) -> None:
+    done = sweep("packing.yaml", "--dry-run")
     *runs, empty, count, estimate = done.out.splitlines()
     assert [line.split("  ")[1] for line in runs[:2]] == [
         "cluster=cluster.json plugins.ImageLocality=0 seed=0",
@@ -112,15 +91,15 @@ def test_a_dry_run_lists_the_runs_and_estimates_their_time(kschedfw: Kschedfw, t
     assert not (tmp_path / "packing-results").exists()
 
 
-def test_a_dry_run_in_json(kschedfw: Kschedfw) -> None:
-    kschedfw("packing.yaml")
-    *runs, end = kschedfw("packing.yaml", "--dry-run", "--json", "--resume").lines
+def test_a_dry_run_in_json(sweep: Command) -> None:
+    sweep("packing.yaml")
+    *runs, end = sweep("packing.yaml", "--dry-run", "--json", "--resume").json_lines
     assert (runs, end) == ([], {"runs": 6, "toDo": 0, "secondsPerRun": 0.0, "seconds": 0.0})
 
 
-def test_resuming_skips_what_is_done(kschedfw: Kschedfw, tmp_path: Path) -> None:
-    kschedfw("packing.yaml")
-    refused = kschedfw("packing.yaml")
+def test_resuming_skips_what_is_done(sweep: Command, tmp_path: Path) -> None:
+    sweep("packing.yaml")
+    refused = sweep("packing.yaml")
     assert (refused.code, refused.out) == (ExitCode.BAD_INPUT, "")
     assert refused.err == (
         "kschedfw: packing-results: has results already; --resume adds what is missing, or choose another directory\n"
@@ -128,7 +107,7 @@ def test_resuming_skips_what_is_done(kschedfw: Kschedfw, tmp_path: Path) -> None
     (tmp_path / "packing.yaml").write_text(
         SPECIFICATION.replace("to: 2", "to: 3").replace("from: 0", "from: 1")
     )
-    again = kschedfw("packing.yaml", "--resume")
+    again = sweep("packing.yaml", "--resume")
     assert again.code == 0
     assert again.out.startswith("2 runs done in ")
     assert "; 4 there already\n" in again.out
@@ -136,20 +115,20 @@ def test_resuming_skips_what_is_done(kschedfw: Kschedfw, tmp_path: Path) -> None
     assert set(read_results(tmp_path / "packing-results").columns["seed"]) == {1, 2, 3}
 
 
-def test_warnings_about_configurations_are_told(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_warnings_about_configurations_are_told(sweep: Command, tmp_path: Path) -> None:
     (tmp_path / "old.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
     )
     (tmp_path / "packing.yaml").write_text(
         "factors: {cluster: cluster.json, configuration: old.yaml, seed: [0, 1]}"
     )
-    done = kschedfw("packing.yaml")
+    done = sweep("packing.yaml")
     assert done.code == 0
     (line,) = done.err.splitlines()
     assert line.startswith("configuration old.yaml: warning: kube-scheduler v1.36 no longer reads")
 
 
-def test_pods_that_admission_refuses_are_told(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_pods_that_admission_refuses_are_told(sweep: Command, tmp_path: Path) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -161,7 +140,7 @@ def test_pods_that_admission_refuses_are_told(kschedfw: Kschedfw, tmp_path: Path
     with (tmp_path / "cluster.json").open("a") as file:
         file.write("\n".join(["", *map(json.dumps, [quota, *pods])]))
     (tmp_path / "packing.yaml").write_text("factors: {cluster: cluster.json, seed: [0, 1]}")
-    done = kschedfw("packing.yaml")
+    done = sweep("packing.yaml")
     assert done.code == 0
     assert done.err == (
         'cluster.json: warning: not created: pods "new-1" is forbidden: exceeded quota: q, requested: pods=1, '
@@ -182,14 +161,16 @@ class Fragile(Plugin):
 """
 
     @pytest.mark.slow
-    def test_a_plugin_that_fails_is_one_row_and_one_line(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
-        site = Site(tmp_path / "site")
-        site.path.mkdir()
-        site.install("fragile", "1.2", "fragile", self.PLUGIN, "Fragile = fragile:Fragile")
+    def test_a_plugin_that_fails_is_one_row_and_one_line(self, sweep: Command, tmp_path: Path) -> None:
+        info = tmp_path / "site" / "fragile-1.2.dist-info"
+        info.mkdir(parents=True)
+        (info.parent / "fragile.py").write_text(self.PLUGIN)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fragile\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text("[kschedfw]\nFragile = fragile:Fragile\n")
         (tmp_path / "packing.yaml").write_text(SPECIFICATION.replace("ImageLocality", "Fragile"))
         done = subprocess.run(
             [COMMAND, "sweep", "packing.yaml", "--workers", "1"],
-            env=site.environment,
+            env=os.environ | {"PYTHONPATH": str(info.parent)},
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -206,14 +187,14 @@ class Fragile(Plugin):
         specification = json.loads((tmp_path / "packing-results" / "sweep.json").read_text())
         assert "fragile 1.2" in specification["distributions"]
 
-    def test_a_failing_first_run_is_an_error_of_a_dry_run(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+    def test_a_failing_first_run_is_an_error_of_a_dry_run(self, sweep: Command, tmp_path: Path) -> None:
         document = tmp_path / "other.yaml"
         document.write_text(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
             "profiles: [{schedulerName: other}]\n"
         )
         (tmp_path / "packing.yaml").write_text("factors: {cluster: cluster.json, configuration: other.yaml}")
-        done = kschedfw("packing.yaml", "--dry-run")
+        done = sweep("packing.yaml", "--dry-run")
         assert done.code == ExitCode.BAD_INPUT
         assert done.err.startswith("kschedfw: there is nothing to schedule: ")
 
@@ -241,26 +222,26 @@ class TestUsage:
         ],
     )
     def test_bad_usage_is_one_line(
-        self, arguments: list[str], why: str, kschedfw: Kschedfw, monkeypatch: pytest.MonkeyPatch
+        self, arguments: list[str], why: str, sweep: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("kschedfw_lab.cli.sweep.TIMEOUT", 0.5)
-        done = kschedfw(*arguments)
+        done = sweep(*arguments)
         assert (done.code, done.out) == (ExitCode.BAD_INPUT, "")
         assert why in done.err
         assert len(done.err.splitlines()) == 1
 
     def test_without_the_extra_dask_one_line_says_what_to_install(
-        self, kschedfw: Kschedfw, monkeypatch: pytest.MonkeyPatch
+        self, sweep: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "distributed", None)
-        done = kschedfw("packing.yaml", "--dask", "127.0.0.1:8786")
+        done = sweep("packing.yaml", "--dask", "127.0.0.1:8786")
         assert (done.code, done.out) == (ExitCode.FAILED, "")
         assert (
             done.err == f"kschedfw: --dask needs the extra dask: {how_to_install('kschedfw-lab', 'dask')}\n"
         )
 
     def test_an_engine_that_breaks_down_is_a_failure(
-        self, kschedfw: Kschedfw, monkeypatch: pytest.MonkeyPatch
+        self, sweep: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         @contextmanager
         def closed(_workers: int | None) -> Iterator[Engine]:
@@ -269,7 +250,7 @@ class TestUsage:
             yield Engine(executor, 1, "nothing")
 
         monkeypatch.setattr("kschedfw_lab.cli.sweep.local_engine", closed)
-        done = kschedfw("packing.yaml")
+        done = sweep("packing.yaml")
         assert done.code == ExitCode.FAILED
         assert done.err.startswith("kschedfw: the engine takes no more runs: RuntimeError: ")
 
@@ -291,7 +272,7 @@ def test_durations_are_short(seconds: float, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(kschedfw: Kschedfw, tmp_path: Path) -> None:
+def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(sweep: Command, tmp_path: Path) -> None:
     (tmp_path / "packing.yaml").write_text(SPECIFICATION.replace("to: 2", "to: 59"))
     process, terminal = pty.fork()
     if process == 0:
@@ -318,5 +299,5 @@ def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(kschedfw: Kschedfw, tmp_
     assert "Traceback" not in text
     done = len(set(read_results(tmp_path / "packing-results").columns["run"]))
     assert 3 <= done < 120
-    end = kschedfw("packing.yaml", "--resume", "--json").lines[-1]
+    end = sweep("packing.yaml", "--resume", "--json").json_lines[-1]
     assert (end["done"], end["skipped"]) == (120 - done, done)

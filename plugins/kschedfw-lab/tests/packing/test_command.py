@@ -17,7 +17,7 @@ from kschedfw_lab.packing.__main__ import main
 from kschedfw_lab.packing.policies import Policy, profile_of
 from kschedfw_lab.packing.workload import NODES, PODS
 
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 FEW_PODS = 12
 

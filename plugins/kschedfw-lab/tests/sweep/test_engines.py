@@ -22,7 +22,7 @@ from sweep.scenes import PATH, cluster_file
 from sweep.test_sweeping import keys, recorded, without_times
 from tuning.test_searching import tuning
 
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 pytestmark = pytest.mark.slow
 

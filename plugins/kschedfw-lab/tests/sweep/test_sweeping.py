@@ -21,7 +21,7 @@ from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.sweep.runs import Outcome
 from sweep.scenes import TINY, cluster_file, tiny
 
-from tests.processes import interruptible
+from kschedfw.testing.processes import interruptible
 
 
 @pytest.fixture

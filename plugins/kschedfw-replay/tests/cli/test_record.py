@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from kschedfw_kubernetes import connect
 from kschedfw_kubernetes.testing import ApiServer, User
+from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from kschedfw_replay import Change, Gap, RecordingError, State, open_recording
 from recording.clusters import eventually, new_pod, with_a_node
 from recording.histories import folded
 
 from kschedfw.cli.app import run
-from tests.control_plane import ControlPlane, needs_control_plane
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 
 @pytest.fixture

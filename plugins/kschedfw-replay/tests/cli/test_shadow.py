@@ -24,7 +24,7 @@ from rich.console import Console
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.cli.app import run
 from kschedfw.scheduler import FirstByNameSelector
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 RBAC = "rbac.authorization.k8s.io/v1"
 RIGHTS: dict[str, dict[str, Any]] = {

@@ -24,7 +24,7 @@ from kschedfw_replay import (
 from recording.histories import SMALL, folded, histories, pod, write
 
 from kschedfw import VirtualClock
-from tests.processes import running
+from kschedfw.testing.processes import running
 
 
 @given(histories(), st.integers(1, 300), st.floats(0.5, 10))

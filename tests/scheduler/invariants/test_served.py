@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from invariants import served
-from invariants.served import STEPS_BETWEEN_QUIET_POINTS, ServedWorld
 from kschedfw_kubernetes.cluster import store
 
 from kschedfw.api.node import Node
+from tests.scheduler.invariants import served
+from tests.scheduler.invariants.served import STEPS_BETWEEN_QUIET_POINTS, ServedWorld
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 
-from invariants.served import ServedWorld
-
 from kschedfw.framework.clock import SystemClock
+from tests.scheduler.invariants.served import ServedWorld
 
 STEPS_PER_WORLD = 2000
 

@@ -1,4 +1,7 @@
-"""A real kube-apiserver with etcd, where KUBEBUILDER_ASSETS names a folder with both (the convention of envtest)."""
+"""A real kube-apiserver with etcd, where KUBEBUILDER_ASSETS names a folder with both (the convention of envtest).
+
+It is a plugin of pytest, too, for suites that ask for one: `-p kschedfw_kubernetes.testing.control_plane`.
+"""
 
 from __future__ import annotations
 
@@ -161,6 +164,20 @@ def control_plane(
         for process in reversed(processes.values()):
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="session")
+def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A kube-apiserver with an etcd of its own, for fixtures that outlive a test; tests ask for `real_server`."""
+    with control_plane(tmp_path_factory.mktemp("control-plane"), users={"alices": "alice"}) as real:
+        yield real
+
+
+@pytest.fixture
+def real_server(lasting_server: ControlPlane) -> Iterator[ControlPlane]:
+    """The kube-apiserver, without pods and nodes of tests before; for tests with the marks `needs_control_plane`."""
+    yield lasting_server
+    lasting_server.clear()
 
 
 def _free_ports(count: int) -> list[int]:

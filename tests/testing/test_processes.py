@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.processes import interruptible, running
+from kschedfw.testing.processes import interruptible, running
 
 pytestmark = pytest.mark.slow
 
