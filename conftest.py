@@ -27,6 +27,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
+from kschedfw.testing.waiting import PATIENCE
 from tests.forked_commands import Ended, ForkedCommands
 
 REPOSITORY = Path(__file__).parent
@@ -78,7 +79,7 @@ def _run(command: str, cwd: Path) -> Ended:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=300,
+        timeout=PATIENCE,
     )
     return Ended(done.returncode, done.stdout)
 

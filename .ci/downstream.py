@@ -35,7 +35,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 # A test that hangs: after so many seconds pytest writes the stacks of all threads, and ends. This is pytest's own, so
 # that the distributions need nothing more.
-TIME_LIMIT = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
+TIME_LIMIT = ("-o", "faulthandler_timeout=1200", "-o", "faulthandler_exit_on_timeout=true")
 
 GALLERY = REPOSITORY / "docs" / "gallery.toml"
 

@@ -54,7 +54,7 @@ def post(url: str, body: object) -> Any:
     request = urllib.request.Request(
         url, json.dumps(body).encode(), headers={"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=5) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 

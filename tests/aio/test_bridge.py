@@ -15,6 +15,7 @@ from kschedfw.aio import ClusterBridge, bridge
 from kschedfw.api import Named
 from kschedfw.cluster import Cluster, ClusterError, EventType, WatchEvent
 from kschedfw.testing.cluster_contract import ClusterContract
+from kschedfw.testing.waiting import PATIENCE
 from tests.aio.site import Site, nodes, until
 
 
@@ -35,14 +36,14 @@ class TestContract(ClusterContract):
 
         thread = threading.Thread(target=lambda: asyncio.run(serve()))
         thread.start()
-        assert is_made.wait(20)
+        assert is_made.wait(PATIENCE)
         yield made[0]
         loops[0].call_soon_threadsafe(is_over.set)
         thread.join()
 
 
 def run(test: Callable[[], Coroutine[object, object, None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 60), debug=True)
+    asyncio.run(asyncio.wait_for(test(), PATIENCE), debug=True)
 
 
 POD = make_pod("web").uid("web").build()
@@ -176,7 +177,7 @@ def test_a_slow_watcher_slows_the_watch_down() -> None:
         async with ClusterBridge(site) as cluster:
 
             def wait(_: WatchEvent) -> None:
-                assert may.wait(20)
+                assert may.wait(PATIENCE)
 
             end = cluster.watch(wait)
             for node in nodes(100):

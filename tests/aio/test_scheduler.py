@@ -30,6 +30,7 @@ from kschedfw import (
 from kschedfw.aio import AsyncScheduler, ClusterBridge, NotOpenError
 from kschedfw.cluster import Cluster
 from kschedfw.scheduler import BindingExecutor
+from kschedfw.testing.waiting import PATIENCE
 from tests.aio.site import Site, nodes, until
 
 
@@ -48,7 +49,7 @@ class Slow(Plugin):
     def pre_filter(self, pod: Pod) -> None:
         if pod.name.startswith("slow"):
             self.began.set()
-            assert self.may.wait(20)
+            assert self.may.wait(PATIENCE)
 
 
 class Hold(Plugin):
@@ -93,7 +94,7 @@ async def scheduling(site: Site, bindings: int = 16) -> AsyncIterator[AsyncSched
 def in_asyncio(test: Callable[[], Coroutine[object, object, None]]) -> Callable[[], None]:
     def run() -> None:
         before = set(threading.enumerate())  # a parallelizer of a test before may not have been collected yet
-        asyncio.run(asyncio.wait_for(test(), 60), debug=True)
+        asyncio.run(asyncio.wait_for(test(), PATIENCE), debug=True)
         left = set(threading.enumerate()) - before
         assert [each.name for each in left if each.name.startswith("kschedfw")] == []
 

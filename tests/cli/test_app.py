@@ -16,6 +16,7 @@ from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import Command
+from kschedfw.testing.waiting import PATIENCE
 from tests.simulator.test_openb import NODES as OPENB_NODES
 from tests.simulator.test_openb import PODS as OPENB_PODS
 
@@ -325,7 +326,12 @@ class TestNothingToSimulate:
         bound.write_text(bound.read_text().rpartition("---")[2])
         command = [sys.executable, "-m", "kschedfw", "simulate", str(cluster_dir)]
         both = subprocess.run(
-            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
+            command,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
         )
         assert both.stdout.startswith(
             "kschedfw: nothing to simulate: the input has no pods to schedule: "

@@ -15,6 +15,7 @@ from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node, NodeSpec
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClusterError, EventType, InMemoryCluster, WatchEvent
+from kschedfw.testing.waiting import PATIENCE
 
 
 def node(name: str, provider_id: str = "") -> Node:
@@ -181,7 +182,7 @@ def test_a_handler_may_wait_for_a_lock_that_a_writer_holds() -> None:
         writer.start()
         while cluster.get(Node, "a") is None:
             pass
-    writer.join(timeout=10)
+    writer.join(timeout=PATIENCE)
     assert not writer.is_alive()
 
 
@@ -212,7 +213,7 @@ def test_many_writers_and_late_watchers_agree() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE)
     expected = {n.name: n for n in cluster.list(Node)}
     assert len(expected) == 200
     assert all(replica.nodes == expected for replica in replicas)

@@ -18,6 +18,7 @@ from serve.replicas import Replica, token_of
 
 from kschedfw import Pod, __version__, load_configuration, make_node, make_pod, make_pod_group
 from kschedfw.api import PodGroup
+from kschedfw.testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).parents[2]
 CHART = REPOSITORY / "deploy" / "charts" / "kschedfw"
@@ -55,7 +56,12 @@ def rules_of(*features: str) -> list[dict[str, Any]]:
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
     assert HELM is not None
     return subprocess.run(
-        [HELM, *arguments], capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL
+        [HELM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -200,7 +206,12 @@ def kubectl(server: ControlPlane, folder: Path, *arguments: str, given: Sequence
     assert KUBECTL is not None
     command = [KUBECTL, f"--kubeconfig={server.kubeconfig(folder / 'administrator')}", *arguments]
     done = subprocess.run(
-        command, input=yaml.safe_dump_all(given), capture_output=True, text=True, check=False, timeout=120
+        command,
+        input=yaml.safe_dump_all(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
 
@@ -240,7 +251,7 @@ class TestRealServer:
             KubernetesCluster(client, (*SCHEDULER_KINDS, PodGroup)) as cluster,
             Replica(server, tmp_path, "scheduler", f"--config={file}", *arguments) as replica,
         ):
-            assert cluster.wait_for_sync(60)
+            assert cluster.wait_for_sync(PATIENCE)
             cluster.add(make_node("n0").capacity(cpu="8", memory="16Gi", pods="110").build())
             if features.get("groups"):
                 cluster.add(make_pod_group("team").gang(min_count=1).build())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
 from tests.distributions.site import Site
 
 COMMAND = """
@@ -42,7 +43,7 @@ def kschedfw(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=site.environment | {"COLUMNS": "200"},
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from kschedfw.testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).parents[2]
 ROOT = REPOSITORY / "pyproject.toml"
@@ -89,6 +92,64 @@ def test_limits_of_time_are_found(code: str, count: int) -> None:
     assert len(list(limits_of_time(ast.parse(code)))) == count
 
 
+WAITS = ("wait", "join", "result", "wait_for_sync", "wait_for")
+WITH_TIMEOUT = (
+    *WAITS,
+    *("run", "communicate", "check_output", "Barrier"),
+    *("create_connection", "HTTPConnection", "urlopen"),
+)
+SHORT = 5.0
+"""Seconds: what waits for less wants to see that nothing comes."""
+
+
+def guesses(tree: ast.AST) -> Iterator[str]:
+    """Waits for something that must come, with a limit that says how fast the machine is."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        last = name.rpartition(".")[2]
+        limits = [each.value for each in node.keywords if each.arg == "timeout" and last in WITH_TIMEOUT]
+        if last in WAITS and name != "Status.wait":
+            limits += node.args[last == "wait_for" :][:1]
+        for limit in limits:
+            if isinstance(limit, ast.Constant) and SHORT <= float(ast.unparse(limit)) < PATIENCE:
+                yield f"line {limit.lineno}: {name}(… {ast.unparse(limit)}) instead of PATIENCE"
+
+
+def test_no_test_waits_for_less_than_what_only_a_hang_takes() -> None:
+    examples = REPOSITORY / "examples"
+    tests = [each for each in TESTS if each.parent.name != "benchmarks" and not each.is_relative_to(examples)]
+    texts = {path: path.read_text(encoding="utf-8") for path in tests}
+    found = {
+        str(path.relative_to(REPOSITORY)): list(guesses(ast.parse(text)))
+        for path, text in texts.items()
+        if _WAIT.search(text)  # to parse them all takes seconds
+    }
+    assert found
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+_WAIT = re.compile(rf"timeout=\d|\.({'|'.join(WAITS)})\(.*\d")
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("thread.join(10)", 1),
+        ("assert begun.wait(timeout=20)", 1),
+        ("asyncio.wait_for(test(), 60)", 1),
+        ("subprocess.run(command, timeout=300)", 1),
+        ("thread.join(PATIENCE)", 0),
+        ("assert not ended.wait(0.05)", 0),
+        ("Status.wait(60)", 0),
+        ("replica.wait_for(lambda: bound(10))", 0),
+    ],
+)
+def test_short_waits_are_found(code: str, count: int) -> None:
+    assert len(list(guesses(ast.parse(code)))) == count
+
+
 class Suite:
     """The tests of a distribution, and what it declares for them."""
 
@@ -151,6 +212,16 @@ def declared(name: str, extra: str) -> set[str]:
             for requirement in map(Requirement, lines):
                 left += [(requirement.name, each) for each in ("", *requirement.extras)]
     return {str(canonicalize_name(each)) for each, _ in found}
+
+
+OF_EVERY_SDIST = {"LICENSE", "README.md", "pyproject.toml"}
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_a_distributions_sdist_has_all_of_its_folder(path: Path) -> None:
+    included = tomllib.loads(path.read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["sdist"]
+    there = {each.name for each in path.parent.iterdir() if not each.name.startswith((".", "__pycache__"))}
+    assert there - OF_EVERY_SDIST == set(included["only-include"])
 
 
 @pytest.mark.parametrize("project", [each.parent for each in PROJECTS], ids=lambda each: each.name)

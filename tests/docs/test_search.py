@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Page
 
 from kschedfw.testing.browser import chromium
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -64,7 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             built,
         ],
         check=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     return built
 

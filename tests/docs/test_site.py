@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
+
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,7 +33,7 @@ def test_the_site_is_read_without_warnings(tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert result.returncode == 0, result.stderr
     environment = pickle.loads((tmp_path / "cache" / "environment.pickle").read_bytes())

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
+
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -83,7 +85,7 @@ def test_it_works_as_the_tutorial_says(tmp_path: Path, environment: dict[str, st
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     encoding="utf-8",
-                    timeout=300,
+                    timeout=PATIENCE,
                 )
                 assert result.returncode == 0, f"$ {command}\n{result.stdout}"
                 agrees = OutputChecker().check_output(

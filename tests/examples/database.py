@@ -16,6 +16,8 @@ from pathlib import Path
 import attrs
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
+
 
 def programs() -> Path | None:
     """The folder with initdb and postgres, of the newest version that is installed."""
@@ -60,7 +62,9 @@ class Server:
             "ON_ERROR_STOP=1",
             self.address(database),
         ]
-        done = subprocess.run([*psql, "-c", command], check=False, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [*psql, "-c", command], check=False, capture_output=True, text=True, timeout=PATIENCE
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -88,7 +92,7 @@ def server() -> Iterator[Server]:
             check=True,
             stdout=subprocess.DEVNULL,
             cwd=folder,
-            timeout=120,
+            timeout=PATIENCE,
             user=user,
         )
         options = ["-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder)]
@@ -105,13 +109,13 @@ def server() -> Iterator[Server]:
                 yield Server(folder)
             finally:
                 process.terminate()
-                process.wait(60)
+                process.wait(PATIENCE)
     finally:
         shutil.rmtree(folder)
 
 
 def _wait_until_it_answers(bin_folder: Path, folder: Path, process: subprocess.Popen[bytes]) -> None:
-    end = time.perf_counter() + 60
+    end = time.perf_counter() + PATIENCE
     while subprocess.run([bin_folder / "pg_isready", "-q", "-h", folder], check=False).returncode != 0:
         text = (folder / "log").read_text()
         assert process.poll() is None, text

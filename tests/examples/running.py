@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kschedfw.testing.waiting import PATIENCE
+
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -20,7 +22,7 @@ def output_as_shown(example: str, script: str, *python_path: Path) -> list[str]:
         capture_output=True,
         encoding="utf-8",
         env=os.environ | {"PYTHONPATH": path.strip(os.pathsep)},
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     command = f"$ python examples/{example}/{script}\n"

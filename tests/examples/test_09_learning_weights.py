@@ -15,6 +15,7 @@ import pytest
 from kschedfw_lab import Environment, read_results
 
 from kschedfw import Pod
+from kschedfw.testing.waiting import PATIENCE
 from tests.examples.running import REPOSITORY, output_as_shown
 
 pytestmark = pytest.mark.slow
@@ -48,7 +49,7 @@ def test_the_agent_beats_the_scheduler_on_days_that_it_has_not_seen(tmp_path: Pa
         check=False,
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     scheduler, _, agent = result.stdout.splitlines()[-3:]

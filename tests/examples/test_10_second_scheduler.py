@@ -22,6 +22,7 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster.volume_controller import VolumeController
+from kschedfw.testing.waiting import PATIENCE
 from tests.examples.running import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -290,7 +291,7 @@ def test_a_pod_with_devices_as_an_extended_resource_is_bound_with_these_rights_b
         for manifest in manifests():
             if (path := PATHS.get(manifest["kind"])) is not None:
                 assert admin.post(path, json=manifest).status_code == 201
-        assert cluster.wait_for_sync(30)
+        assert cluster.wait_for_sync(PATIENCE)
         cluster.add(make_node("n0").capacity(cpu="8", memory="16Gi", pods="110").build())
         for manifest in yaml.safe_load_all(DEVICES):
             cluster.add(object_from_manifest(manifest, manifest["kind"]))

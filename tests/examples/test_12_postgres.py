@@ -18,6 +18,7 @@ import pytest
 
 from kschedfw import FitError, Node, Pod, Scheduler, SchedulingError
 from kschedfw.aio import AsyncPlacement, AsyncScheduler, ClusterBridge
+from kschedfw.testing.waiting import PATIENCE
 from tests.examples.database import Server, needs_postgres, server
 from tests.examples.running import REPOSITORY
 
@@ -138,7 +139,7 @@ def test_two_processes_place_all_that_fits_and_overcommit_nothing(database: Serv
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert f"$ python examples/12-postgres/schedulers.py ADDRESS\n{done.stdout}```" in (

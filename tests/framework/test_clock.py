@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedfw.framework.clock import SystemClock, format_duration
+from kschedfw.testing.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -86,5 +87,5 @@ class TestSystemClock:
             thread = threading.Thread(target=notify)
             thread.start()
             clock.wait_until(condition, clock.now() + seconds)
-        thread.join(5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kschedfw import KschedfwError, Parallelizer
 from kschedfw.framework.parallelizer import DEFAULT_PARALLELISM, ParallelismError, chunk_size
+from kschedfw.testing.waiting import PATIENCE
 
 PARALLELISMS = (1, 2, 16)
 
@@ -165,7 +166,7 @@ class TestMap:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        thread.join(20)
+        thread.join(PATIENCE)
         assert done == [[outer * inner for inner in range(40)] for outer in range(40)]
 
 
@@ -174,7 +175,7 @@ class TestConcurrency:
     def test_sixteen_pieces_really_run_at_the_same_time(
         self, parallelizers: dict[int, Parallelizer], pieces: int
     ) -> None:
-        barrier = threading.Barrier(16, timeout=20)
+        barrier = threading.Barrier(16, timeout=PATIENCE)
         met = threading.local()
 
         def work(piece: int) -> int:

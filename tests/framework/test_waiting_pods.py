@@ -11,6 +11,7 @@ from kschedfw import Status
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import pod
 
 MINUTE = 60.0
@@ -33,7 +34,7 @@ class Waiter(threading.Thread):
         self.status = self._waiting_pod.wait()
 
     def result(self) -> Status | None:
-        self.join(10)
+        self.join(PATIENCE)
         assert not self.is_alive(), "it still waits"
         return self.status
 

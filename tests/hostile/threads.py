@@ -24,13 +24,13 @@ import attrs
 from kschedfw import InMemoryCluster, Node, Parallelizer, Pod, Registry, Scheduler, Status
 from kschedfw.cluster import ClusterError
 from kschedfw.framework.clock import SystemClock
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import PluginClass, answering, plugin
 from tests.hostile.trial import say, show_threads, watch
 from tests.scheduler.stage import NODE_ADDED, node, pod, with_default_plugins
 
 DRILL = 2.0  # seconds of trouble, after which everything has to come to a good end
-GRACE = 30.0  # seconds that the good end may take
-TROUBLE: Final = 30.0  # seconds in which the trouble that is asked for has to happen
+GRACE = PATIENCE  # seconds that the good end may take, and the trouble that is asked for
 LEAST: Final[Mapping[str, int]] = {"binding cycles cancelled": 1}
 MOST_PODS = 150  # there is room for all of them
 NODES: Final = 20
@@ -140,7 +140,7 @@ class Drill:
             for number, work in enumerate((self._feed, self._feed, self._decide, self._break, self._change))
         ]
         time.sleep(seconds)
-        self._wait_for(lambda: self._has_happened(least), f"there wasn't {dict(least)}", TROUBLE)
+        self._wait_for(lambda: self._has_happened(least), f"there wasn't {dict(least)}")
         self._trouble = False
         self._join(*troublemakers)
         self.cluster.add(node("last", cpu=8))  # whoever was refused may try again
@@ -317,8 +317,8 @@ class Drill:
         self.told["binding cycles cancelled"] = self._executor.cancelled
         return all(self.told[what] >= times for what, times in least.items())
 
-    def _wait_for(self, condition: Callable[[], object], otherwise: str, grace: float | None = None) -> None:
-        deadline = time.monotonic() + (GRACE if grace is None else grace)
+    def _wait_for(self, condition: Callable[[], object], otherwise: str) -> None:
+        deadline = time.monotonic() + GRACE
         while not condition():
             assert time.monotonic() < deadline, f"seed {self.seed}: {otherwise}: {self._state()}"
             time.sleep(0.01)
@@ -353,7 +353,7 @@ def main(arguments: Sequence[str]) -> int:
     began = clock.monotonic()
     told: Counter[str] = Counter()
     for seed in count(first):
-        watch(6 * GRACE)
+        watch(2 * GRACE)
         drill = Drill(seed)
         try:
             drill.run()

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
+
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
@@ -58,7 +60,7 @@ def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> 
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert result.returncode == 0, result.stdout
     return result.stdout

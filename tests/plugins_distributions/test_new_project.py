@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw.cli import app
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -34,7 +35,7 @@ def run(command: list[str], cwd: Path) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=600,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout
 

@@ -29,9 +29,6 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, plugin
 
-GRACE = 10.0
-"""Real seconds after which a test gives up on a thread."""
-
 
 class LaterExecutor:
     """Keeps binding cycles until somebody runs them."""

@@ -18,8 +18,9 @@ from kschedfw.api.pod import PodCondition
 from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import PluginClass, answering, plugin
-from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod, with_default_plugins, witness
+from tests.scheduler.stage import LaterExecutor, Stage, node, pod, with_default_plugins, witness
 from tests.scheduler.test_extender import Helper
 
 
@@ -32,7 +33,7 @@ class Slow:
         def pre_bind(pod: Pod) -> None:
             if pod.name in names:
                 self.begun.set()
-                assert self.go_on.wait(GRACE)
+                assert self.go_on.wait(PATIENCE)
 
         self.plugin: PluginClass = plugin("Slow", pre_bind=pre_bind)
 
@@ -64,7 +65,7 @@ class TestVictims:
         stage = Stage(slow.plugin, witness("A", journal), nodes=[node(cpu=2)], executor=pool)
         stage.add(pod("low", cpu="2"))
         stage.scheduler.schedule_one()
-        assert slow.begun.wait(GRACE)
+        assert slow.begun.wait(PATIENCE)
         stage.add(pod("vip", cpu="2", priority=100))
         stage.scheduler.schedule_one()
         assert stage.pod("low").status.conditions == (), "no DisruptionTarget"
@@ -151,7 +152,7 @@ class TestPodsThatAreBeingDeleted:
         stage = Stage(slow.plugin, cluster=cluster, nodes=[node(cpu=1)], executor=pool)
         stage.add(pod("going"), pod("next"))
         stage.scheduler.schedule_one()
-        assert slow.begun.wait(GRACE)
+        assert slow.begun.wait(PATIENCE)
         stage.scheduler.schedule_one()
         assert stage.place("next") is Place.UNSCHEDULABLE
         cluster.begin_deletion(stage.pod("going"))
@@ -272,12 +273,12 @@ class TestExecutorsThatAreShutDown:
         stage.add(pod("first"), pod("second"), pod("third"))
         for _ in range(3):
             stage.scheduler.schedule_one()
-        assert slow.begun.wait(GRACE)
+        assert slow.begun.wait(PATIENCE)
         pool.shutdown(wait=False, cancel_futures=True)
         slow.go_on.set()
         ended = threading.Thread(target=getattr(stage.scheduler, ending), daemon=True)
         ended.start()
-        ended.join(GRACE)
+        ended.join(PATIENCE)
         assert not ended.is_alive()
         assert stage.node_of("first") == "n"
         for name in ("second", "third"):
@@ -305,7 +306,7 @@ class TestExecutorsThatAreShutDown:
         stage.run(pod("sibling"))
         stage.add(pod("slow"), pod("leader"))
         stage.scheduler.schedule_one()
-        assert slow.begun.wait(GRACE)
+        assert slow.begun.wait(PATIENCE)
         stage.scheduler.schedule_one()
         ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
         ending.start()
@@ -313,7 +314,7 @@ class TestExecutorsThatAreShutDown:
         closing.start()
         slow.go_on.set()
         for thread in (ending, closing):
-            thread.join(GRACE)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
         assert stage.in_cache() == {"n": {"slow"}}
 

@@ -28,8 +28,9 @@ from kschedfw import (
 )
 from kschedfw.scheduler import ConcurrentCycleError
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import plugin
-from tests.scheduler.stage import GRACE, Stage, node, pod
+from tests.scheduler.stage import Stage, node, pod
 
 
 @attrs.define
@@ -90,7 +91,7 @@ class TestTheParts:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(GRACE)
+            thread.join(PATIENCE)
         assert parts.overcommitted() == {}
         assert len(parts.cache.dump().pods) + len(refused) == 60
 
@@ -169,18 +170,18 @@ class TestTheScheduler:
 
         def slow(pod: Pod) -> None:
             entered.set()
-            assert go_on.wait(GRACE)
+            assert go_on.wait(PATIENCE)
 
         stage = Stage(plugin("Slow", pre_filter=slow), nodes=[node()])
         stage.add(pod())
         thread = threading.Thread(target=stage.scheduler.run_until_idle, daemon=True)
         thread.start()
-        assert entered.wait(GRACE)
+        assert entered.wait(PATIENCE)
         for call in (stage.scheduler.run, stage.scheduler.run_until_idle, stage.scheduler.schedule_one):
             with pytest.raises(ConcurrentCycleError, match="only one thread at a time may call run"):
                 call()
         go_on.set()
-        thread.join(GRACE)
+        thread.join(PATIENCE)
         assert stage.node_of() == "n"
         assert not stage.scheduler.schedule_one(), "it is free again"
 
@@ -219,7 +220,7 @@ class TestTheScheduler:
                 break
             wait.wait(0.01)
         stage.scheduler.stop()
-        running.join(GRACE)
+        running.join(PATIENCE)
         assert len(stage.in_cache()["n"]) == 40
 
 

@@ -12,7 +12,8 @@ import pytest
 from kschedfw import Cache, make_pod
 from kschedfw.scheduler.debugger import CacheDebugger, Discrepancies
 from kschedfw.testing.processes import running
-from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod
+from kschedfw.testing.waiting import PATIENCE
+from tests.scheduler.stage import LaterExecutor, Stage, node, pod
 
 needs_sigusr2 = pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="a system without SIGUSR2")
 
@@ -100,7 +101,7 @@ class Texts:
 
     def wait_for(self, count: int) -> list[str]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.texts) >= count, GRACE)
+            assert self._changed.wait_for(lambda: len(self.texts) >= count, PATIENCE)
             return self.texts
 
 
@@ -176,7 +177,7 @@ class TestSignal:
 
         thread = threading.Thread(target=install)
         thread.start()
-        thread.join(GRACE)
+        thread.join(PATIENCE)
         assert len(errors) == 1
 
     def test_a_system_without_sigusr2_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:

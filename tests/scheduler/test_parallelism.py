@@ -10,6 +10,7 @@ import pytest
 
 from kschedfw import NodeInfo, Profile
 from kschedfw.framework.status import Status
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import PluginClass, answering, plugin, pod
 from tests.scheduler.support import POOL, Bench
 
@@ -32,7 +33,7 @@ def meeting(barrier: threading.Barrier, hook: str) -> PluginClass:
 @pytest.mark.parametrize("nodes", [16, 17, 64, 300])
 @pytest.mark.parametrize("hook", ["filter", "score"])
 def test_sixteen_nodes_are_looked_at_at_the_same_time(hook: str, nodes: int) -> None:
-    barrier = threading.Barrier(16, timeout=20)
+    barrier = threading.Barrier(16, timeout=PATIENCE)
     bench = Bench(
         meeting(barrier, hook), plugin("Even", score=answering(0)), nodes=POOL[:nodes], parallelism=16
     )
@@ -61,7 +62,7 @@ def test_sixteen_hooks_that_block_do_so_at_once() -> None:
 
     def block() -> None:
         if not have_met.is_set():
-            together.wait(60)  # breaks, and fails the filter, where fewer come
+            together.wait(PATIENCE)  # breaks, and fails the filter, where fewer come
             have_met.set()
 
     bench = Bench(

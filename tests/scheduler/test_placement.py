@@ -31,6 +31,7 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, witness
 
@@ -94,7 +95,7 @@ class TestCommit:
             bound = elsewhere.submit(placement.commit)
             for waiting in stage.scheduler.waiting_pods:
                 waiting.allow("Careful")
-            bound.result(10)
+            bound.result(PATIENCE)
         assert stage.pod("pod-0").node_name == "n"
 
     def test_permission_that_is_refused(self) -> None:

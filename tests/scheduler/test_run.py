@@ -16,9 +16,9 @@ from kschedfw import (
 from kschedfw.framework.clock import SystemClock
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
-    GRACE,
     Stage,
     node,
     pod,
@@ -42,7 +42,7 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.stage.scheduler.stop()
-        self.thread.join(GRACE)
+        self.thread.join(PATIENCE)
         self._unwatch()
         assert not self.thread.is_alive()
 
@@ -52,9 +52,9 @@ class Running:
 
     def until_bound(self, *names: str) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: all(self.stage.node_of(name) for name in names), GRACE), (
-                f"not bound: {names}"
-            )
+            assert self._changed.wait_for(
+                lambda: all(self.stage.node_of(name) for name in names), PATIENCE
+            ), f"not bound: {names}"
 
 
 class TestRun:
@@ -85,10 +85,10 @@ class TestRun:
         thread = threading.Thread(target=scheduler.run, daemon=True)
         thread.start()
         cluster.add(pod())
-        assert bound.wait(GRACE)
+        assert bound.wait(PATIENCE)
         assert clock.now() >= opens
         scheduler.stop()
-        thread.join(GRACE)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
     def test_with_bindings_on_a_pool_it_ends_when_they_have(self) -> None:
@@ -96,13 +96,13 @@ class TestRun:
 
         def slow(pod: Pod) -> None:
             begun.set()
-            assert go_on.wait(GRACE)
+            assert go_on.wait(PATIENCE)
 
         with ThreadPoolExecutor(2) as pool:
             stage = Stage(plugin("Slow", pre_bind=slow), nodes=[node()], executor=pool)
             with Running(stage) as running:
                 stage.add(pod())
-                assert begun.wait(GRACE)
+                assert begun.wait(PATIENCE)
                 stage.scheduler.stop()
                 running.thread.join(0.05)
                 assert running.thread.is_alive()
@@ -121,7 +121,7 @@ class TestRun:
         settled = threading.Event()
         with Running(stage) as running:
             stage.add(pod())
-            assert asked.wait(GRACE)
+            assert asked.wait(PATIENCE)
             while not stage.waiting():
                 settled.wait(0.001)
             for _ in range(1000):
@@ -137,7 +137,7 @@ class TestRun:
         go_on, bound, pause = threading.Event(), threading.Event(), threading.Event()
 
         def bind() -> None:
-            assert go_on.wait(GRACE)
+            assert go_on.wait(PATIENCE)
 
         def post_bind() -> None:
             bound.set()
@@ -149,7 +149,7 @@ class TestRun:
             )
             with Running(stage):
                 go_on.set()
-                assert bound.wait(GRACE)
+                assert bound.wait(PATIENCE)
                 for _ in range(1000):
                     if not stage.in_cache():
                         break
@@ -168,7 +168,7 @@ class TestRun:
         scheduler = Scheduler(InMemoryCluster(), clock=Interrupted())
         thread = threading.Thread(target=scheduler.run, daemon=True)
         thread.start()
-        thread.join(GRACE)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
     def test_what_a_queue_sort_raises_does_not_end_it(self, caplog: pytest.LogCaptureFixture) -> None:

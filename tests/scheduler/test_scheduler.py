@@ -20,9 +20,9 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
-    GRACE,
     LaterExecutor,
     Stage,
     node,
@@ -215,7 +215,7 @@ class TestBindingsElsewhere:
         assert stage.in_cache() == {"n": {"a", "b"}}
 
     def test_on_a_thread_pool(self) -> None:
-        both_bind = threading.Barrier(2, timeout=GRACE)
+        both_bind = threading.Barrier(2, timeout=PATIENCE)
 
         def meet() -> None:
             both_bind.wait()
@@ -245,7 +245,7 @@ class TestBindingsElsewhere:
         closing.join(0.05)
         assert closing.is_alive()
         later.run()
-        closing.join(GRACE)
+        closing.join(PATIENCE)
         assert not closing.is_alive()
         assert stage.node_of() == "n"
 

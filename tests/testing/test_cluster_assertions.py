@@ -14,6 +14,7 @@ from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing import assert_evicted, assert_no_overcommit, assert_placed, assert_spread
 from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
+from kschedfw.testing.waiting import PATIENCE
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -142,7 +143,7 @@ def test_failure_shows_the_tests_own_line_and_no_frame_of_kschedfw(tmp_path: Pat
         os.devnull,
     ]
     result = subprocess.run(
-        [*command, str(test)], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300
+        [*command, str(test)], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=PATIENCE
     )
     assert "4 failed" in result.stdout
     assert "* default/pod: b → a" in result.stdout

@@ -16,6 +16,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster, WatchEvent
 from kschedfw.cluster.protocol import Handler, T
 from kschedfw.testing.cluster_contract import ClusterContract, Widget
+from kschedfw.testing.waiting import PATIENCE
 
 
 class TestInMemoryCluster(ClusterContract):
@@ -129,5 +130,5 @@ def followed(kubeconfig: Path) -> Iterator[Cluster]:
         connect(kubeconfig, qps=-1, chance=Random(0)) as client,
         KubernetesCluster(client, [*SCHEDULER_KINDS, Widget.kind]) as cluster,
     ):
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         yield cluster

@@ -6,6 +6,7 @@ import threading
 
 from kschedfw.framework.clock import Clock
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 
 
 def test_it_is_a_clock_that_stands_still() -> None:
@@ -44,11 +45,11 @@ def test_who_waits_is_woken_when_the_time_has_come_and_not_before() -> None:
     clock, condition = FakeClock(), threading.Condition()
     early, late = waiting(clock, condition, 5), waiting(clock, condition, 10)
     clock.advance(5)
-    early.join(10)
+    early.join(PATIENCE)
     assert not early.is_alive()
     assert late.is_alive()
     clock.advance(5)
-    late.join(10)
+    late.join(PATIENCE)
     assert not late.is_alive()
 
 
@@ -66,7 +67,7 @@ def test_a_notification_wakes_without_time_passing() -> None:
     while not woken.wait(0.01):
         with condition:
             condition.notify_all()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert clock.now() == 0
 
 
@@ -76,5 +77,5 @@ def test_many_may_wait_for_many_things() -> None:
     for _ in range(30):
         clock.advance(1)
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in threads)

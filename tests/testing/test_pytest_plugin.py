@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip += ["--no-deps", "--no-compile"]  # far from all of kschedfw is imported
     built_here = importlib.util.find_spec("hatchling") is not None
     options = ["--no-build-isolation"] if built_here else []
-    subprocess.run([*pip, *options, "--target", str(site), str(REPOSITORY)], check=True, timeout=300)
+    subprocess.run([*pip, *options, "--target", str(site), str(REPOSITORY)], check=True, timeout=PATIENCE)
     for name, text in STRANGER.items():
         path = site / name
         path.parent.mkdir(exist_ok=True)
@@ -108,7 +109,7 @@ class Project:
             env=os.environ | {"PYTHONPATH": str(self.site), "PYTHONSAFEPATH": "1"},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
         )
         return done.returncode, done.stdout + done.stderr
 

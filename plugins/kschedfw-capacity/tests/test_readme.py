@@ -13,6 +13,7 @@ import pytest
 from kschedfw_capacity import ElasticQuota
 
 from kschedfw import InMemoryCluster, Scheduler, read_manifests
+from kschedfw.testing.waiting import PATIENCE
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -34,7 +35,7 @@ def simulate(where: Path, *options: str) -> str:
     command = [sys.executable, "-m", "kschedfw", "simulate", *options]
     env = os.environ | {"COLUMNS": "120", "NO_COLOR": "1"}
     done = subprocess.run(
-        command, check=False, cwd=where, env=env, capture_output=True, encoding="utf-8", timeout=300
+        command, check=False, cwd=where, env=env, capture_output=True, encoding="utf-8", timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

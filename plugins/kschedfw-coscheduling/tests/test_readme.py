@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.testing.waiting import PATIENCE
+
 README = Path(__file__).parents[1] / "README.md"
 INSTALLED = any(each.name == "Coscheduling" for each in entry_points(group="kschedfw"))
 
@@ -28,7 +30,7 @@ def test_the_example_places_one_gang_wholly_and_the_other_not_at_all(tmp_path: P
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode in (0, 1), done.stderr
     placed = [each["pod"] for each in json.loads(done.stdout)["decisions"] if each.get("node")]

@@ -22,6 +22,7 @@ from tests.hostile_server import OK, TIMEOUT, TOKEN, Server, answering, serving
 
 from kschedfw import make_node
 from kschedfw.testing import FakeClock, FrameworkHarness
+from kschedfw.testing.waiting import PATIENCE
 
 
 def error_of(server: Server, *, max_bytes: int = 1_000_000, token: str = TOKEN) -> str:
@@ -133,7 +134,7 @@ class TestTime:
 
     def test_a_name_that_nobody_looks_up_in_time_is_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
         end = threading.Event()
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(30) and [])
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(PATIENCE) and [])
         with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
             Endpoint("http://metrics.example", timeout=TIMEOUT).get("/")
         end.set()

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kschedfw.testing.waiting import PATIENCE
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
@@ -23,7 +25,7 @@ def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     shown = [

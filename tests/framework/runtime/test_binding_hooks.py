@@ -9,6 +9,7 @@ import pytest
 from kschedfw import Code, CycleState, Framework, PreBindPreFlightResult, Status
 from kschedfw.framework.errors import HookError
 from kschedfw.framework.waiting_pods import PodInPreBind
+from kschedfw.testing.waiting import PATIENCE
 from tests.framework.support import PluginClass, answering, make_framework, plugin, pod
 
 POD = pod()
@@ -136,7 +137,7 @@ class TestPreBind:
 
         def first() -> None:
             if parallelism > 1:
-                assert begun.wait(10)
+                assert begun.wait(PATIENCE)
             journal.append("First")
 
         def second() -> object:

@@ -33,6 +33,7 @@ from kschedfw.cluster import ConflictError, InMemoryCluster, NotFoundError, Watc
 from kschedfw.framework.clock import SystemClock
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.testing.waiting import PATIENCE
 from tests.scheduler.invariants.objects import NODE_NAMES, POD_NAMES, random_budget, random_node, random_pod
 from tests.scheduler.invariants.properties import nothing_fits, overfull
 
@@ -42,8 +43,6 @@ SCHEDULER = "default-scheduler"
 PACE = 200.0
 """How many times faster the scheduler's and the client's time goes by than real time."""
 STEPS_BETWEEN_QUIET_POINTS = 50
-_PATIENCE = 30.0
-"""Real seconds in which all has to be well once nothing goes wrong any more."""
 _FOLLOWED = (Node, Pod)
 
 
@@ -117,7 +116,7 @@ class ServedWorld:
             executor = life.enter_context(ThreadPoolExecutor(4, "binding"))
             for name in NODE_NAMES[:4]:
                 self.truth.add(random_node(self.random, name, self._uid(name)))
-            assert self.cluster.wait_for_sync(_PATIENCE * PACE), "the client hasn't synced"
+            assert self.cluster.wait_for_sync(PATIENCE * PACE), "the client hasn't synced"
             self.scheduler = Scheduler(
                 self.cluster, clock=self.clock, random=Random(self.seed + 2), executor=executor
             )
@@ -276,7 +275,7 @@ class ServedWorld:
     def come_to_rest(self) -> None:
         """Nothing goes wrong any more and nobody interferes: soon all has to be well."""
         self.server.faults = Faults()
-        end, pause = time.perf_counter() + _PATIENCE, 0.002
+        end, pause = time.perf_counter() + PATIENCE, 0.002
         while True:
             for pod in [pod for pod in self.truth.list(Pod) if pod.is_terminating]:
                 self.truth.delete(pod)
@@ -285,7 +284,7 @@ class ServedWorld:
             wrong = self._what_is_wrong() or self._who_fits()
             if not wrong and self.truth.resource_version == version:
                 break
-            assert time.perf_counter() < end, f"not at rest after {_PATIENCE:g} s: {wrong or 'it goes on'}"
+            assert time.perf_counter() < end, f"not at rest after {PATIENCE:g} s: {wrong or 'it goes on'}"
             time.sleep(pause)  # who looks all the time keeps the other threads from getting there
             pause = min(2 * pause, 0.1)
         self.quiet_points += 1

@@ -48,7 +48,7 @@ def test_much_goes_wrong_in_a_world() -> None:
 
 def test_a_client_that_misses_deletions_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.Store, "remove", lambda self, key, last=None: iter(()))
-    monkeypatch.setattr(served, "_PATIENCE", 0.5)
+    monkeypatch.setattr(served, "PATIENCE", 0.5)
     with ServedWorld(1) as world:
         world.truth.delete(world.truth.list(Node)[0])
         with pytest.raises(AssertionError, match="the list of Nodes is another one"):

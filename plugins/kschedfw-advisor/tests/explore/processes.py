@@ -13,6 +13,7 @@ from http.cookiejar import CookieJar
 import attrs
 
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 
 @attrs.frozen
@@ -44,5 +45,5 @@ def explored(*arguments: object) -> Iterator[Explored]:
                 yield Explored(found[1], found[1] + found[2], opener)
                 break
         process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=60)
+        out, rest = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, rest) == (0, "", ""), said

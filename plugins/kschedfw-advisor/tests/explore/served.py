@@ -18,6 +18,7 @@ from kschedfw_advisor.explore.workbench import Workbench
 from kschedfw_kubernetes.web import Server, configured, listen
 
 from kschedfw import InMemoryCluster
+from kschedfw.testing.waiting import PATIENCE
 
 TOKEN = "the-token"
 
@@ -57,7 +58,7 @@ class Page:
     def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         given = {"Authorization": f"Bearer {TOKEN}", **named}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, {name: value for name, value in given.items() if value})
             response = connection.getresponse()
@@ -83,9 +84,9 @@ def served(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
         yield Page(port)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not thread.is_alive()

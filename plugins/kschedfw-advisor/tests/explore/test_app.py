@@ -14,6 +14,7 @@ from explore.served import TOKEN, Page, served
 from kschedfw_advisor.explore import app
 
 from kschedfw.config import parse_configuration
+from kschedfw.testing.waiting import PATIENCE
 
 WEIGHT = {"kind": "weight", "profile": PROFILE, "plugin": "ImageLocality", "weight": 5}
 DRAIN = {"kind": "drain", "nodes": ["cpu-taken"]}
@@ -190,7 +191,7 @@ class TestRefusals:
             "Content-Type: application/json",
             "Content-Length: 10",
         ]
-        with socket.create_connection(("127.0.0.1", page.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as connection:
             connection.sendall(("\r\n".join(lines) + "\r\n\r\n{").encode())
             answer = connection.recv(100)
             assert answer.startswith(b"HTTP/1.1 408")
@@ -204,13 +205,13 @@ class TestRefusals:
 
         def wait(*_: object) -> None:
             begun.set()
-            end.wait(30)
+            end.wait(PATIENCE)
 
         monkeypatch.setattr(app, "state_of", wait)
         thread = threading.Thread(target=page.get, args=("/api/state",))
         thread.start()
         try:
-            assert begun.wait(30)
+            assert begun.wait(PATIENCE)
             assert page.get("/api/state").status == 503
         finally:
             end.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import attrs
@@ -15,6 +14,7 @@ from kschedfw_advisor.explore.workbench import Workbench
 
 from kschedfw import InMemoryCluster, Node, make_node
 from kschedfw.api import KschedfwError
+from kschedfw.testing.waiting import eventually
 
 
 class Told:
@@ -92,7 +92,5 @@ class TestTheWorkbench:
 
 def test_the_page_of_a_followed_cluster_tells_of_a_new_revision() -> None:
     with served(cluster(), follow=grown) as page:
-        deadline = time.monotonic() + 30
-        while page.get("/api/news").json["revision"] == 0:
-            assert time.monotonic() < deadline
+        eventually(lambda: page.get("/api/news").json["revision"])
         assert "new" in page.get("/api/state").json["map"]["nodes"]["names"]

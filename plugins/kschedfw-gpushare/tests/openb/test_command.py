@@ -15,6 +15,7 @@ from kschedfw_gpushare.openb.__main__ import NODES, PODS, main
 from kschedfw_lab import read_results, read_series
 
 from kschedfw import Plugin, Pod, Registry, hookimpl
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -30,7 +31,11 @@ def policies(printed: str) -> Sequence[object]:
 def test_it_runs_in_other_processes_and_writes_results(small: Path) -> None:
     command = [sys.executable, "-m", "kschedfw_gpushare.openb", "--workers", "1", "--policy", "FGD"]
     done = subprocess.run(
-        [*command, *options(small, seeds="1-2")], capture_output=True, text=True, check=False, timeout=60
+        [*command, *options(small, seeds="1-2")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].startswith("| GPUs allocated, % of all | | 80 % | 90 % |")

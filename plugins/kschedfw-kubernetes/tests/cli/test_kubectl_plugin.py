@@ -14,6 +14,7 @@ from kschedfw_kubernetes.cli.kubectl import with_current_context
 from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api.builders import make_node, make_pod
+from kschedfw.testing.waiting import PATIENCE
 
 KUBECTL = shutil.which("kubectl")
 SCRIPTS = Path(sys.executable).parent
@@ -41,7 +42,7 @@ def kubectl(kubeconfig: Path, tmp_path: Path) -> Call:
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(KUBECTL), *arguments]
         return subprocess.run(
-            command, capture_output=True, text=True, env=environment, check=False, timeout=120
+            command, capture_output=True, text=True, env=environment, check=False, timeout=PATIENCE
         )
 
     return call
@@ -98,7 +99,7 @@ def test_a_kubeconfig_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 2
     assert str(file) in done.stderr

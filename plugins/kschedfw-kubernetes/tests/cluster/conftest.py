@@ -10,6 +10,8 @@ import pytest
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, connect
 from kschedfw_kubernetes.testing import ApiServer
 
+from kschedfw.testing.waiting import PATIENCE
+
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
@@ -41,5 +43,5 @@ def client(connected: Callable[..., Client]) -> Client:
 @pytest.fixture
 def cluster(client: Client) -> Iterator[KubernetesCluster]:
     with KubernetesCluster(client) as cluster:
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         yield cluster

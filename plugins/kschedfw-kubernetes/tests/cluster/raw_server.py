@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kschedfw.testing.waiting import PATIENCE
+
 Answer = Callable[[socket.socket, bytes], None]
 """Takes a connection and a request's head; it may send, wait, close."""
 
@@ -71,7 +73,7 @@ def serving(answer: Answer, context: ssl.SSLContext | None = None) -> Iterator[R
         yield server
     finally:
         server.close()
-        thread.join(5)
+        thread.join(PATIENCE)
 
 
 def reply(body: bytes = b"{}", status: str = "200 OK", headers: str = "") -> bytes:

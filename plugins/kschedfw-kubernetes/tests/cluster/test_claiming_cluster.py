@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 import attrs
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import (
     ClaimBook,
     ClaimConflictError,
@@ -33,6 +32,7 @@ from kschedfw_kubernetes.testing import ApiServer
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.cluster import WatchEvent
 from kschedfw.scheduler.still_fits import StillFits
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 NAMESPACE = "kube-system"
 
@@ -77,9 +77,9 @@ def join(connected: Callable[..., Client]) -> Iterator[Join]:
             sharer = Sharer(claiming, records)
             stack.callback(sharer.cluster.close)
             sharer.cluster.watch(sharer.told.append)
-            assert cluster.wait_for_sync(20)
+            assert cluster.wait_for_sync(PATIENCE)
             sharer.cluster.start()
-            assert sharer.cluster.wait_for_sync(20)
+            assert sharer.cluster.wait_for_sync(PATIENCE)
             return sharer
 
         yield make
@@ -191,7 +191,7 @@ class TestCommit:
             bound = thread.submit(one.bind, "p0", "a")
             eventually(lambda: one.cluster.figures.retries[reason] == 2)
             one.records.write("a", NodeRecord(2), one.cluster._book.version("a"))
-            assert bound.result(10) is None
+            assert bound.result(PATIENCE) is None
 
     def test_claims_on_one_node_are_written_together(self, filled: ApiServer, join: Join) -> None:
         """Those that come while the record is being written go into the next write."""

@@ -11,8 +11,8 @@ from random import Random
 
 import attrs
 import pytest
+from cluster.hasty_clock import HastyClock
 from cluster.raw_server import reply, serving
-from cluster.waiting import HastyClock, eventually
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, NotSyncedError, connect
 from kschedfw_kubernetes.testing import ApiServer
 
@@ -25,6 +25,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.api.workloads import Deployment, Namespace
 from kschedfw.cluster import EventType, WatchEvent
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +102,7 @@ def test_wait_for_sync_waits_until_watchers_have_been_told(server: ApiServer, cl
     cluster.watch(slow)
     assert not cluster.synced
     with cluster:
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         assert cluster.synced
         assert {f"default/p{number}" for number in range(20)} <= set(told)
     assert all(status.synced for status in cluster.sync_status().values())
@@ -157,7 +158,7 @@ def test_whatever_happens_to_connections_each_change_is_told_once(
                 elif fault == "expired":
                     server.compact()
                     server.cut_connections()
-        eventually(lambda: watcher.knows(server, Pod), 30)
+        eventually(lambda: watcher.knows(server, Pod))
         assert watcher.broken == []
         assert {obj.key for obj in cluster.list(Pod)} == {key for kind, key in watcher.present if kind is Pod}
 
@@ -166,7 +167,7 @@ def test_lists_are_counted_anew_only_where_changes_may_have_been_missed(
     server: ApiServer, connected: Callable[..., Client]
 ) -> None:
     with KubernetesCluster(connected(), [Node, Pod], clock=HastyClock(), random=Random(2)) as cluster:
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         assert {status.lists for status in cluster.sync_status().values()} == {1}
         server.cut_connections()  # from which a watch goes on where it was
         server.cluster.add(pod("a"))
@@ -203,7 +204,7 @@ def test_an_object_that_cant_be_read_is_counted_and_stops_nothing(
         KubernetesCluster(other, [Node]) as cluster,
         caplog.at_level(logging.ERROR),
     ):
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         eventually(lambda: cluster.sync_status()["nodes"].unreadable == 2)
         assert [node.name for node in cluster.list(Node)] == ["good", "odd"]
         assert "nodes worse can't be read, and is passed over" in caplog.text
@@ -279,7 +280,7 @@ def test_custom_kinds_are_followed_from_when_they_are_asked_for(client: Client) 
 
 def test_a_kind_that_the_server_doesnt_have_is_empty(client: Client) -> None:
     with KubernetesCluster(client, [CustomKind("none.example.com/v1", "Nothing")]) as cluster:
-        assert cluster.wait_for_sync(10)
+        assert cluster.wait_for_sync(PATIENCE)
         assert cluster.list(CustomObject) == []
         status = cluster.sync_status()["nothings.none.example.com"]
         assert (status.objects, status.last_error) == (0, "the API server doesn't have this kind")

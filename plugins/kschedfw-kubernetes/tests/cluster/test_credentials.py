@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import trustme
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster.credentials import Credentials
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, CredentialsError
 from kschedfw_kubernetes.cluster.kubeconfig import (
@@ -24,6 +23,7 @@ from kschedfw_kubernetes.cluster.request_metrics import RequestMetrics
 
 from kschedfw.framework.clock import SystemClock
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.waiting import eventually
 
 CLUSTER = ClusterSection(server="http://localhost:1")
 

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import pytest
 from cluster.raw_server import serving
-from cluster.waiting import eventually
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kschedfw_kubernetes.cluster import Client, connect
@@ -21,6 +20,7 @@ from kschedfw.api import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.properties import examples
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -291,7 +291,7 @@ def test_a_recorder_that_closes_waits_for_events_of_blocks(
 
     thread = threading.Thread(target=tell)
     thread.start()
-    assert asked.wait(10)
+    assert asked.wait(PATIENCE)
     recorder.close(30)
     thread.join()
     assert len(recorded(client)) == 1

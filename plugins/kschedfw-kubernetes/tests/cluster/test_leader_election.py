@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import Client, FencedError, LeaderElector
 from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
 from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.framework.clock import SystemClock
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/scheduler"
 PODS = "/api/v1/namespaces/default/pods"
@@ -53,12 +53,12 @@ def candidate(connected: Callable[..., Client]) -> Any:
     yield make
     for each in candidates:
         each.elector.stop(release=False)
-        each.thread.join(10)
+        each.thread.join(PATIENCE)
 
 
 def test_the_first_becomes_the_leader_and_renews(client: Client, candidate: Callable[..., Candidate]) -> None:
     first = candidate("a")
-    assert first.started.wait(10)
+    assert first.started.wait(PATIENCE)
     spec = client.get(LEASE)["spec"]
     assert (spec["holderIdentity"], spec["leaseTransitions"], spec["leaseDurationSeconds"]) == ("a", 0, 2)
     eventually(lambda: client.get(LEASE)["spec"]["renewTime"] > spec["renewTime"])
@@ -70,13 +70,13 @@ def test_a_lease_that_is_given_up_is_taken_at_once(
     client: Client, candidate: Callable[..., Candidate]
 ) -> None:
     first = candidate("a", lease_duration=60, renew_deadline=40)
-    assert first.started.wait(10)
+    assert first.started.wait(PATIENCE)
     second = candidate("b", lease_duration=60, renew_deadline=40)
     eventually(lambda: second.elector.leader == "a")
     assert not second.started.is_set()
     first.elector.stop()
     assert first.stopped.is_set()
-    assert second.started.wait(10)
+    assert second.started.wait(PATIENCE)
     assert client.get(LEASE)["spec"]["leaseTransitions"] >= 1
 
 
@@ -84,11 +84,11 @@ def test_a_leader_that_cant_renew_stops_and_writes_nothing_from_then_on(
     server: ApiServer, candidate: Callable[..., Candidate]
 ) -> None:
     first = candidate("a", renew_deadline=0.5)
-    assert first.started.wait(10)
+    assert first.started.wait(PATIENCE)
     first.client.get(PODS)
     server.faults.failed_before = 1.0
     server.faults.only = lambda method, path: "leases" in path
-    assert first.stopped.wait(10)
+    assert first.stopped.wait(PATIENCE)
     with pytest.raises(FencedError):
         first.client.write("POST", PODS, {})
     assert not [each for each in server.audit.events if each.verb == "create" and each.resource == "pods"]
@@ -97,10 +97,10 @@ def test_a_leader_that_cant_renew_stops_and_writes_nothing_from_then_on(
 def test_a_leader_whose_server_says_nothing_stops_at_its_deadline(
     server: ApiServer, candidate: Callable[..., Candidate]
 ) -> None:
-    first = candidate("a", lease_duration=60, renew_deadline=2.0)
-    assert first.started.wait(10)
+    first = candidate("a", lease_duration=2 * PATIENCE, renew_deadline=2.0)
+    assert first.started.wait(PATIENCE)
     server.faults.paused = True
-    assert first.stopped.wait(30)  # half of what the lease would last
+    assert first.stopped.wait(PATIENCE)  # half of what the lease would last
     server.faults.paused = False
 
 
@@ -109,7 +109,7 @@ def test_a_leader_that_slept_beyond_its_deadline_writes_nothing(connected: Calla
     ahead = _Ahead()
     client.fence._clock = ahead
     leader = Candidate(client, "a", lease_duration=60, renew_deadline=40, retry_period=10).run()
-    assert leader.started.wait(10)
+    assert leader.started.wait(PATIENCE)
     client.fence.check()
     ahead.seconds = 41  # as after SIGSTOP, before anything else has run
     with pytest.raises(FencedError):
@@ -130,11 +130,11 @@ def test_when_the_leader_is_gone_the_next_waits_until_the_lease_has_run_out(
     client: Client, candidate: Callable[..., Candidate]
 ) -> None:
     first = candidate("a")
-    assert first.started.wait(10)
+    assert first.started.wait(PATIENCE)
     first.elector.stop(release=False)
     before = client.get(LEASE)["spec"]
     second = candidate("b")
-    assert second.started.wait(10)
+    assert second.started.wait(PATIENCE)
     after = client.get(LEASE)["spec"]
     renewed, acquired = (datetime.fromisoformat(time) for time in (before["renewTime"], after["acquireTime"]))
     assert (acquired - renewed).total_seconds() >= before["leaseDurationSeconds"] - 1  # rounded up
@@ -145,10 +145,10 @@ def test_who_waits_comes_when_the_lease_has_run_out_however_long_its_retry_perio
     candidate: Callable[..., Candidate],
 ) -> None:
     first = candidate("a")
-    assert first.started.wait(10)
+    assert first.started.wait(PATIENCE)
     first.elector.stop(release=False)
     second = candidate("b", lease_duration=90, renew_deadline=60, retry_period=40)
-    assert second.started.wait(10)
+    assert second.started.wait(PATIENCE)
 
 
 def test_a_leader_knows_until_when_nobody_else_leads_before_it_writes(
@@ -218,4 +218,4 @@ def test_a_malformed_lease_is_waited_for_until_it_is_mended(
     assert waiting.thread.is_alive()
     assert not waiting.started.is_set()
     there["yet"] = False
-    assert waiting.started.wait(10)
+    assert waiting.started.wait(PATIENCE)

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from cluster.raw_server import reply, serving
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, connect
 from kschedfw_kubernetes.cluster.reflector import Changes, Reflector
 from kschedfw_kubernetes.cluster.transport import DEFAULT_TRANSPORT_LIMITS, TransportLimits
@@ -24,6 +23,7 @@ from kschedfw_kubernetes.testing import ApiServer
 from kschedfw import make_node
 from kschedfw.api.node import Node
 from kschedfw.framework.clock import Clock, VirtualClock
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def following(client: Client, clock: Clock) -> Iterator[Reflector]:
         yield reflector
     finally:
         reflector.stop()
-        reflector.join(10)
+        reflector.join(PATIENCE)
 
 
 def watches(answers: Callable[[int], bytes], count: int, clock: VirtualClock) -> Sequence[float]:
@@ -181,7 +181,7 @@ def test_changes_are_seen_though_a_proxy_keeps_dead_connections_open(
         connect(kubeconfig, master=f"{url.scheme}://127.0.0.1:{proxy.port}", qps=-1, limits=limits) as client,
         KubernetesCluster(client, [Node]) as cluster,
     ):
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
         proxy.swallow()
         server.cluster.add(make_node("late").build())
         eventually(lambda: cluster.get(Node, "late"))
@@ -196,5 +196,5 @@ def test_first_list_is_told_in_the_order_of_the_server(server: ApiServer, client
     cluster = KubernetesCluster(client, [Node])
     cluster.watch(lambda change: told.append(change.object.name))
     with cluster:
-        assert cluster.wait_for_sync(20)
+        assert cluster.wait_for_sync(PATIENCE)
     assert told == ["a", "b", "c"]

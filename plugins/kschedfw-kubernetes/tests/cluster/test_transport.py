@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import trustme
 from cluster.raw_server import Answer, RawServer, reply, serving
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster.connections import Connection, Dialer
 from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, FencedError, UnavailableError
@@ -22,6 +21,7 @@ from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionCon
 from kschedfw_kubernetes.cluster.transport import Reply, Request, Transport, TransportLimits
 
 from kschedfw.framework.clock import SystemClock
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 GET = Request("GET", "/api")
 POST = Request("POST", "/api", b"{}")
@@ -91,7 +91,7 @@ def test_requests_take_what_becomes_idle_while_others_wait_for_new_connections(
         assert len(begun) <= 5
         permits.release(20)
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         assert len(answered) == 20
 
 
@@ -102,7 +102,7 @@ def test_a_request_doesnt_wait_long_behind_others_that_make_connections(
 
     def dial(_self: Dialer, identity: Identity, _timeout: float) -> Connection:
         begun.append(identity)
-        ended.wait(30)
+        ended.wait(PATIENCE)
         raise UnavailableError("ended")
 
     def ask(transport: Transport) -> None:
@@ -231,7 +231,7 @@ def test_close_ends_a_stream_that_another_thread_reads() -> None:
         threading.Thread(target=read, daemon=True).start()
         time.sleep(0.05)
         transport.close()
-        assert ended.wait(5)
+        assert ended.wait(PATIENCE)
 
 
 def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from random import Random
 
 import attrs
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, UnavailableError
 from kschedfw_kubernetes.cluster.client import STRATEGIC_MERGE_PATCH
 from kschedfw_kubernetes.testing import ApiServer
@@ -21,6 +20,7 @@ from kschedfw.api.resource_claims import FINALIZER, ResourceClaim, ResourceClaim
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim
 from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +165,7 @@ def test_with_every_fault_at_once_no_pod_is_bound_twice(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     for key, nodes in bound.items():
         assert len(nodes) <= 1
         for node_name in ("n1", "n2"):

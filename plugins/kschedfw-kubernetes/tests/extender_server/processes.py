@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 COMMAND = [sys.executable, "-m", "kschedfw", "serve-extender"]
 
@@ -25,5 +26,5 @@ def served(*arguments: object) -> Iterator[str]:
                 yield found[1]
                 break
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, "", ""), said

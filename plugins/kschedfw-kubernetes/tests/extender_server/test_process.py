@@ -9,7 +9,6 @@ from random import Random
 import pytest
 import trustme
 import yaml
-from cluster.waiting import eventually
 from extender_server.processes import served
 from http_extender.servers import Answer, refused_url, scripted
 from kschedfw_kubernetes.http_extender import HTTPExtender
@@ -33,6 +32,7 @@ from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
 from kschedfw.scheduler.extenders import order_extenders
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

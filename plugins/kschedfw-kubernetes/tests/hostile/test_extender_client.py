@@ -21,6 +21,7 @@ from kschedfw import make_node, make_pod
 from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.testing.waiting import PATIENCE
 
 pytest.importorskip("httpx2")
 
@@ -66,7 +67,7 @@ def hostile(behaviour: Behaviour, *, reads: bool = True, raw: bool = False) -> I
         finally:
             stopping.set()
             for thread in (acceptor, *threads):
-                thread.join(10)
+                thread.join(PATIENCE)
 
 
 def complaint(url: str, *, timeout: float = TIMEOUT, tls: ExtenderTLSConfig | None = None) -> str:
@@ -111,7 +112,7 @@ class TestTime:
                 drip(b"1\r\n \r\n", start=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
                 id="chunks without end",
             ),
-            pytest.param(lambda _, stopping: stopping.wait(30), id="silence"),
+            pytest.param(lambda _, stopping: stopping.wait(PATIENCE), id="silence"),
         ],
     )
     def test_it_ends_the_call(self, behaviour: Behaviour) -> None:
@@ -120,7 +121,7 @@ class TestTime:
 
     def test_who_does_not_read(self) -> None:
         """The request is larger than what fits between the two."""
-        with hostile(lambda _, stopping: stopping.wait(30), reads=False) as url:
+        with hostile(lambda _, stopping: stopping.wait(PATIENCE), reads=False) as url:
             transport = transport_module.Transport(ExtenderConfig(url, http_timeout=TIMEOUT), SystemClock())
             with pytest.raises(ExtenderError, match=LATE):
                 transport.post("filter", bytes(64 << 20))
@@ -224,7 +225,7 @@ class TestSize:
         tracemalloc.start()
         try:
             with hostile(behaviour) as url:
-                assert says in complaint(url, timeout=10.0)
+                assert says in complaint(url, timeout=PATIENCE)
             assert tracemalloc.get_traced_memory()[1] < 16 * MAX_BYTES
         finally:
             tracemalloc.stop()
@@ -237,10 +238,10 @@ class TestSize:
                 b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Encoding: gzip\r\n\r\n"
                 + gzip.compress(b" " * (64 << 20))
             )
-            stopping.wait(5)
+            stopping.wait(PATIENCE)
 
         with hostile(behave) as url:
-            assert "refused" in complaint(url, timeout=5.0)
+            assert "refused" in complaint(url, timeout=PATIENCE)
 
     def test_gzip_is_read(self) -> None:
         packed = gzip.compress(b'{"Nodes":{"items":[{"metadata":{"name":"b"}}]}}')
@@ -260,7 +261,7 @@ class TestTexts:
     def test_of_an_error(self) -> None:
         body = json.dumps({"Error": self.TEXT}).encode()
         with hostile(answering(b"", body)) as url:
-            cause = complaint(url, timeout=10.0)
+            cause = complaint(url, timeout=PATIENCE)
         assert cause.isprintable()
         assert cause.startswith(r"\x1b]0;owned\a\r\nI0101 all is well\u202exxx")
         assert len(cause) < 1100
@@ -268,7 +269,7 @@ class TestTexts:
     def test_of_names(self) -> None:
         body = json.dumps({"Nodes": {"items": [{"metadata": {"name": self.TEXT}}]}}).encode()
         with hostile(answering(b"", body)) as url:
-            cause = complaint(url, timeout=10.0)
+            cause = complaint(url, timeout=PATIENCE)
         assert cause.isprintable()
         assert len(cause) < 1100
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ pytest.importorskip("uvicorn")
 
 from kschedfw_kubernetes.web import http_server  # needs uvicorn
 
+from kschedfw.testing.waiting import PATIENCE, eventually
+
 pytestmark = pytest.mark.slow
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -55,7 +57,7 @@ class Slow:
     def filter(self, node_info: NodeInfo) -> Status | None:
         self.asked.append(node_info.name)
         self.begun.set()
-        assert self.may_go_on.wait(20)
+        assert self.may_go_on.wait(PATIENCE)
         return None
 
 
@@ -65,10 +67,10 @@ class Served:
     app: ExtenderApp
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=10)
+        return socket.create_connection(self.address, timeout=PATIENCE)
 
     def ask(self, body: bytes = BODY, path: str = "/filter", **headers: str) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection(*self.address, timeout=20)
+        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
         connection.request("POST", path, body, headers={"Connection": "close", **headers})
         return connection.getresponse()
 
@@ -106,20 +108,13 @@ def served(slow: Slow | None = None, *, parallelism: int = 1, **settings: Any) -
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(PATIENCE)
         yield Served(address, app)
     finally:
         first.may_go_on.set()
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
 
 
 def is_closed(connection: socket.socket) -> bool:
@@ -153,8 +148,8 @@ class TestWaitingWork:
         slow = Slow()
         with served(slow, limits=ServerLimits(waiting=2)) as server, ExitStack() as stack:
             waiting = [stack.enter_context(server.begin()) for _ in range(2)]
-            assert slow.begun.wait(10)
-            assert eventually(lambda: len(server.app._works) == 2)
+            assert slow.begun.wait(PATIENCE)
+            eventually(lambda: len(server.app._works) == 2)
             refused = server.ask()
             assert (refused.status, refused.getheader("Retry-After")) == (503, "1")
             assert refused.read() == b"there are too many requests\n"
@@ -167,13 +162,13 @@ class TestWaitingWork:
         slow = Slow()
         with served(slow) as server:
             leaving = [server.begin() for _ in range(5)]
-            assert slow.begun.wait(10)
-            assert eventually(lambda: len(server.app._works) == 5)
+            assert slow.begun.wait(PATIENCE)
+            eventually(lambda: len(server.app._works) == 5)
             for connection in leaving:
                 connection.close()
-            assert eventually(lambda: len(server.app._works) == 1), "those that hadn't begun are gone at once"
+            eventually(lambda: len(server.app._works) == 1)  # those that hadn't begun are gone at once
             slow.may_go_on.set()
-            assert eventually(lambda: not server.app._works)
+            eventually(lambda: not server.app._works)
             assert len(slow.asked) == 1, "the one that had begun is given up at the next node"
 
     @pytest.mark.parametrize("body", [BODY, WHOLE])
@@ -182,9 +177,9 @@ class TestWaitingWork:
         slow = Slow()
         with served(slow, parallelism=parallelism) as server:
             with server.begin(body):
-                assert slow.begun.wait(10)
+                assert slow.begun.wait(PATIENCE)
             slow.may_go_on.set()
-            assert eventually(lambda: not server.app._works)
+            eventually(lambda: not server.app._works)
             answer = json.loads(server.ask(body).read())
             again = json.loads(server.ask(body).read())
         assert answer == again
@@ -213,7 +208,7 @@ class TestWaitingWork:
 
 
 def http_get(server: Served, path: str) -> int:
-    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection = http.client.HTTPConnection(*server.address, timeout=PATIENCE)
     connection.request("GET", path, headers={"Connection": "close"})
     return connection.getresponse().status
 
@@ -268,11 +263,11 @@ class TestReading:
             for _ in range(4):
                 connection = stack.enter_context(server.connect())
                 connection.sendall(HEAD % 900_000 + b" " * 600_000)
-            assert eventually(lambda: server.app._memory.used > 1_700_000)
+            eventually(lambda: server.app._memory.used > 1_700_000)
             refused = server.ask(b" " * 900_000)
             assert (refused.status, refused.getheader("Retry-After")) == (503, "1")
             stack.close()
-            assert eventually(lambda: server.app._memory.used == 0)
+            eventually(lambda: server.app._memory.used == 0)
             assert server.ask().status == 200
 
     @pytest.mark.parametrize("values", [b"[],", b"[[[[[[]]]]]],", b'{"":{}},'])

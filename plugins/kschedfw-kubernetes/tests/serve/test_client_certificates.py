@@ -30,6 +30,7 @@ from kschedfw_kubernetes.serve.endpoints import Endpoints, text
 from kschedfw_kubernetes.serve.server import EndpointServer
 
 from kschedfw.framework.clock import SystemClock
+from kschedfw.testing.waiting import PATIENCE
 
 
 @attrs.frozen
@@ -111,7 +112,7 @@ class Server:
             url, headers={name.replace("_", "-"): value for name, value in headers.items()}
         )
         try:
-            with urllib.request.urlopen(request, context=context, timeout=30) as reply:
+            with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as reply:
                 return int(reply.status)
         except urllib.error.HTTPError as error:
             with error:

@@ -31,6 +31,7 @@ from kschedfw import (
 )
 from kschedfw.config import load_configuration
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 
 POINTS = ("PrioritySort", "NodeResourcesFit", "DefaultPreemption", "DefaultBinder", "Slow")
 
@@ -101,12 +102,12 @@ def test_a_hook_that_blocks_is_told_once_with_its_stack(caplog: pytest.LogCaptur
     def wait_for_a_server(hook: str) -> None:
         if hook == "filter":
             is_in.set()
-            assert may.wait(20)
+            assert may.wait(PATIENCE)
 
     made, watch = scheduler(clock, wait_for_a_server)
     working = threading.Thread(target=made.run_until_idle)
     working.start()
-    assert is_in.wait(20)
+    assert is_in.wait(PATIENCE)
     watch.check()
     assert caplog.records == []
     clock.advance(3)

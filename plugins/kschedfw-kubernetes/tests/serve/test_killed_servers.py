@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import KubernetesCluster, connect
 from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica
@@ -16,6 +15,7 @@ from serve.replicas import Replica
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import AlreadyExistsError, ClusterError, WatchEvent
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 pytestmark = [pytest.mark.slow, *needs_control_plane]
 
@@ -36,7 +36,7 @@ def test_every_pod_is_bound_once(server: ControlPlane, tmp_path: Path, killed: s
         connect(server.kubeconfig(tmp_path / "kubeconfig"), qps=-1) as client,
         KubernetesCluster(client) as cluster,
     ):
-        assert cluster.wait_for_sync(60)
+        assert cluster.wait_for_sync(PATIENCE)
         for number in range(NODES):
             cluster.add(make_node(f"n{number}").capacity(cpu="8", memory="16Gi", pods="20").build())
         cluster.watch(lambda event: bound.update(_newly_bound(event)))
@@ -48,7 +48,7 @@ def test_every_pod_is_bound_once(server: ControlPlane, tmp_path: Path, killed: s
             replica.wait_for(lambda: len(bound) >= PODS / 4)
             server.restart(killed)
             making.join()
-            eventually(lambda: len(bound) == PODS, 120)
+            eventually(lambda: len(bound) == PODS)
             eventually(lambda: len([pod for pod in cluster.list(Pod) if pod.node_name]) == PODS)
     assert set(bound.values()) == {1}
 

@@ -23,6 +23,7 @@ from serve.replicas import (
 )
 
 from kschedfw.api.pod import Pod
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +95,7 @@ def test_a_recorder_of_an_installed_distribution_is_told_of_attempts(
         replica.wait_for(lambda: is_bound(server, "small"))
         replica.wait_for(lambda: "told of an attempt: scheduled" in replica.log)
     with Replica(server, tmp_path, "two", "--recorder", "untold") as replica:
-        assert replica.process.wait(60) == 2
+        assert replica.process.wait(PATIENCE) == 2
         assert "recorder of metrics 'untold'" in replica.log
 
 

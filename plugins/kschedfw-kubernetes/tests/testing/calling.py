@@ -7,6 +7,8 @@ from typing import Any
 import httpx2
 from kschedfw_kubernetes.testing import ApiServer
 
+from kschedfw.testing.waiting import PATIENCE
+
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -28,7 +30,7 @@ class Client:
     @classmethod
     def of(cls, server: ApiServer, token: str = "") -> Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return cls(httpx2.Client(base_url=server.url, headers=headers, timeout=10))
+        return cls(httpx2.Client(base_url=server.url, headers=headers, timeout=PATIENCE))
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, patch: str = "", **query: object

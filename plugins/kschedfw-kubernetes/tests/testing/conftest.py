@@ -9,6 +9,8 @@ from kschedfw_kubernetes.testing import ApiServer, User
 from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from testing.calling import Client
 
+from kschedfw.testing.waiting import PATIENCE
+
 ADMINISTRATOR = "administrator"
 
 
@@ -61,4 +63,4 @@ def alice(either: ApiServer | ControlPlane, api: Client) -> Iterator[Client]:
 def client_of(server: ApiServer | ControlPlane, token: str) -> httpx2.Client:
     if isinstance(server, ControlPlane):
         return server.client(token)
-    return httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"}, timeout=10)
+    return httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"}, timeout=PATIENCE)

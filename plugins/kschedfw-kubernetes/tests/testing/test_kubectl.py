@@ -16,6 +16,7 @@ from testing.calling import PODS, Client, pod
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.scheduler import Scheduler
+from kschedfw.testing.waiting import PATIENCE
 
 KUBECTL = shutil.which("kubectl")
 
@@ -37,7 +38,7 @@ def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
             input=given,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             env=environment,
         )
@@ -127,7 +128,7 @@ def test_describe_shows_what_a_scheduler_says(server: ApiServer, kubectl: Kubect
     server.cluster.add(make_pod("web").build())
     server.cluster.add(make_pod("large").requests(cpu="9").build())
     with connect(tmp_path / "kubeconfig", qps=-1) as client, KubernetesCluster(client) as cluster:
-        assert cluster.wait_for_sync(30)
+        assert cluster.wait_for_sync(PATIENCE)
         scheduler = Scheduler(cluster)
         scheduler.run_until_idle()
         scheduler.close()

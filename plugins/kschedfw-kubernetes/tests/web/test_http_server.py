@@ -17,6 +17,8 @@ pytest.importorskip("uvicorn")
 
 from kschedfw_kubernetes.web import http_server  # needs uvicorn
 
+from kschedfw.testing.waiting import PATIENCE
+
 pytestmark = pytest.mark.slow
 
 MOST = 8
@@ -44,7 +46,9 @@ class Served:
 
     def connect(self, address: str = "127.0.0.1") -> socket.socket:
         """A TCP connection from this address of the client; nothing is sent."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10, source_address=(address, 0))
+        return socket.create_connection(
+            ("127.0.0.1", self.port), timeout=PATIENCE, source_address=(address, 0)
+        )
 
     def ask(self, connection: socket.socket, request: bytes = REQUEST) -> socket.socket:
         """Send a request on a new connection, over TLS if that is served, and read its answer."""
@@ -87,11 +91,11 @@ def serving(tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None) -> Iterato
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(PATIENCE)
         yield Served(port, None if tls is None else tls[1])
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

@@ -13,6 +13,7 @@ from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads,
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cluster import ClusterError, Detection, LocalCopy, NotFoundError, SharedState
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +80,7 @@ def test_processes() -> None:
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(PATIENCE)
         assert child.exitcode == 0
     check(state)
 

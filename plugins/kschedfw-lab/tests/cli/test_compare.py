@@ -23,6 +23,7 @@ from kschedfw.cli import app, candidates_of
 from kschedfw.cli.exits import ExitCode
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import Command
+from kschedfw.testing.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -418,7 +419,7 @@ class TestFailOn:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
         lines = done.stdout.splitlines()
         assert lines[0].startswith("2 pods on 2 nodes under 2 configurations")

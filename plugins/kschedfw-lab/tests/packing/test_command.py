@@ -18,6 +18,7 @@ from kschedfw_lab.packing.policies import Policy, profile_of
 from kschedfw_lab.packing.workload import NODES, PODS
 
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 FEW_PODS = 12
 
@@ -58,7 +59,7 @@ def test_other_processes_measure_the_same(directory: Path, capsys: pytest.Captur
     here = json.loads(capsys.readouterr().out)
     command = [sys.executable, "-m", "kschedfw_lab.packing", "--workers", "1", "--json"]
     given = [*options(directory, seeds="1"), "--out", str(directory / "elsewhere")]
-    done = subprocess.run([*command, *given], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([*command, *given], capture_output=True, text=True, check=True, timeout=PATIENCE)
     there = json.loads(done.stdout)
     for run in (*here["runs"], *there["runs"]):
         del run["elapsed_seconds"]

@@ -23,6 +23,7 @@ from sweep.test_sweeping import keys, recorded, without_times
 from tuning.test_searching import tuning
 
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +89,7 @@ def test_processes_and_dask_give_the_same_rows(tmp_path: Path, scheduler: str) -
     both = sweep(tmp_path)
     with local_engine(2) as engine:
         run_sweep(both, tmp_path / "processes", engine.executor, workers=2)
-    with dask_engine(scheduler, both.plan().distributions, timeout=60) as engine:
+    with dask_engine(scheduler, both.plan().distributions, timeout=PATIENCE) as engine:
         run_sweep(both, tmp_path / "dask", engine.executor, workers=2)
     assert len(recorded(tmp_path / "processes")) == 16
     assert rows(tmp_path / "processes") == rows(tmp_path / "dask")
@@ -99,7 +100,7 @@ def test_a_search_finds_the_same_in_processes_and_on_dask(tmp_path: Path, schedu
     search = tuning(tmp_path)
     with local_engine(2) as engine:
         processes = tune(search, tmp_path / "processes", engine.executor, workers=2)
-    with dask_engine(scheduler, search.training.distributions, timeout=60) as engine:
+    with dask_engine(scheduler, search.training.distributions, timeout=PATIENCE) as engine:
         dask = tune(search, tmp_path / "dask", engine.executor, workers=2)
     assert processes.to_json() == dask.to_json()
     assert processes.best.values["strategy"] == "MostAllocated"
@@ -153,7 +154,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
 class TestDask:
     def test_a_plugin_that_the_workers_lack_is_told_before_the_first_run(self, scheduler: str) -> None:
         wanted = ("my-racks 1.2", "kschedfw 99")
-        with pytest.raises(SweepError) as caught, dask_engine(scheduler, wanted, timeout=60):
+        with pytest.raises(SweepError) as caught, dask_engine(scheduler, wanted, timeout=PATIENCE):
             pass
         message = str(caught.value)
         assert message.startswith(f"--dask {scheduler}: my-racks 1.2 isn't installed on tcp://")
@@ -187,6 +188,6 @@ class TestDask:
         plan = sweep(tmp_path).plan()
         alien = attrs.evolve(plan.runs[0], distributions=("my-racks 1.2",)).keyed()
         both = attrs.evolve(plan, runs=(alien, plan.runs[1]))
-        with dask_engine(scheduler, (), timeout=60) as engine:
+        with dask_engine(scheduler, (), timeout=PATIENCE) as engine:
             summary = run_sweep(sweep(tmp_path), tmp_path / "r", engine.executor, plan=both)
         assert (summary.done, summary.failed) == (2, 1)

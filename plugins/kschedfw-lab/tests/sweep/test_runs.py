@@ -22,6 +22,7 @@ from sweep.scenes import cluster_file, runs, tiny
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api import to_manifest
+from kschedfw.testing.waiting import PATIENCE
 
 DURATION = "kschedfw/duration-seconds"
 
@@ -263,7 +264,7 @@ sys.setprofile(lambda *_: None)
 (lambda: None)()
 """
         done = subprocess.run(
-            [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=PATIENCE
         )
         assert done.stdout == "took longer than 0.02 seconds\n"
 

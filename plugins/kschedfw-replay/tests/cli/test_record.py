@@ -18,11 +18,12 @@ from kschedfw_kubernetes import connect
 from kschedfw_kubernetes.testing import ApiServer, User
 from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from kschedfw_replay import Change, Gap, RecordingError, State, open_recording
-from recording.clusters import eventually, new_pod, with_a_node
+from recording.clusters import new_pod, with_a_node
 from recording.histories import folded
 
 from kschedfw.cli.app import run
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_signal_ends_the_recording_with_a_summary(
         server.cluster.add(new_pod("after"))
         eventually(lambda: names(out) == ["before", "after"])
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert f"{out}: 1 change in " in errors
     line = json.loads(output.splitlines()[-1])
@@ -198,13 +199,13 @@ def test_a_real_server_is_recorded_over_its_restart(
             eventually(lambda: names(out)[-1:] == ["first"])
             real_server.restart("kube-apiserver")
             make("second")
-            eventually(lambda: "second" in names(out), 120)
+            eventually(lambda: "second" in names(out))
             target = {"apiVersion": "v1", "kind": "Node", "name": "nowhere"}
             binding = {"metadata": {"name": "second"}, "target": target}
             client.post(f"{pods}/second/binding", json=binding).raise_for_status()
             eventually(lambda: folded(open_recording(out))["second"]["spec"].get("nodeName") == "nowhere")
             process.terminate()
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=PATIENCE)
         finally:
             real_server.clear()
     assert process.returncode == 0, errors

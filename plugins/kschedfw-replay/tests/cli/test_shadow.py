@@ -25,6 +25,7 @@ from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.cli.app import run
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 RBAC = "rbac.authorization.k8s.io/v1"
 RIGHTS: dict[str, dict[str, Any]] = {
@@ -117,7 +118,7 @@ def test_a_reader_s_shadow_tells_each_decision_and_writes_nothing(server: ApiSer
         until(url, DECISIONS, 3)
         assert metric(url, "kschedfw_shadow_decision_duration_seconds_count") == 3
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     *lines, last = map(json.loads, output.splitlines())
     assert [(each["pod"], each["agreement"]) for each in lines if each["agreement"] != "tied"] == [
@@ -137,7 +138,7 @@ def test_another_configuration_is_told_and_a_condition_fails(
         url = address(process)
         until_listed(url)
         schedule(server, 2, url)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, errors
     assert "better (unknown)  default/p1: cluster b, shadow a by 13 points" in output
     assert "2 decisions beside the cluster's scheduler, 50.00% agree" in output

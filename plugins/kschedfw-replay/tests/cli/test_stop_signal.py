@@ -12,6 +12,8 @@ from types import FrameType
 import pytest
 from kschedfw_replay.cli.stop_signal import stop_signal
 
+from kschedfw.testing.waiting import PATIENCE
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -56,9 +58,9 @@ def test_a_signal_ends_a_wait(usual: list[int], number: signal.Signals) -> None:
     with stop_signal() as stop:
         sender = threading.Timer(0.05, os.kill, (os.getpid(), number))
         sender.start()
-        assert stop.wait(60)
+        assert stop.wait(PATIENCE)
         sender.join()
-        assert stop.wait(60)
+        assert stop.wait(PATIENCE)
     assert usual == []
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -14,14 +13,6 @@ from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields
 
 from kschedfw import FrozenDict, InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.api import Named, PodPhase
-
-
-def eventually(is_so: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until it is so; fails where that takes too long."""
-    end = time.perf_counter() + seconds
-    while not is_so():
-        assert time.perf_counter() < end, "it never came about"
-        time.sleep(0.01)
 
 
 def new_pod(name: str) -> Pod:

@@ -18,13 +18,14 @@ from kschedfw_kubernetes.testing import ApiServer
 from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingWriter, State, open_recording
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
-from recording.clusters import as_added, change_something, eventually, new_pod, served_state, with_a_node
+from recording.clusters import as_added, change_something, new_pod, served_state, with_a_node
 
 from kschedfw import FrozenDict, InMemoryCluster, Node, Pod, SystemClock
 from kschedfw.api import Anonymizer, Named, object_from_manifest
 from kschedfw.simulator import Simulation
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import node_manifests, pod_manifests
+from kschedfw.testing.waiting import eventually
 
 
 @pytest.fixture
