@@ -156,8 +156,11 @@ class ImageIndex:
     ) -> None:
         # A node that comes or goes changes the counts of its images on all nodes, so the index is built again.
         if self._by_name or any(info.image_states for info in added):
-            self._by_name.clear()
-            self._fill()
+            self.table_rebuilt()
+
+    def table_rebuilt(self) -> None:
+        self._by_name.clear()
+        self._fill()
 
     def _fill(self) -> None:
         for row, info in enumerate(self._table.node_infos):

@@ -362,7 +362,9 @@ class Cache:
                 self._cycles.pop(member.uid, None)
             seen = snapshot.followed
             if not (isinstance(seen, _Seen) and seen.cache is self):
-                seen = snapshot.followed = _Seen(self)
+                seen = _Seen(self)
+            # Until all is written: an update that raises half-way has the next one look at every node.
+            snapshot.followed = None
             changed: dict[str, NodeInfo] = {}
             # The last changed node is at the end, so the first unchanged one ends the search.
             followed = seen.generation
@@ -386,6 +388,7 @@ class Cache:
                 # the state of an image has the number of nodes with it, so it changes on all of them
                 seen.images_version = self._images_version
                 snapshot.update_image_states()
+            snapshot.followed = seen
 
     def _begin_cycle(self, pod: Pod) -> None:
         uid, cycles = pod.metadata.uid, self._cycles

@@ -17,6 +17,7 @@ from kschedfw.scheduler import CacheError
 from kschedfw.scheduler.cache import CacheDump
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
+from tests.framework.nodes.columns import assert_rows_are_nodes, interrupted
 
 NODES = [make_node(name).capacity(cpu=8).image(f"{name}:1", "shared:1", size=5).build() for name in "abc"]
 
@@ -322,8 +323,9 @@ PODS = st.sampled_from("pqrstu")
 
 
 def member(name: str, node: str, cpu: str = "1") -> Pod:
-    """A pod of the group `all`."""
-    return make_pod(name).uid(f"uid-{name}").requests(cpu=cpu).group("all").node(node).build()
+    """A pod of the group `all`, which requests a resource of its own, that no node has."""
+    requests = {"cpu": cpu, f"example.com/{name}": "1"}
+    return make_pod(name).uid(f"uid-{name}").requests(requests).group("all").node(node).build()
 
 
 class CacheMachine(RuleBasedStateMachine):
@@ -434,9 +436,15 @@ class CacheMachine(RuleBasedStateMachine):
             self.cache.add_pod(self.pods[name])
             self.cache.restore(point)
 
+    @rule(line=st.integers(1, 30) | st.integers(1, 400))
+    def be_interrupted(self, line: int) -> None:
+        with interrupted(line):
+            self.cache.update_snapshot(self.snapshot)
+
     @rule()
     def look(self) -> None:
         self.cache.update_snapshot(self.snapshot)
+        assert_rows_are_nodes(self.snapshot)
         fresh = Snapshot.of(self.nodes.values(), self.pods.values())
         assert pods_by_node(self.snapshot) == pods_by_node(fresh)
         for info in self.snapshot.node_infos:

@@ -52,6 +52,12 @@ class ChangeLog:
             # What `take` finds for a -1 isn't used.
             self._rows = np.where(rows >= 0, moved_to.take(rows, mode="clip"), rows).tolist()
 
+    def begin_anew(self) -> None:
+        """Drop all entries, so that every reader of earlier versions has to look at every row."""
+        self.version += 1
+        self._rows = []
+        self._dropped = self.version
+
     def _keep(self, most: int) -> None:
         surplus = max(0, len(self._rows) - most)
         del self._rows[:surplus]

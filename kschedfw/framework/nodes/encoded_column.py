@@ -52,8 +52,12 @@ class EncodedColumn(Generic[ValueT]):
         self._codes[row] = self._code(self._of(info))
         # Values are never removed singly. Once most of them are unused, all nodes are encoded again.
         if self.size > 2 * len(node_infos) + _FEWEST_VALUES:
-            self.epoch += 1
-            self._encode(node_infos)
+            self.encode_anew(node_infos)
+
+    def encode_anew(self, node_infos: Sequence[NodeInfo]) -> None:
+        """Encode all nodes, with new codes."""
+        self.epoch += 1
+        self._encode(node_infos)
 
     def move_rows(self, moved_from: IntArray, node_infos: Sequence[NodeInfo]) -> None:
         """Move rows to their new places: row i was row `moved_from[i]`, -1 for a new one."""

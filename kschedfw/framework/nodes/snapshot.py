@@ -24,7 +24,8 @@ class ClaimIndex:
     """Counts of the uses of each claim, kept in step with the table. Omits claims of generic ephemeral volumes."""
 
     def __init__(self, table: NodeTable) -> None:
-        self._uses = Counter(claim for info in table.node_infos for claim in _claims(info))
+        self._table = table
+        self.table_rebuilt()
         table.listen(self)
 
     def is_used(self, key: str) -> bool:
@@ -48,6 +49,9 @@ class ClaimIndex:
         for info in added:
             self._uses.update(_claims(info))
         self._uses += Counter()  # drops the counts of 0
+
+    def table_rebuilt(self) -> None:
+        self._uses = Counter(claim for info in self._table.node_infos for claim in _claims(info))
 
 
 def _claims(info: NodeInfo) -> Iterator[str]:
@@ -74,6 +78,8 @@ class Snapshot:
 
     def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
         self._table: NodeTable | None = None
+        self._torn: NodeTable | None = None
+        """The table, if a change of it has raised; it is written anew before anybody reads it."""
         self._selection: NodeSelection | None = None
         self._topology: TopologyIndex | None = None
         self._claims: ClaimIndex | None = None
@@ -137,13 +143,17 @@ class Snapshot:
         beyond = len(names) if old_end != end else end
         dict.update(rows, zip(names[first:beyond], range(first, beyond), strict=True))
         infos = [*old[:first], *moved, *old[old_end:]]
-        self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
         self._forget_affinity()
         self._selection = None
-        if self._table is not None:
-            before = np.arange(len(old), dtype=np.int64)
-            parts = before[:first], np.array(sources, dtype=np.int64), before[old_end:]
-            self._table.move(infos, rows, np.concatenate(parts))
+        before = np.arange(len(old), dtype=np.int64)
+        moved_from = np.concatenate((before[:first], np.array(sources, dtype=np.int64), before[old_end:]))
+        try:
+            self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
+            if self._table is not None:
+                self._table.move(infos, rows, moved_from)
+        except BaseException:
+            self._tear()
+            raise
 
     def update(self, changed: Iterable[NodeInfo]) -> None:
         """Set the new state of some of the nodes, without changing the order.
@@ -152,18 +162,22 @@ class Snapshot:
             NodeNotFoundError: a node isn't in the snapshot.
         """
         infos, rows, table = self._node_infos, self._rows, self._table
-        for info in changed:
-            name = info.node.metadata.name
-            # The error is made in `_row`; a call of it for each node that a pod was placed on is spared.
-            row = rows[name] if name in rows else self._row(name)
-            # Nodes with required anti-affinity are among these, so one look tells about both lists. Both hold
-            # NodeInfos, so even a node that stays on them must be replaced there.
-            if info.pods_with_affinity or infos[row].pods_with_affinity:
-                self._with_affinity = self._with_required_anti_affinity = None
-            info.seal()
-            list.__setitem__(infos, row, info)
-            if table is not None:
-                table.update(row, info)
+        try:
+            for info in changed:
+                name = info.node.metadata.name
+                # The error is made in `_row`; a call of it for each node that a pod was placed on is spared.
+                row = rows[name] if name in rows else self._row(name)
+                # Nodes with required anti-affinity are among these, so one look tells about both lists. Both hold
+                # NodeInfos, so even a node that stays on them must be replaced there.
+                if info.pods_with_affinity or infos[row].pods_with_affinity:
+                    self._with_affinity = self._with_required_anti_affinity = None
+                info.seal()
+                list.__setitem__(infos, row, info)
+                if table is not None:
+                    table.update(row, info)
+        except BaseException:
+            self._tear()
+            raise
 
     @property
     def node_infos(self) -> Sequence[NodeInfo]:
@@ -209,21 +223,31 @@ class Snapshot:
     def table(self) -> NodeTable:
         """The nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
         if self._table is None:
-            self._table = NodeTable.of(self._node_infos)
+            if self._torn is None:
+                self._table = NodeTable.of(self._node_infos)
+            else:
+                # The same table, since plugins listen to it.
+                self._torn.rebuild(self._node_infos, self._rows)
+                self._table, self._torn = self._torn, None
         return self._table
 
     @property
     def topology(self) -> TopologyIndex:
         """Counts of the pods and their terms by domain; made on first use, and kept in step from then on."""
-        if self._topology is None:
-            self._topology = TopologyIndex(self.table)
+        # A torn table is written anew by whoever asks for it, and its listeners with it.
+        if self._topology is None or self._table is None:
+            table = self.table
+            if self._topology is None:
+                self._topology = TopologyIndex(table)
         return self._topology
 
     @property
     def claims(self) -> ClaimIndex:
         """The uses of persistent volume claims; made on first use, and kept in step from then on."""
-        if self._claims is None:
-            self._claims = ClaimIndex(self.table)
+        if self._claims is None or self._table is None:
+            table = self.table
+            if self._claims is None:
+                self._claims = ClaimIndex(table)
         return self._claims
 
     def update_image_states(self) -> None:
@@ -236,6 +260,12 @@ class Snapshot:
         if self._selection is None:
             self._selection = NodeSelection.whole(self.table)
         return self._selection
+
+    def _tear(self) -> None:
+        """Have the table written anew before anybody reads it: some row may be half written, or a listener behind."""
+        if self._table is not None:
+            self._torn, self._table = self._table, None
+        self._selection = None
 
     def _row(self, node_name: str) -> int:
         try:

@@ -65,6 +65,13 @@ class TableListener(Protocol):
         """
         ...
 
+    def table_rebuilt(self) -> None:
+        """The table was written anew, after a change that raised before all listeners were told of it.
+
+        What was computed before may be wrong, so everything must be computed from the table.
+        """
+        ...
+
 
 class NodeTable:
     """Columns over n nodes and r resources; row i is node i of the snapshot. Hooks only read them: writing raises.
@@ -82,12 +89,29 @@ class NodeTable:
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
     move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
     `moved_since` tells where rows were in earlier layouts.
+
+    A change that raises, in a listener or by Ctrl-C, may leave a row half written: then the snapshot has the table
+    written anew (`rebuild`).
     """
 
     def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
         self.layout = 0
+        self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
+        self._encoded_from_pods: list[EncodedColumn[Any]] = []
+        self._listeners: list[TableListener] = []
+        self._pod_listeners: list[TableListener] = []
+        self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
+        """Cached results of `changed_since`: many columns ask with the same versions."""
+        self._moves: deque[tuple[int, IntArray]] = deque(maxlen=_MOST_MOVES)
+        """The latest moves: the number of rows before, and each row's earlier place."""
+        self._moved_since: dict[int, IntArray] = {}
+        """Cached results of `moved_since`."""
+        self._fill(node_infos, _by_position(info.name for info in node_infos))
+
+    def _fill(self, node_infos: Sequence[NodeInfo], rows: Mapping[str, int]) -> None:
+        """Write all columns from nothing."""
         self.node_infos: Sequence[NodeInfo] = ()
         self.rows: Mapping[str, int] = EMPTY
         self.resources: tuple[str, ...] = _FIRST_RESOURCES
@@ -102,17 +126,6 @@ class NodeTable:
         self._has_wrapped = False
         """True if an amount was ever below 0."""
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
-        self._encoded_from_pods: list[EncodedColumn[Any]] = []
-        self._listeners: list[TableListener] = []
-        self._pod_listeners: list[TableListener] = []
-        self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
-        """Cached results of `changed_since`: many columns ask with the same versions."""
-        self._moves: deque[tuple[int, IntArray]] = deque(maxlen=_MOST_MOVES)
-        """The latest moves: the number of rows before, and each row's earlier place."""
-        self._moved_since: dict[int, IntArray] = {}
-        """Cached results of `moved_since`."""
-        rows = _by_position(info.name for info in node_infos)
         self._place(node_infos, rows, np.full(len(node_infos), -1, dtype=np.int64))
 
     @classmethod
@@ -215,9 +228,10 @@ class NodeTable:
         """
         known = self._encoded.get(name)
         if known is None:
-            known = self._encoded[name] = EncodedColumn(of, self.node_infos)
+            known = EncodedColumn(of, self.node_infos)
             if reads is not Reads.NODE:
                 self._encoded_from_pods.append(known)
+            self._encoded[name] = known
         return known
 
     # Keeping in step
@@ -234,6 +248,9 @@ class NodeTable:
         infos = self._node_infos
         old = infos[row]
         list.__setitem__(infos, row, info)
+        # Whether or not a pod differs: one that came and went leaves its resources in the sums, with the amount 0.
+        if info.allocatable.scalar_resources or info.requested.scalar_resources:
+            self._make_columns_of((info,))
         node_changed = info.node is not old.node or info.image_states is not old.image_states
         # Clones share what hasn't changed, so identity is enough.
         if node_changed:
@@ -286,6 +303,32 @@ class NodeTable:
         for listener in self._listeners:
             listener.rows_moved(moved_from, gone, added)
 
+    def rebuild(self, node_infos: Sequence[NodeInfo], rows: Mapping[str, int]) -> None:
+        """Write everything anew, after a change that raised. `rows` has the nodes by name.
+
+        To readers it is a new layout, and both logs begin after it.
+        """
+        self.layout += 1
+        for log in (self.node_changes, self.pod_changes):
+            log.begin_anew()
+        self._changed_since.clear()
+        self._moves.clear()
+        self._moved_since.clear()
+        self._fill(node_infos, rows)
+        for name, column in list(self._encoded.items()):
+            try:
+                column.encode_anew(self.node_infos)
+            # A plugin's function. The plugin asks for the column again, and fails by name in its own hook.
+            except Exception:
+                del self._encoded[name]
+        self._encoded_from_pods = [
+            column
+            for column in self._encoded_from_pods
+            if any(column is kept for kept in self._encoded.values())
+        ]
+        for listener in self._listeners:
+            listener.table_rebuilt()
+
     def moved_since(self, layout: int) -> IntArray | None:
         """Return each row's place in an earlier layout (-1: none); `all_rows` if no row has moved.
 
@@ -320,12 +363,7 @@ class NodeTable:
         self._show()
         added = (moved_from < 0).nonzero()[0].tolist()
         # All columns at once: each call copies the arrays, and there may be as many resources as nodes.
-        self._make_columns(
-            name
-            for row in added
-            for amounts in (node_infos[row].allocatable, node_infos[row].requested)
-            for name in amounts.scalar_resources
-        )
+        self._make_columns_of([node_infos[row] for row in added])
         for row in added:
             self._write_node(row, node_infos[row], _NOTHING)
             self._write_pods(row, node_infos[row], _NOTHING)
@@ -335,15 +373,11 @@ class NodeTable:
         """Write what a node has; `before` are the allocatable amounts in the row, none in a new one."""
         self._unschedulable[row] = info.node.spec.unschedulable
         amounts = info.allocatable
-        if amounts.scalar_resources:
-            self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._allocatable, row, before, amounts, amounts.allowed_pod_number)
 
     def _write_pods(self, row: int, info: NodeInfo, before: Resource) -> None:
         """Write what a node's pods take; `before` are the requested amounts in the row, none in a new one."""
         amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
-        if amounts.scalar_resources:
-            self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._requested, row, before, amounts, len(info.pods))
         cpu, memory = non_zero.milli_cpu, non_zero.memory
         ints, floats = self._non_zero.int_cells, self._non_zero.float_cells
@@ -415,9 +449,18 @@ class NodeTable:
         elif amount > self._largest[column]:
             self._largest[column] = amount
 
-    def _make_columns(self, resources: Iterable[str]) -> None:
-        """Add a column for each resource that no node had before."""
-        new = [name for name in dict.fromkeys(resources) if name not in self.columns]
+    def _make_columns_of(self, infos: Iterable[NodeInfo]) -> None:
+        """Add a column for each resource that one of the nodes names and none named before.
+
+        So every resource that a NodeInfo of the table names has a column, as the writers of rows rely on.
+        """
+        new = dict.fromkeys(
+            name
+            for info in infos
+            for amounts in (info.allocatable, info.requested)
+            for name in amounts.scalar_resources
+            if name not in self.columns
+        )
         if not new:
             return
         self.resources = (*self.resources, *new)

@@ -50,6 +50,8 @@ def test_whatever_comes_and_goes(random: Random) -> None:
                 cache.add_pod(pods[-1])
         if random.randrange(2):
             cache.update_snapshot(snapshot)
+            if not random.randrange(4):
+                snapshot.table.rebuild(snapshot.node_infos, snapshot.table.rows)
             expected = counted(snapshot)
             assert {each: usage.of(each) for each in NAMESPACES} == expected
             assert {each: usage.quotas[each].used for each in usage.quotas} == {

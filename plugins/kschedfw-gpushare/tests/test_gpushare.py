@@ -502,6 +502,8 @@ def test_what_is_kept_of_nodes_is_what_they_have(requests: list[tuple[int, int, 
         if one_goes and running:
             cluster.delete(random.choice(running))
         at_work.cache.update_snapshot(at_work.snapshot)
+        if number == 6:
+            table.rebuild(table.node_infos, table.rows)
         columns = DeviceColumns(table, lambda info: devices_of(info, GPU, reservations))
         room = columns.room(table.all_rows)
         useless, gpus = Fragmentation(typical).amounts(room).sum() / 3, 1000 * room.counts.sum()

@@ -26,11 +26,14 @@ class TopologyIndex:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._domains: dict[str, Domains] = {}
+        self._fill()
+        table.listen(self)
+
+    def _fill(self) -> None:
         self._pods = PodCounters(self.domains, self._places)
         self._terms = TermGroups(self.domains)
-        for row, info in enumerate(table.node_infos):
+        for row, info in enumerate(self._table.node_infos):
             self._add(info.pods, row, info.name)
-        table.listen(self)
 
     # Questions
 
@@ -77,6 +80,12 @@ class TopologyIndex:
             self._remove(info.pods, -1, info.name)
         for info in added:
             self._add(info.pods, self._table.rows[info.name], info.name)
+
+    def table_rebuilt(self) -> None:
+        # Domains stay, since plugins keep them.
+        for domains in self._domains.values():
+            domains.rows_moved()
+        self._fill()
 
     def _places(self) -> Iterator[tuple[Pod, int, str]]:
         """Yield all pods on nodes, each with the node's row and name."""

@@ -21,10 +21,10 @@ class Usage:
     """
 
     def __init__(self, table: NodeTable) -> None:
+        self._table = table
         self._by_namespace: dict[str, Amounts] = {}
         self.quotas = Quotas({})
-        for info in table.node_infos:
-            self._add(info.pods)
+        self.table_rebuilt()
         table.listen(self)
 
     def of(self, namespace: str) -> Amounts:
@@ -55,6 +55,12 @@ class Usage:
         for info in gone:
             self._remove(info.pods)
         for info in added:
+            self._add(info.pods)
+
+    def table_rebuilt(self) -> None:
+        self._by_namespace.clear()
+        self.measure_by({each: self.quotas[each].bounds for each in self.quotas})
+        for info in self._table.node_infos:
             self._add(info.pods)
 
     def _add(self, infos: Iterable[PodInfo]) -> None:

@@ -221,6 +221,9 @@ class DeviceColumns:
     ) -> None:
         self._fill()
 
+    def table_rebuilt(self) -> None:
+        self._fill()
+
     def _fill(self) -> None:
         infos = self.table.node_infos
         self._devices = [self._of(info) for info in infos]

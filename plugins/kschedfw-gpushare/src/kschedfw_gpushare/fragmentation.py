@@ -197,6 +197,9 @@ class FragmentationGauge:
     ) -> None:
         self._start()
 
+    def table_rebuilt(self) -> None:
+        self._start()
+
     def _start(self) -> None:
         count = len(self._columns.table)
         self._amounts: IntArray = np.zeros(count, dtype=np.int64)
