@@ -66,10 +66,6 @@ class EventHandlers:
         self._pods_in_pre_bind = pods_in_pre_bind
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
-        self._expected: set[str] = set()
-        """The uids of pods that are nominated to the node where they are assumed. Their nomination doesn't keep other
-        pods out, so its end isn't an event; their resources are announced when they are released.
-        """
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
         }
@@ -171,19 +167,18 @@ class EventHandlers:
             self._forget(pod)
         elif last is None or before is last or not _is_older(pod, last):
             self._pods[key] = pod
-            was_expected = uid in self._expected
-            self._note_expectation(pod)
+            # An assumed pod keeps others out by its requests, wherever it is nominated.
+            was_assumed = self._cache.is_assumed(pod)
             self._present(pod, last)
-            # A pod that is bound where it was nominated takes the room that its nomination kept.
-            ended = last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last)
-            if last is not None and ended and not was_expected:
+            # As in kube-scheduler (`hasNominatedNodeNameChanged`), a binding doesn't end a nomination, even one to
+            # another node: pods that were kept out of the nominated node wait for another event
+            # (kubernetes/kubernetes#134859).
+            if (
+                last is not None
+                and not (was_assumed or pod.node_name)
+                and _nominated(last) != _nominated(pod)
+            ):
                 self._nomination_ended(last)
-
-    def _note_expectation(self, pod: Pod) -> None:
-        if _nominated(pod) and self._cache.is_assumed(pod):
-            self._expected.add(pod.uid)
-        else:
-            self._expected.discard(pod.uid)
 
     def _present(self, pod: Pod, last: Pod | None) -> None:
         known = self._cache.get_pod(pod)
@@ -237,19 +232,18 @@ class EventHandlers:
             self._groups.remove(pod)
         self._queue.delete(pod)
         self._waiting_pods.reject(pod.uid)
-        was_expected = pod.uid in self._expected
-        self._expected.discard(pod.uid)
         known = self._cache.get_pod(pod)
         if known is not None:
             self._cache.remove_pod(pod)
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
-        elif not was_expected:
+        else:
             self._nomination_ended(pod)
 
     def _nomination_ended(self, last: Pod) -> None:
         """Announce to the queue that a pod's nomination no longer keeps other pods out."""
-        # It keeps pods of lower or equal priority out, and no others (kube-scheduler `getLEPriorityPreCheck`).
-        if _nominated(last):
+        # Pods of other schedulers keep nobody out. Ours keep pods of lower or equal priority out, and no others
+        # (kube-scheduler `getLEPriorityPreCheck`).
+        if _nominated(last) and last.spec.scheduler_name in self._frameworks:
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
             )

@@ -6,6 +6,8 @@ import attrs
 import pytest
 
 from kschedfw import ActionType, ClusterEvent, EventResource, InMemoryCluster, Pod, Status
+from kschedfw.api.pod import PodCondition
+from kschedfw.cluster import ClusterError
 from kschedfw.framework.cycle_state import CycleState, activate_pods
 from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
@@ -67,6 +69,15 @@ FAILURES = [
     ("bind", REFUSED, "SchedulerError", "no way"),
     ("bind", OSError("down"), "SchedulerError", 'running Bind plugin "B": OSError: down'),
 ]
+
+
+class RefusesNominations(InMemoryCluster):
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        if nominated_node_name:
+            raise ClusterError("no")
+        super().patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
 
 class TestFailure:
@@ -149,21 +160,28 @@ class TestFailure:
         assert stage.place("first") is Place.UNSCHEDULABLE
 
     def test_a_pod_is_not_tried_again_for_the_room_that_it_gave_back_itself(self) -> None:
-        journal: list[str] = []
+        stage = self.with_impatient(RefusesNominations())
+        assert stage.place() is Place.UNSCHEDULABLE
+
+    def test_a_pod_that_waited_for_permission_is_tried_again_when_its_nomination_ends(self) -> None:
+        """As in kube-scheduler, which then wakes all pods of its priority, and so the pod itself."""
+        stage = self.with_impatient(InMemoryCluster())
+        assert stage.pod().status.nominated_node_name == ""
+        assert stage.place() is Place.BACKOFF
+
+    @staticmethod
+    def with_impatient(cluster: InMemoryCluster) -> Stage:
+        """A pod's wait for permission has ended; its plugin waits for pods to go."""
         pod_deleted = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
-
-        def permit(pod: Pod) -> Status:
-            journal.append(pod.name)
-            return Status.wait(1)
-
-        impatient = plugin("Impatient", permit=permit, events_to_register=answering([pod_deleted]))
-        stage = Stage(impatient, nodes=[node()])
+        impatient = plugin(
+            "Impatient", permit=answering(Status.wait(1)), events_to_register=answering([pod_deleted])
+        )
+        stage = Stage(impatient, nodes=[node()], cluster=cluster)
         stage.add(pod())
         assert stage.scheduler.schedule_one()
         stage.clock.advance(1)
         stage.scheduler.tick()
-        assert stage.place() is Place.UNSCHEDULABLE
-        assert journal == ["pod"]
+        return stage
 
 
 @attrs.define

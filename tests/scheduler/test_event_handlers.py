@@ -585,6 +585,38 @@ class TestNominations:
         cluster.patch_pod_status(info.pod, nominated_node_name="")
         assert scheduler.queue.place(self.lesser_pod(cluster).uid) is not Place.UNSCHEDULABLE
 
+    @pytest.mark.parametrize("node", ["a", "b"])
+    def test_and_not_by_being_bound_as_in_kube_scheduler(self, node: str) -> None:
+        """Not even elsewhere: whoever was kept out of the nominated node waits for another event."""
+        cluster, scheduler = self.stage()
+        cluster.add(make_node("b").taint("closed").build())
+        info = scheduler.queue.try_pop()
+        assert info is not None
+        scheduler.schedule_one()
+        cluster.bind(info.pod, node)
+        assert scheduler.nominator.is_empty
+        assert scheduler.queue.place(self.lesser_pod(cluster).uid) is Place.UNSCHEDULABLE
+
+    def test_and_not_by_a_change_of_an_assumed_pod(self) -> None:
+        cluster, scheduler = self.stage()
+        info = scheduler.queue.try_pop()
+        assert info is not None
+        scheduler.schedule_one()
+        scheduler.cache.assume_pod(info.pod.bound_to("a"))
+        cluster.patch_pod_status(info.pod, nominated_node_name="")
+        assert scheduler.queue.place(self.lesser_pod(cluster).uid) is Place.UNSCHEDULABLE
+
+    def test_and_not_by_a_pod_of_another_scheduler(self) -> None:
+        cluster, scheduler = self.stage()
+        info = scheduler.queue.try_pop()
+        assert info is not None
+        scheduler.schedule_one()
+        other = make_pod("other").scheduler_name("another").priority(10).nominated_node("a").build()
+        for ended in (cluster.add(other), cluster.add(attrs.evolve(other, metadata=ObjectMeta("more")))):
+            cluster.patch_pod_status(ended, nominated_node_name="")
+            cluster.delete(ended)
+        assert scheduler.queue.place(self.lesser_pod(cluster).uid) is Place.UNSCHEDULABLE
+
     @pytest.mark.parametrize("deleted", [True, False])
     @pytest.mark.parametrize(
         "lesser",
