@@ -242,8 +242,9 @@ def no_feasible_pod_is_left(world: World) -> None:
 def events_alone_bring_pods_back(world: World) -> None:
     """Once all events are known and backoff is over, no refused pod fits anywhere: it needn't wait for the timeout.
 
-    Not so the pods that a troublemaker refused, who says of no event that it would change its mind. And where hints
-    are kube-scheduler's (not `complete_hints`), not the pods whose event they pass over.
+    Not so the pods that a troublemaker refused, who says of no event that it would change its mind; nor those that a
+    nomination kept out until its pod was bound elsewhere, which kube-scheduler doesn't announce. And where hints are
+    kube-scheduler's (not `complete_hints`), not the pods whose event they pass over.
     """
     queue = world.scheduler.queue
     infos = [info for pod in world.pending() if (info := queue.get(pod.uid)) is not None]
@@ -254,6 +255,7 @@ def events_alone_bring_pods_back(world: World) -> None:
             info.pod
             for info in infos
             if not info.rejector_plugins & trouble
+            and info.pod.uid not in world.kept_out
             and (world.complete_hints or not _is_passed_over(world, info))
         ],
     )

@@ -19,7 +19,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volumes import claim_name
 from kschedfw.api.workloads import PodDisruptionBudget
-from kschedfw.cluster import ClusterError, VolumeController
+from kschedfw.cluster import ClusterError, VolumeController, WatchEvent
 from kschedfw.config import default_profile
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import EnabledPlugin, Profile
@@ -145,6 +145,9 @@ class World:
         """A second snapshot, brought up to date at other times than the scheduler's own."""
         self.excused: set[str] = set()
         """Nodes that may hold too much through no fault of the scheduler's."""
+        self.kept_out: set[str] = set()
+        """The uids of pods that may have been kept out by a nomination, whose pod was then bound elsewhere."""
+        self.cluster.truth.watch(self._note_kept_out)
         self._uids = 0
         self.volumes = VolumeController(self.cluster.truth, on_demand=True)
         self.clock.meanwhile = self._while_somebody_waits
@@ -400,6 +403,14 @@ class World:
         )
         STEPS[step](self)
         self.cluster.deliver_all()
+
+    def _note_kept_out(self, event: WatchEvent) -> None:
+        pod, before = event.object, event.old
+        if isinstance(pod, Pod) and isinstance(before, Pod) and pod.node_name and not before.node_name:
+            # Preemption nominates before it tells the cluster.
+            nominated = before.status.nominated_node_name or self.scheduler.nominator.node_of(pod.uid)
+            if nominated not in ("", pod.node_name):
+                self.kept_out |= {other.uid for other in self.pending() if other.priority <= pod.priority}
 
     def _while_somebody_waits(self) -> None:
         if self.cluster.calm or self.random.random() < 0.6:
