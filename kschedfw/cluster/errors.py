@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.framework.errors import ObjectGoneError
 
 
 class ClusterError(KschedfwError):
     """The error of a request that a cluster refused. Nothing was changed."""
 
 
-class NotFoundError(ClusterError):
+class NotFoundError(ClusterError, ObjectGoneError):
     """The error of an object that doesn't exist (HTTP 404 at the API server)."""
 
 

@@ -45,3 +45,7 @@ class ProfileError(KschedfwError):
 
 class IncompleteClusterError(KschedfwError, TypeError):
     """The error of an object that lacks methods of a cluster. Its text names them."""
+
+
+class ObjectGoneError(KschedfwError):
+    """The error of a request about an object that isn't in the cluster any more, whatever its watch has told so far."""

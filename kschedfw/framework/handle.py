@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
 from typing import Protocol, TypeVar
@@ -30,46 +29,50 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 
+class PendingPreemption(Protocol):
+    """The evictions for one preemptor."""
+
+    @property
+    def holds_back(self) -> bool:
+        """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
+        ...
+
+    def carry_out(self) -> None:
+        """Evict the victims. Never hold the preemptor back again."""
+        ...
+
+
 class PendingEvictions:
-    """The preemptions under way: their preemptors, and the tasks that are left. Thread-safe.
+    """The preemptions that are decided and not carried out. Thread-safe.
 
     kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
     order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
     """
 
     def __init__(self) -> None:
+        # Replaced and never changed, since gates are asked on the threads of watches.
+        self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
         self._lock = threading.Lock()
-        self._waiting: set[str] = set()
-        self._tasks: deque[tuple[str, Callable[[], None]]] = deque()
 
-    def start(self, preemptor: str, task: Callable[[], None]) -> None:
-        """Queue `task`, which evicts victims after the cycle.
-
-        `preemptor` is the uid of a pod, or the key of a group.
-        """
+    def start(self, preemptor: str, preemption: PendingPreemption) -> None:
+        """Queue a preemption for the end of the cycle. `preemptor` is the uid of a pod or of a group."""
         with self._lock:
-            self._waiting.add(preemptor)
-            self._tasks.append((preemptor, task))
+            self._pending = (*self._pending, (preemptor, preemption))
 
-    def is_under_way(self, preemptor: str) -> bool:
-        """Return whether the preemptor's victims are still to be evicted."""
-        return preemptor in self._waiting
+    def holds_back(self, preemptor: str) -> bool:
+        """Return whether the preemptor has to wait until its victims are evicted."""
+        return any(uid == preemptor and preemption.holds_back for uid, preemption in self._pending)
 
     def carry_out(self) -> None:
-        """Run all tasks.
-
-        A preemptor stops waiting before its last task begins, since the deletion of the last victim has to
-        bring it back to the queue.
-        """
-        while self._tasks:
-            with self._lock:
-                # Only the scheduler's thread takes tasks, so there is still one.
-                preemptor, task = self._tasks.popleft()
-                if all(other != preemptor for other, _ in self._tasks):
-                    self._waiting.discard(preemptor)
-            # Outside of the lock: a task deletes pods, and the events of that may ask `is_under_way` or start
-            # tasks.
-            task()
+        """Carry out all preemptions, one after the other."""
+        while self._pending:
+            first = self._pending[0]
+            try:
+                # Outside of the lock: the events of deletions may ask `holds_back`, or start preemptions.
+                first[1].carry_out()
+            finally:
+                with self._lock:
+                    self._pending = tuple(each for each in self._pending if each is not first)
 
 
 _log = logging.getLogger(__name__)

@@ -90,9 +90,9 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
         evictions = self.handle.evictions
-        if (key := self._group_of(pod)) and evictions.is_under_way(self._uid_of(key)):
+        if (key := self._group_of(pod)) and evictions.holds_back(self._uid_of(key)):
             return Status.unresolvable("waiting for the preemption for this pod group to be finished")
-        if evictions.is_under_way(pod.uid):
+        if evictions.holds_back(pod.uid):
             return Status.unresolvable("waiting for the preemption for this pod to be finished")
         return None
 

@@ -353,7 +353,7 @@ class Scheduler:
             ConcurrentCycleError: as `run`.
         """
         self._refuse_if_closed()
-        with self._scheduling():
+        with self._scheduling(), self._evicting():
             return self._attempts.place(pod, self.algorithm, preempt=preempt)
 
     def place_group(self, pods: Sequence[Pod], *, preempt: bool = True) -> GroupPlaces:
@@ -372,10 +372,8 @@ class Scheduler:
             known = ", ".join(sorted(groups)) or "none"
             raise ValueError(f"pods: expected members of one PodGroup, found those of {known}")
         self._refuse_if_closed()
-        with self._scheduling():
-            places = self._attempts.place_group(pods, self.group_cycle, preempt=preempt)
-            self._evictions.carry_out()
-        return places
+        with self._scheduling(), self._evicting():
+            return self._attempts.place_group(pods, self.group_cycle, preempt=preempt)
 
     def _refuse_if_closed(self) -> None:
         if self._stopping:
@@ -393,6 +391,14 @@ class Scheduler:
             yield
         finally:
             self._cycle.release()
+
+    @contextmanager
+    def _evicting(self) -> Iterator[None]:
+        """Carry out the block's preemptions, also if it raises, as `place` does for a pod that waits for victims."""
+        try:
+            yield
+        finally:
+            self._evictions.carry_out()
 
     def _schedule_next(self) -> QueuedPodInfo | None:
         info = self.queue.try_pop()

@@ -36,6 +36,7 @@ COMPARED = {
     "preemption": 584,
     "nowap": 521,
     "mixed": 626,
+    "eviction": 14,
 }
 
 OTHER_MODES = [mode for mode in Mode if mode is not Mode.MEMO]

@@ -32,6 +32,7 @@ from kschedfw import (
 )
 from kschedfw.api import DisruptionMode, PodGroup
 from kschedfw.api.manifests import object_from_manifest
+from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
@@ -299,6 +300,20 @@ class TestPlacingOutOfTurn:
         with pytest.raises(SchedulingError, match=f"{last.key} is bound to node n already"):
             scheduler.place_group([*others, last])
         assert len(scheduler.place_group(others).placements) == 2
+
+    def test_victims_of_a_pod_or_a_gang_that_has_to_wait_for_them_are_evicted_at_once(self) -> None:
+        room = InMemoryCluster([make_node("n").capacity(cpu=2, memory="8Gi").build()])
+        for name in ("low", "other"):
+            room.add(make_pod(name).requests(cpu=1).node("n").build())
+        alone = room.add(make_pod("alone").requests(cpu=1).priority(10).build())
+        room.add(make_pod_group("g").gang(min_count=1).priority(20).build())
+        member = room.add(make_pod("member").requests(cpu=2).priority(20).group("g").build())
+        scheduler = Scheduler(room, feature_gates=ALL_GATES)
+        with pytest.raises(FitError):
+            scheduler.place(alone)
+        assert len([pod for pod in room.list(Pod) if pod.node_name]) == 1
+        assert not scheduler.place_group([member]).placements
+        assert not [pod for pod in room.list(Pod) if pod.node_name]
 
     def test_pods_of_no_group_or_without_the_gate_are_an_error(self) -> None:
         room = cluster(cpu=4)

@@ -81,7 +81,6 @@ class PreemptionEvaluator:
         state.write(PREEMPTION_PLAN, plan)
         if plan.chosen is None:
             return plan.result, plan.status
-        self._handle.metrics.preemption_victims(len(plan.chosen.victims.pods))
         if self._handle.feature_gates.enabled(GENERIC_WORKLOAD):
             preemptor = Preemptor.pod(present, plan.chosen.node_name)
             evict_later(self._handle, self._plugin_name, plan.chosen.victims.pods, preemptor, [present])

@@ -10,11 +10,12 @@ evictions for one member must not make room for the next one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
 from kschedfw.api import Named, Pod, PodCondition
+from kschedfw.framework.errors import ObjectGoneError
 from kschedfw.framework.handle import Handle, record_event
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.status import Status
@@ -59,14 +60,13 @@ class Preemptor:
         return cls("pod", pod, pod.spec.scheduler_name, node_name, pod.priority)
 
 
-def evict(handle: Handle, plugin_name: str, victims: Iterable[Pod], preemptor: Preemptor) -> None:
+def evict(handle: Handle, plugin_name: str, victims: Sequence[Pod], preemptor: Preemptor) -> None:
     """Evict the victims, then clear nominations of lower priority to the preemptor's node.
 
     Victims that are terminating already are skipped. Exceptions of the cluster are raised.
     """
-    for victim in victims:
-        if not victim.is_terminating:
-            _evict(handle, plugin_name, victim, preemptor)
+    for victim in _begin(handle, victims):
+        _evict(handle, plugin_name, victim, preemptor)
     _clear_lower_nominations(handle, preemptor)
 
 
@@ -87,19 +87,71 @@ def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, po
 def evict_later(
     handle: Handle, plugin_name: str, victims: Sequence[Pod], preemptor: Preemptor, members: Sequence[Pod]
 ) -> None:
-    """Queue the evictions for the end of the cycle; until then the preemptor's uid is in `handle.evictions`.
+    """Queue the evictions for the end of the cycle; until then `handle.evictions` holds the preemptor back.
 
-    If an eviction fails, the `members` that wait for it are tried again.
+    Victims that are terminating already are skipped; if all are, nothing is queued. If an eviction fails, the
+    `members` that wait for it are tried again.
+    """
+    # Where nothing is left to do, the members mustn't be held back: no answer would let them pass again.
+    if left := _begin(handle, victims):
+        handle.evictions.start(preemptor.uid, LaterEvictions(handle, plugin_name, left, preemptor, members))
+
+
+@attrs.define(eq=False)
+class LaterEvictions:
+    """The evictions for a preemptor, after its cycle (kube-scheduler `prepareCandidateAsync`).
+
+    The preemptor is held back until only the last victim is left: an earlier attempt would find victims that are
+    still there, and preempt them again. It is let through before the eviction of the last one, whose event brings it
+    back to the queue.
     """
 
-    def task() -> None:
-        try:
-            evict(handle, plugin_name, victims, preemptor)
-        except Exception:  # a cluster may raise anything; only this preemption should fail
-            logger.exception("the preemption for %s %s failed", preemptor.kind, preemptor.uid)
-            handle.activate(members)
+    _handle: Handle
+    _plugin_name: str
+    _victims: Sequence[Pod]
+    """At least one; none of them was terminating in the cycle."""
+    _preemptor: Preemptor
+    _members: Sequence[Pod]
+    _is_open: bool = attrs.field(default=False, init=False)
 
-    handle.evictions.start(preemptor.uid, task)
+    @property
+    def holds_back(self) -> bool:
+        """True until only the last victim is left, and is about to be evicted or goes for another reason."""
+        return not self._is_open and (len(self._victims) > 1 or not self._is_last_leaving())
+
+    def carry_out(self) -> None:
+        """Evict the victims in their order. Log what a cluster raises, and have the members tried again."""
+        try:
+            # First, as in kube-scheduler: those pods needn't wait for the evictions to look for another place.
+            _clear_lower_nominations(self._handle, self._preemptor)
+            *others, last = self._victims
+            for victim in others:
+                _evict(self._handle, self._plugin_name, victim, self._preemptor)
+            self._is_open = True
+            # After the gate has opened: an event that comes from now on finds it so. An earlier one didn't bring
+            # the members back, and there may be no other.
+            was_missed = bool(others) and self._is_last_leaving()
+            _evict(self._handle, self._plugin_name, last, self._preemptor)
+            if was_missed:
+                self._handle.activate(self._members)
+        except Exception:  # a cluster may raise anything; only this preemption should fail
+            logger.exception("the preemption for %s %s failed", self._preemptor.kind, self._preemptor.uid)
+            self._is_open = True
+            self._handle.activate(self._members)
+
+    def _is_last_leaving(self) -> bool:
+        last = self._victims[-1]
+        present = self._handle.cluster.get(Pod, last.key)
+        # A pod that has ended has no deletion ahead that anybody would be told of: its room is free already.
+        return present is None or present.uid != last.uid or present.is_terminating or present.is_terminal
+
+
+def _begin(handle: Handle, victims: Sequence[Pod]) -> Sequence[Pod]:
+    """Return the victims that are to be evicted. Record the number of all, unless the others are terminating."""
+    left = [victim for victim in victims if not victim.is_terminating]
+    if left:
+        handle.metrics.preemption_victims(len(victims))
+    return left
 
 
 def _evict(handle: Handle, plugin_name: str, victim: Pod, preemptor: Preemptor) -> None:
@@ -132,8 +184,11 @@ def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
         # The condition first, as in kube-scheduler: after the deletion there may be no object left to patch.
         handle.cluster.patch_pod_status(victim, condition=condition)
         handle.cluster.delete(victim)
+    except ObjectGoneError:
+        # Not looked up: the cluster's `get` may still return the victim, whose deletion it is yet to hear of.
+        return False
     except Exception:
-        # Clusters have no common error for a missing object, so it is looked up.
+        # The error of a victim whose name another pod has by now differs between clusters, so it is looked up.
         present = handle.cluster.get(Pod, victim.key)
         if present is None or present.uid != victim.uid:
             return False

@@ -169,6 +169,5 @@ def start_eviction(handle: Handle, group: QueuedGroup, plan: GroupPreemption, sc
     """Evict the victims of a plan, after the cycle."""
     assert group.object is not None
     victims = [pod for unit in plan.victims for pod in unit.pods]
-    handle.metrics.preemption_victims(len(victims))
     preemptor = Preemptor("podgroup", group.object, scheduler_name, _CLUSTER, group.object.priority)
     evict_later(handle, PLUGIN, victims, preemptor, group.pods)

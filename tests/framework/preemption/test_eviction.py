@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TypeVar
 
 import attrs
 import pytest
 
 from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
+from kschedfw.api.pod import Pod, PodCondition, PodPhase
+from kschedfw.cluster import EventType, InMemoryCluster, NotFoundError, WatchEvent
 from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.preemption.eviction import Preemptor, evict_later
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import PodInPreBind, WaitingPod
@@ -226,6 +230,138 @@ class TestNominations:
         with caplog.at_level(logging.WARNING):
             assert made.preempt(PREEMPTOR) == NOMINATED
         assert "can't take back the nomination of pod default/lower to node n" in caplog.text
+
+
+T = TypeVar("T", bound=Named)
+
+
+class ForgetfulCluster(InMemoryCluster):
+    """Still returns the pods that were deleted, whose deletion nobody was told of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, Named] = {}
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        present = super().get(kind, key)
+        return present if present is not None else self._told.get(key)  # type: ignore[return-value]
+
+    def delete(self, obj: Named) -> None:
+        present = super().get(type(obj), obj.key)
+        if present is None:
+            raise NotFoundError(f"{obj.key} doesn't exist")
+        super().delete(obj)
+        self._told[obj.key] = present
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        if super().get(Pod, pod.key) is None:
+            raise NotFoundError(f"{pod.key} doesn't exist")
+        super().patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+
+
+class Activations:
+    """A queue that notes which pods are made active."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        self.names += [pod.name for pod in pods]
+
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
+        raise NotImplementedError
+
+
+class TestAfterTheCycle:
+    """The preemptor is held back until only the last victim is left, whose event brings it back to the queue."""
+
+    def prepare(self, made: Scene, *victims: Pod) -> Activations:
+        activations = Activations()
+        made.framework.handle.attach(activations)
+        evict_later(made.framework.handle, "Preemptor", victims, Preemptor.pod(PREEMPTOR, "n"), [PREEMPTOR])
+        return activations
+
+    def test_it_is_let_through_before_the_last_victim_is_deleted_and_not_before(self) -> None:
+        made = two_victims()
+        evictions = made.framework.handle.evictions
+        self.prepare(made, V1, V2)
+        assert evictions.holds_back(PREEMPTOR.uid)
+        held: list[tuple[str, bool]] = []
+        made.cluster.watch(
+            lambda event: held.append((event.object.name, evictions.holds_back(PREEMPTOR.uid)))
+        )
+        held.clear()
+        evictions.carry_out()
+        assert list(dict.fromkeys(held)) == [("v1", True), ("v2", False)]
+        assert not evictions.holds_back(PREEMPTOR.uid)
+
+    def test_where_all_victims_terminate_already_it_is_not_held_back(self) -> None:
+        made = two_victims()
+        self.prepare(made, pod("v1", 250, on="n", terminating=True))
+        assert not made.framework.handle.evictions.holds_back(PREEMPTOR.uid)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda cluster: cluster.delete(V1),
+            lambda cluster: (
+                cluster.delete(V1),
+                cluster.add(pod("v1").with_metadata(attrs.evolve(V1.metadata, uid="next"))),
+            ),
+            lambda cluster: cluster.update(
+                V1.with_metadata(attrs.evolve(V1.metadata, deletion_timestamp=datetime.fromtimestamp(0, UTC)))
+            ),
+            lambda cluster: cluster.update(V1.with_status(attrs.evolve(V1.status, phase=PodPhase.SUCCEEDED))),
+        ],
+        ids=["gone", "replaced", "terminating", "ended"],
+    )
+    def test_nor_if_the_only_victim_has_left_since_the_cycle_began(
+        self, change: Callable[[InMemoryCluster], object]
+    ) -> None:
+        made = two_victims()
+        self.prepare(made, V1)
+        assert made.framework.handle.evictions.holds_back(PREEMPTOR.uid)
+        change(made.cluster)
+        assert not made.framework.handle.evictions.holds_back(PREEMPTOR.uid)
+
+    def test_if_the_last_victim_left_while_it_was_held_back_it_is_tried_again(self) -> None:
+        """The victim's event came and found the gate shut; there is no other."""
+        made = two_victims()
+        activations = self.prepare(made, V1, V2)
+        made.cluster.delete(V2)
+        made.framework.handle.evictions.carry_out()
+        assert activations.names == ["p"]
+
+    def test_if_the_last_victim_is_evicted_its_event_alone_brings_the_pod_back(self) -> None:
+        made = two_victims()
+        activations = self.prepare(made, V1, V2)
+        made.framework.handle.evictions.carry_out()
+        assert activations.names == []
+
+    def test_after_a_failure_the_rest_is_spared_and_it_is_tried_again(self) -> None:
+        made = two_victims(RefusingCluster("v1"))
+        activations = self.prepare(made, V1, V2)
+        made.framework.handle.evictions.carry_out()
+        assert activations.names == ["p"]
+        assert made.is_there("v2")
+        assert not made.framework.handle.evictions.holds_back(PREEMPTOR.uid)
+
+    def test_lower_nominations_are_taken_back_before_anybody_is_evicted(self) -> None:
+        made = two_victims(RefusingCluster("v1"))
+        lower = nominate(made, "lower", priority=9)
+        self.prepare(made, V1, V2)
+        made.framework.handle.evictions.carry_out()
+        assert nomination(made, lower) == ""
+
+
+def test_a_victim_that_is_gone_is_no_failure_though_its_deletion_is_not_known_yet() -> None:
+    cluster = ForgetfulCluster()
+    made = two_victims(cluster)
+    cluster.delete(V1)
+    assert made.preempt(PREEMPTOR) == NOMINATED
+    assert [event.regarding for event in cluster.events] == ["default/v2"]
 
 
 class TestThePodItself:
