@@ -20,6 +20,8 @@ class GroupStage(StrEnum):
     """There was no cycle: a pre_enqueue plugin keeps the members out of the queue."""
     SCHEDULER_NAMES = "scheduler names"
     """Members ask for different schedulers."""
+    FAILURE = "failure"
+    """A plugin or the cluster failed, in a way that belongs to no other stage."""
     PLACEMENT_GENERATION = "placement generation"
     """The placement_generate plugin gave no placement, or failed."""
     PRE_FILTER = "pre_filter"

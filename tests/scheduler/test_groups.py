@@ -32,6 +32,7 @@ from kschedfw import (
 )
 from kschedfw.api import DisruptionMode, PodGroup
 from kschedfw.api.manifests import object_from_manifest
+from kschedfw.explain import Explaining, Explanation, GroupStage
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
@@ -122,6 +123,26 @@ def test_a_simulation_counts_the_cycles_of_a_hopeless_group_and_ends() -> None:
     report = Simulation(cluster(cpu=2), feature_gates=GATES).run()
     assert report.unschedulable == 3
     assert {decision.attempts for decision in report.decisions} == {6}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("it broke"), SystemExit(0)], ids=repr)
+@pytest.mark.parametrize("raising", ["algorithm", "snapshot"])
+def test_whatever_fails_in_the_cycle_of_a_group_is_an_attempt_and_the_simulation_ends(
+    raising: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explanations: list[Explanation] = []
+    simulation = Simulation(cluster(cpu=8), feature_gates=GATES, explaining=Explaining(explanations.append))
+    cycle = simulation.scheduler.group_cycle
+    assert cycle is not None
+    of, name = {
+        "algorithm": (cycle.algorithm, "run"),
+        "snapshot": (simulation.scheduler.cache, "update_snapshot"),
+    }[raising]
+    monkeypatch.setattr(of, name, Mock(side_effect=error))
+    # Without a count of these attempts it would go on for ever in virtual time.
+    report = simulation.run()
+    assert (report.failed, {decision.attempts for decision in report.decisions}) == (3, {6})
+    assert {each.group and each.group.ended_by for each in explanations} == {GroupStage.FAILURE}
 
 
 def test_a_group_of_v1beta1_says_how_it_is_disrupted_by_an_object() -> None:

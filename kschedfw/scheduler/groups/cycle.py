@@ -13,6 +13,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
@@ -40,8 +41,9 @@ _log = logging.getLogger(__name__)
 class GroupDecision:
     """The decision that was made in the cycle of a group.
 
-    `states` are the members when the cycle began. `result` is None if the cycle ended before the algorithm,
-    `preemption` if none was tried. `status` is that of the group in the end.
+    `states` are the members when the cycle began. `result` is None if the cycle ended before the algorithm, or by an
+    exception; `preemption` if none was tried. `status` is that of the group in the end. `is_mixed` says that members
+    want different schedulers, so that nothing was tried.
     """
 
     group: QueuedGroup
@@ -49,6 +51,7 @@ class GroupDecision:
     result: GroupResult | None
     preemption: GroupPreemption | None
     status: Status
+    is_mixed: bool = False
 
     @property
     def is_waiting(self) -> bool:
@@ -158,16 +161,31 @@ class GroupCycle:
     def _schedule(
         self, key: str, states: MemberStates, attempts: Sequence[Attempt], start: Start
     ) -> Mapping[str, MemberRefusal]:
-        pods = tuple(attempt.pod for attempt in attempts)
-        group = QueuedGroup(key, self._cluster.get(PodGroup, key), pods)
+        metrics, begun = attempts[0].framework.handle.metrics, self._clock.monotonic()
+        group = QueuedGroup(key, None, tuple(attempt.pod for attempt in attempts))
+        try:
+            group = attrs.evolve(group, object=self._cluster.get(PodGroup, key))
+            decision = self._decide(group, states, attempts)
+        # A cluster or a plugin may raise anything. The cycle still ends in a decision: whoever counts the attempts by
+        # its observer (a simulation ends after so many in vain) would otherwise never learn of this one.
+        except HOOK_FAILURES as error:
+            decision = GroupDecision(group, states, None, None, Status.from_error(error))
+        self._end(decision)
+        refused = self._submit(attempts, decision, start)
+        if not decision.is_mixed:
+            profile = attempts[0].framework.profile.scheduler_name
+            metrics.group_attempt(_outcome(decision.status), profile, self._clock.monotonic() - begun)
+            self._tell(decision.group, decision.status)
+        return refused
+
+    def _decide(
+        self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]
+    ) -> GroupDecision:
+        """Find nodes for the members, and room if there are none; submit nothing."""
         if (mixed := _mixed_schedulers(group)) is not None:
-            self._end(GroupDecision(group, states, None, None, mixed))
-            for attempt in attempts:
-                self._cycle.fail(attempt, mixed)
-            return {attempt.pod.uid: MemberRefusal(mixed) for attempt in attempts}
-        framework = attempts[0].framework
-        metrics, begun = framework.handle.metrics, self._clock.monotonic()
-        self._cache.update_snapshot(self._snapshot, members=pods)
+            return GroupDecision(group, states, None, None, mixed, is_mixed=True)
+        framework, begun = attempts[0].framework, self._clock.monotonic()
+        self._cache.update_snapshot(self._snapshot, members=group.pods)
         lists = AffinityLists.of(self._snapshot)
 
         def run(*, makes_room: bool) -> GroupResult:
@@ -178,26 +196,19 @@ class GroupCycle:
             )
 
         result = run(makes_room=True)
-        status, is_waiting, preemption = result.status, result.is_waiting, None
+        status, preemption = result.status, None
         preempts = self._gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
             each.may_preempt for each in attempts
         )
         # A group that waits has members whose victims go already.
-        if preempts and status.is_rejected and not is_waiting:
+        if preempts and status.is_rejected and not result.is_waiting:
             preemption = self._make_room(framework, group, lambda: run(makes_room=False))
-            if preemption.status.is_success:
-                is_waiting = True
-            elif preemption.status.is_rejected:
+            if preemption.status.is_rejected:
                 status = Status.unschedulable(status.message, preemption.status.message)
-            else:
+            elif not preemption.status.is_success:
                 status = preemption.status
-        metrics.group_algorithm(self._clock.monotonic() - begun)
-        self._end(GroupDecision(group, states, result, preemption, status))
-        refused = self._submit(attempts, result, status, start, is_waiting=is_waiting)
-        profile = framework.profile.scheduler_name
-        metrics.group_attempt(_outcome(status), profile, self._clock.monotonic() - begun)
-        self._tell(group, status)
-        return refused
+        framework.handle.metrics.group_algorithm(self._clock.monotonic() - begun)
+        return GroupDecision(group, states, result, preemption, status)
 
     # From the queue
 
@@ -234,15 +245,11 @@ class GroupCycle:
     # Submission
 
     def _submit(
-        self,
-        attempts: Sequence[Attempt],
-        result: GroupResult,
-        status: Status,
-        start: Start,
-        *,
-        is_waiting: bool,
+        self, attempts: Sequence[Attempt], decision: GroupDecision, start: Start
     ) -> Mapping[str, MemberRefusal]:
-        members = {each.attempt.pod.uid: each for each in result.members}
+        status, is_waiting = decision.status, decision.is_waiting
+        tried = () if decision.result is None else decision.result.members
+        members = {each.attempt.pod.uid: each for each in tried}
         refused: dict[str, MemberRefusal] = {}
         call = CallIn()
         for attempt in attempts:
