@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
@@ -59,8 +60,8 @@ class Ledger:
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
     * `bound`: how often a pod was bound, without pods that were bound from the start.
-    * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `most_fruitless` is the
-      largest.
+    * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `unmoved`: those since a pod
+      last came, went or changed. `most_fruitless` and `most_unmoved` are the largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
     * `last_change`: when a pod was last bound or left, in virtual seconds since the start.
     * `peak`: the most that was requested at a time on existing nodes, by resource.
@@ -73,6 +74,8 @@ class Ledger:
         self.bound = 0
         self.fruitless: Counter[str] = Counter()
         self.most_fruitless = 0
+        self.unmoved: Counter[str] = Counter()
+        self.most_unmoved = 0
         self.preemptions = 0
         self.victims = 0
         self.last_change = 0.0
@@ -110,16 +113,26 @@ class Ledger:
         """Count an attempt of the pod, or a check of its gates; the count ends when the cluster changes."""
         self.fruitless[uid] += 1
         self.most_fruitless = max(self.most_fruitless, self.fruitless[uid])
+        self.unmoved[uid] += 1
+        self.most_unmoved = max(self.most_unmoved, self.unmoved[uid])
 
     def _cluster_changed(self) -> None:
         self.fruitless.clear()
         self.most_fruitless = 0
 
+    def _pods_changed(self) -> None:
+        self._cluster_changed()
+        self.unmoved.clear()
+        self.most_unmoved = 0
+
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
         if isinstance(obj, Pod):
             self._pod(event, obj, event.old if isinstance(event.old, Pod) else None)
-        else:
+        # As with pods: a failed cycle writes the condition of its group, whose text may differ each time.
+        elif not (
+            isinstance(obj, PodGroup) and isinstance(event.old, PodGroup) and obj.spec == event.old.spec
+        ):
             self._cluster_changed()
 
     def _pod(self, event: WatchEvent, pod: Pod, old: Pod | None) -> None:
@@ -135,7 +148,7 @@ class Ledger:
         elif held_before and old is not None and not _holds(pod):
             self._leaves(old)
         elif event.type is EventType.ADDED or (old is not None and _is_respecified(old, pod)):
-            self._cluster_changed()
+            self._pods_changed()
         nominated = pod.status.nominated_node_name
         if event.type is EventType.MODIFIED and nominated and old is not None and not self._has_place(pod):
             self.preemptions += nominated != old.status.nominated_node_name
@@ -146,7 +159,7 @@ class Ledger:
         return entry is not None and entry.result is not None
 
     def _comes(self, pod: Pod) -> None:
-        self._cluster_changed()
+        self._pods_changed()
         if self._cluster.get(Node, pod.node_name) is not None:
             self._held = self._held.plus(pod.requests.amounts)
             self._pods_held += 1
@@ -162,7 +175,7 @@ class Ledger:
 
     def _leaves(self, pod: Pod) -> None:
         """Handle the end of a pod; `pod` is its last state."""
-        self._cluster_changed()
+        self._pods_changed()
         entry = self.entry(pod.uid)
         entry.gone = True
         if _was_preempted(pod):

@@ -43,6 +43,11 @@ LONGEST_ATTEMPT = 3600.0
 """Seconds that an attempt may take at most."""
 FRUITLESS_ATTEMPTS = 5
 """After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
+UNMOVED_ATTEMPTS = 100
+"""After this many attempts of a pod while no pod comes or goes, further ones are taken to be repetitions, too.
+
+Failed attempts may change other objects each time: they reserve a claim and give it up again, for example.
+"""
 
 _QUEUED = Place.ACTIVE, Place.BACKOFF
 
@@ -59,7 +64,8 @@ class Simulation:
     preempted pod doesn't come back.
 
     It ends when no pod is active, backs off or waits, or when each such pod has been tried (or its gates have been
-    checked, at times that a plugin has set) `FRUITLESS_ATTEMPTS` times since the cluster last changed.
+    checked, at times that a plugin has set) `FRUITLESS_ATTEMPTS` times since the cluster last changed, or
+    `UNMOVED_ATTEMPTS` times since a pod last came, went or changed.
     Unschedulable pods aren't tried again only because they have waited for long.
 
     Without `arrivals` all pods are there from the start, and those that are placed stay. With `arrivals`, pods
@@ -267,7 +273,8 @@ class Simulation:
         if keys := [key for uid, key in pods.items() if uid in waiting and key not in failing]:
             yield (
                 f"{_some(keys)} still waited for a time, or for another attempt, when the simulation ended: while "
-                f"nothing in the cluster changes, it doesn't try a pod more than {FRUITLESS_ATTEMPTS} times"
+                f"nothing in the cluster changes, it doesn't try a pod more than {FRUITLESS_ATTEMPTS} times, and while "
+                f"no pod comes or goes, not more than {UNMOVED_ATTEMPTS} times"
             )
         unschedulable = {each.pod for each in self.decisions if each.outcome is Outcome.UNSCHEDULABLE}
         failed = {
@@ -332,8 +339,8 @@ class Simulation:
                 self._explaining.take(gated(framework, pod, framework.run_pre_enqueue_plugins(pod)))
 
     def _is_exhausted(self) -> bool:
-        """Tell whether each pod that can be tried had `FRUITLESS_ATTEMPTS` without a change of the cluster."""
-        if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS:
+        """Tell whether each pod that can be tried is given up until something changes."""
+        if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS and self.ledger.most_unmoved < UNMOVED_ATTEMPTS:
             return False
         queue = self.scheduler.queue
         if self._hopeful and queue.place(self._hopeful) in _QUEUED and not self._is_given_up(self._hopeful):
@@ -343,7 +350,8 @@ class Simulation:
         return not self._hopeful and all(map(self._is_given_up, self._due_by_time()))
 
     def _is_given_up(self, uid: str) -> bool:
-        return self.ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
+        ledger = self.ledger
+        return ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS or ledger.unmoved[uid] >= UNMOVED_ATTEMPTS
 
     def _due_by_time(self) -> Sequence[str]:
         """Return the uids of the pods whose time, set by a plugin, has come."""

@@ -22,7 +22,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
-from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
+from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS, UNMOVED_ATTEMPTS
 from kschedfw.testing import FakeClock
 from tests.simulator.objects import node, pod
 
@@ -340,3 +340,27 @@ def test_an_error_before_the_last_refusal_is_not_forgotten() -> None:
         '1 pod (default/a) failed in an earlier attempt than the last one: running "RaisesInItsWindow" filter plugin: '
         "ValueError: a bug"
     ) in report.notes
+
+
+class Restless(Plugin):
+    """Fails in every attempt, and relabels the node each time."""
+
+    name = "Restless"
+
+    @hookimpl
+    def pre_filter(self) -> None:
+        (found,) = self.handle.cluster.list(Node)
+        labels = FrozenDict({"times": str(int(found.labels.get("times", "0")) + 1)})
+        self.handle.cluster.update(found.with_metadata(attrs.evolve(found.metadata, labels=labels)))
+        raise RuntimeError("no luck")
+
+
+def test_a_pod_whose_failed_attempts_change_the_cluster_each_time_is_given_up_at_last() -> None:
+    registry = Registry()
+    registry.register(Restless)
+    cluster = InMemoryCluster([node("n", cpu="4", pods="10"), pod("a", cpu="1")])
+    profile = Profile(("PrioritySort", "Restless", "DefaultBinder"))
+    report = Simulation(cluster, profiles=[profile], registry=registry).run()
+    assert [(each.outcome, each.attempts) for each in report.decisions] == [
+        (Outcome.FAILED, UNMOVED_ATTEMPTS)
+    ]
