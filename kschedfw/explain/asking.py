@@ -9,10 +9,13 @@ from kschedfw.api.pod import Pod
 from kschedfw.explain.steps import Beyond, Refusals
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.hook_answers import as_evidence
 from kschedfw.framework.runtime.hooks import Hook, asked_method
+from kschedfw.framework.status import text_of
 
 _Ask: TypeAlias = Callable[[CycleState, Pod, NodeInfo], tuple[Evidence, ...]]
 
@@ -70,9 +73,9 @@ def _asking(framework: Framework, name: str) -> _Ask | None:
 
     def evidence(state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
         try:
-            return tuple(ask(state, pod, node_info))
-        except Exception as error:
+            return as_evidence("evidence", ask(state, pod, node_info))
+        except HOOK_FAILURES as error:
             # An explanation without evidence is better than none.
-            return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)
+            return (Evidence(f"{name} can't say what lies behind it", text_of(error)),)
 
     return evidence

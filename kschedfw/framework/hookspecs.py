@@ -265,8 +265,9 @@ def placement_generate(
 
     Called once in the cycle of a group, with all nodes of the snapshot; the members are then tried on each answer by
     itself, and each sees all other pods of the cluster. `state.read(MEMBER_STATES)` has the members that are scheduled
-    already. A profile has at most one such plugin; without one, the placement is all nodes. No placement makes the
-    group unschedulable; a status other than success is an ERROR.
+    already. Each placement has a name of its own, and nodes of the given one; there are at most 100,000. A profile has
+    at most one such plugin; without one, the placement is all nodes. No placement makes the group unschedulable, and so
+    does a status that refuses; any other status is an ERROR.
     """
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import TypeGuard, final
 
 import attrs
 
@@ -46,7 +47,12 @@ class PluginFailure(Exception):
 
 def text_of(error: BaseException) -> str:
     """Return the text of an exception with its type, `KeyError: 'rack'`; without it for kschedfw's own exceptions."""
-    text, name = str(error), type(error).__name__
+    name = type(error).__name__
+    try:
+        text = str(error)
+    # An exception of a plugin's own class may fail in anything.
+    except (Exception, SystemExit):
+        text = ""
     if isinstance(error, KschedfwError | PluginFailure):
         return text or name
     return f"{name}: {text}" if text else name
@@ -64,6 +70,7 @@ def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
     return reasons
 
 
+@final
 @attrs.frozen
 class Status:
     """The result of a hook. A hook that returns None has succeeded.
@@ -82,11 +89,20 @@ class Status:
     retry_at: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        """Raise TypeError where `code` is no Code, such as a reason given in its place."""
+        """Raise TypeError or ValueError where a field has another type, such as a reason in place of the code."""
         if not isinstance(self.code, Code):
             raise TypeError(
                 f"code: expected a Code, found {self.code!r}; Status.unschedulable(…) takes reasons alone"
             )
+        if not isinstance(self.plugin, str):
+            raise TypeError(f"plugin: expected a name, found {self.plugin!r}")
+        # Few statuses have one of these.
+        if self.retry_at is not None:
+            _check_moment(self.retry_at)
+        if self.timeout is not None:
+            _check_duration(self.timeout)
+        if self.error is not None and not isinstance(self.error, BaseException):
+            raise TypeError(f"error: expected an exception, found {self.error!r}")
 
     @staticmethod
     def success() -> Status:
@@ -98,16 +114,16 @@ class Status:
 
         Raises ValueError where `retry_at` is no finite number, as all these constructors do.
         """
-        return Status(Code.UNSCHEDULABLE, reasons, retry_at=_moment(retry_at))
+        return Status(Code.UNSCHEDULABLE, reasons, retry_at=retry_at)
 
     @staticmethod
     def unresolvable(*reasons: str, retry_at: float | None = None) -> Status:
         """Return an UNSCHEDULABLE_AND_UNRESOLVABLE status: preemption on this node would not help."""
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons, retry_at=_moment(retry_at))
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons, retry_at=retry_at)
 
     @staticmethod
     def pending(*reasons: str, retry_at: float | None = None) -> Status:
-        return Status(Code.PENDING, reasons, retry_at=_moment(retry_at))
+        return Status(Code.PENDING, reasons, retry_at=retry_at)
 
     @staticmethod
     def skip() -> Status:
@@ -120,7 +136,7 @@ class Status:
         Raises:
             ValueError: `timeout` isn't above 0. A wait that ends at once is a refusal: `Status.unschedulable`.
         """
-        return Status(Code.WAIT, reasons, timeout=_duration(timeout))
+        return Status(Code.WAIT, reasons, timeout=timeout)
 
     @staticmethod
     def from_error(error: BaseException | str) -> Status:
@@ -170,19 +186,21 @@ class Status:
         return Status(Code.ERROR, (str(failure),), plugin=plugin, error=failure)
 
 
-def _moment(time: object) -> float | None:
-    if time is None or (isinstance(time, int | float) and math.isfinite(time)):
-        return time
-    raise ValueError(f"retry_at: expected seconds since the epoch, found {time!r}")
+def _check_moment(time: object) -> None:
+    if not (_is_number(time) and math.isfinite(time)):
+        raise ValueError(f"retry_at: expected seconds since the epoch, found {time!r}")
 
 
-def _duration(seconds: object) -> float:
+def _check_duration(seconds: object) -> None:
     # NaN isn't above 0 either.
-    if isinstance(seconds, int | float) and seconds > 0:
-        return seconds
-    raise ValueError(
-        f"timeout: expected seconds above 0, found {seconds!r}; Status.unschedulable(…) refuses the pod"
-    )
+    if not (_is_number(seconds) and seconds > 0):
+        raise ValueError(
+            f"timeout: expected seconds above 0, found {seconds!r}; Status.unschedulable(…) refuses the pod"
+        )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _SUCCESS = Status()

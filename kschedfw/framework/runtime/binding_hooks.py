@@ -14,7 +14,8 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
-from kschedfw.framework.runtime.calls import call, call_all, checked, first_failure, named
+from kschedfw.framework.runtime.calls import call, call_all, first_failure, named
+from kschedfw.framework.runtime.hook_answers import as_pre_flight
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.status import Code, Status
@@ -70,7 +71,7 @@ class BindingHooks:
         """Return the WAIT statuses by plugin, or a single status: success, or the first refusal or error."""
         waits: dict[str, Status] = {}
         for name, hook in self._hooks["permit"]:
-            status = call("permit", name, hook, state, pod, node_name)
+            status = call("permit", hook, state, pod, node_name)
             if status.is_success:
                 continue
             # A refusal ends the loop, even after a plugin that asked to wait, as in kube-scheduler's
@@ -102,7 +103,7 @@ class BindingHooks:
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return the answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
         for name, hook in self._hooks["bind"]:
-            status = call("bind", name, hook, state, pod, node_name)
+            status = call("bind", hook, state, pod, node_name)
             if status.is_skip:
                 continue
             return status if status.is_success else named(status, "bind", name)
@@ -148,7 +149,7 @@ class BindingHooks:
 
             def work(place: int, group: Sequence[tuple[str, Hook]] = group) -> Status:
                 name, hook = group[place]
-                status = call("pre_bind", name, hook, state, pod, node_name)
+                status = call("pre_bind", hook, state, pod, node_name)
                 return status if status.is_success else named(status, "pre_bind", name)
 
             # The last result is the first failure, if there is one.
@@ -185,16 +186,12 @@ def _has_failed(status: Status) -> bool:
 def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, bool]:
     """Return the plugin's answer, and whether its pre_bind may run beside others."""
     try:
-        answer = hook(state, pod, node_name)
+        answer = as_pre_flight("pre_bind_pre_flight", hook(state, pod, node_name))
     except HOOK_FAILURES as error:
         answer = Status.from_error(error)
     if isinstance(answer, PreBindPreFlightResult):
         return Status.skip() if answer.skip else _SUCCESS, answer.allow_parallel
-    if answer is not None and not isinstance(answer, Status):
-        answer = Status.from_error(
-            f"pre_bind_pre_flight must return None, a PreBindPreFlightResult or a Status, not {answer!r}"
-        )
-    status = checked(answer, name, "pre_bind_pre_flight")
+    status = answer
     if status.is_success or status.is_skip:
         return status, False
     if status.error is not None or not (status.is_rejected or status.is_wait):

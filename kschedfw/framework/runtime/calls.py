@@ -11,6 +11,7 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import NominatingMode, PostFilterResult
+from kschedfw.framework.runtime.hook_answers import as_room, as_status
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Code, Status
 
@@ -28,20 +29,11 @@ class Evaluation(Enum):
     """Like BATCH; answers are also kept where plugins promise that they hold (`reads`, `sign`)."""
 
 
-def checked(answer: object, plugin: str, hook: str) -> Status:
-    """Return the answer of a hook as a Status; an ERROR if the answer is neither None nor a Status."""
-    if answer is None:
-        return _SUCCESS
-    if isinstance(answer, Status):
-        return _SUCCESS if answer.is_success else answer
-    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
-
-
-def call(hook: str, plugin: str, function: Hook, *arguments: object) -> Status:
-    """Call the hook of a plugin. An exception becomes an ERROR."""
+def call(hook: str, function: Hook, *arguments: object) -> Status:
+    """Call the hook of a plugin. An exception or a wrong answer becomes an ERROR."""
     try:
         answer = function(*arguments)
-        return _SUCCESS if answer is None else checked(answer, plugin, hook)
+        return _SUCCESS if answer is None else as_status(hook, answer)
     except HOOK_FAILURES as error:
         return Status.from_error(error)
 
@@ -56,7 +48,7 @@ def named(status: Status, hook: str, plugin: str) -> Status:
 def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Status:
     """Call the plugins in order until one answers anything but success. Return that answer, or success."""
     for plugin, function in functions:
-        status = call(hook, plugin, function, *arguments)
+        status = call(hook, function, *arguments)
         # The only status of success that `call` returns.
         if status is not _SUCCESS:
             return named(status, hook, plugin)
@@ -83,7 +75,7 @@ def first_success(
     rejector = ""
     for name, hook in post_filters:
         try:
-            own_result, status = _pair(hook(state, pod, node_to_status), name)
+            own_result, status = as_room("post_filter", hook(state, pod, node_to_status))
         except HOOK_FAILURES as error:
             own_result, status = None, Status.from_error(error)
         if status.is_success:
@@ -99,11 +91,3 @@ def first_success(
         reasons.extend(status.reasons)
         rejector = rejector or name
     return result, Status.unschedulable(*reasons).with_plugin(rejector)
-
-
-def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
-    match answer:
-        case (None | PostFilterResult() as result, status):
-            return result, checked(status, plugin, "post_filter")
-    expected = "a pair of a PostFilterResult or None and a Status or None"
-    return None, Status.from_error(f"post_filter must return {expected}, not {answer!r}")

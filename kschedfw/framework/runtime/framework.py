@@ -39,6 +39,7 @@ from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.binding_hooks import BindingHooks
 from kschedfw.framework.runtime.calls import Evaluation, first_failure, first_success
+from kschedfw.framework.runtime.hook_answers import as_truth
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.placement_hooks import PlacementHooks
@@ -47,7 +48,7 @@ from kschedfw.framework.runtime.plans.planner import BestNodes, Planner
 from kschedfw.framework.runtime.plans.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.status import PluginFailure, Status
+from kschedfw.framework.status import Status, text_of
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 AnswerT = TypeVar("AnswerT")
@@ -124,7 +125,7 @@ class Framework(BindingHooks, PlacementHooks):
         wrap = None if meter is None else meter.measured_hook
         self._hooks = HookTable(profile, self.plugins, registry, wrap)
         self.has_score_plugins = bool(self._hooks["score"])
-        self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
+        self._less: tuple[str, Hook] | None = next(iter(self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in self._hooks[hook])
         self._counts = counts = {name: PluginMemo.of(self.plugins[name]) for name in asked}
@@ -194,16 +195,21 @@ class Framework(BindingHooks, PlacementHooks):
 
         Raises:
             ProfileError: the profile has no queue sort plugin.
+            PluginError: the plugin fails.
         """
         if self._less is None:
             raise ProfileError(
                 f"profile {self.profile.scheduler_name!r}: a queue sort plugin is needed, none is enabled"
             )
+        name, less = self._less
         try:
-            return bool(self._less(first, second))
-        # SystemExit would leave the queue half sorted.
-        except SystemExit as error:
-            raise PluginFailure(f"queue sort plugin ended by {error!r}") from error
+            answer = less(first, second)
+            # The usual answers take no further call: a queue compares pods often.
+            return answer if answer is True or answer is False else as_truth("queue_sort", answer)
+        except HOOK_FAILURES as error:
+            # No order can be told without it, so this is no failure of one pod. SystemExit would leave the queue half
+            # sorted.
+            raise PluginError(name, f"queue_sort failed: {text_of(error)}") from error
 
     @measured(MeasuredPoint.PRE_ENQUEUE)
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:

@@ -20,8 +20,10 @@ from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
+from kschedfw.framework.runtime.hook_answers import as_events
 from kschedfw.framework.runtime.hook_checks import ASKED_METHODS, implemented_hooks
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.status import PluginFailure, text_of
 
 Hook = Callable[..., Any]
 """A hookimpl that takes all the arguments of its spec, by position."""
@@ -138,12 +140,11 @@ def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:
     events: dict[str, tuple[ClusterEvent, ...]] = {}
     for name, hook in hooks["events_to_register"]:
         try:
-            events[name] = tuple(hook())
-            never = next((event for event in events[name] if not event.can_happen), None)
+            events[name] = as_events("events_to_register", hook())
+        except PluginFailure as error:
+            raise PluginError(name, str(error)) from error
         except HOOK_FAILURES as error:
-            raise PluginError(name, f"events_to_register failed: {type(error).__name__}: {error}") from error
-        if never is not None:
-            raise PluginError(name, f"events_to_register names {never.why_never}")
+            raise PluginError(name, f"events_to_register failed: {text_of(error)}") from error
     return events
 
 

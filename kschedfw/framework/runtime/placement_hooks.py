@@ -16,8 +16,8 @@ from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.profile import ExtensionPoint, Profile
-from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedfw.framework.runtime.calls import call, named
+from kschedfw.framework.runtime.hook_answers import as_integer, as_placement_scores, as_placements
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.status import Status
@@ -53,13 +53,15 @@ class PlacementHooks:
         # At most one: `HookTable` refuses several.
         for name, hook in self._hooks["placement_generate"]:
             try:
-                answer = hook(state, group, placement)
+                answer = as_placements(
+                    "placement_generate", hook(state, group, placement), placement.nodes.table
+                )
             except HOOK_FAILURES as error:
                 answer = Status.from_error(error)
             if isinstance(answer, Status):
                 status = Status.from_error(answer.as_error()) if not answer.is_rejected else answer
                 return (), status.with_plugin(name)
-            return tuple(answer), _SUCCESS
+            return answer, _SUCCESS
         return (placement,), _SUCCESS
 
     @property
@@ -73,7 +75,7 @@ class PlacementHooks:
     ) -> Status:
         """Return success if the group, of which so many members haven't been tried, may still get this placement."""
         for plugin, hook in self._hooks["placement_feasible"]:
-            status = call("placement_feasible", plugin, hook, state, group, placed, left)
+            status = call("placement_feasible", hook, state, group, placed, left)
             if not status.is_success:
                 is_allowed = status.code in _FEASIBLE_CODES
                 return (
@@ -93,26 +95,16 @@ class PlacementHooks:
             weight = self.profile.weight(plugin, ExtensionPoint.PLACEMENT_SCORE)
             try:
                 scores: Mapping[str, int] = {
-                    each.placement.name: _integer(hook(state, group, each)) for each in placed
+                    each.placement.name: as_integer("placement_score", hook(state, group, each))
+                    for each in placed
                 }
-                if (normalize := normalizing.get(plugin)) is not None:
-                    scores = normalize(state, group, scores)
-                for name in names:
-                    weighted[name][plugin] = weight * _in_range(scores[name])
+                answer = (
+                    scores
+                    if (normalize := normalizing.get(plugin)) is None
+                    else normalize(state, group, scores)
+                )
+                for name, score in as_placement_scores("normalize_placement_score", answer, names).items():
+                    weighted[name][plugin] = weight * score
             except HOOK_FAILURES as error:
                 return (), named(Status.from_error(error), "placement_score", plugin)
         return [PlacementScore(name, weighted[name]) for name in names], _SUCCESS
-
-
-def _integer(answer: object) -> int:
-    if isinstance(answer, Status):
-        raise answer.as_error()
-    if isinstance(answer, bool) or not isinstance(answer, int):
-        raise TypeError(f"placement_score must return an integer or a Status, not {answer!r}")
-    return answer
-
-
-def _in_range(score: int) -> int:
-    if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-        raise ValueError(f"placement score {score} isn't within [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}]")
-    return score

@@ -11,7 +11,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import PreFilterResult, no_nodes_left
 from kschedfw.framework.runtime.answers.pod_class import Preparation, PreparedStep
-from kschedfw.framework.runtime.calls import checked
+from kschedfw.framework.runtime.hook_answers import as_left_over, as_status
 from kschedfw.framework.runtime.hooks import Hook, is_per_signature
 from kschedfw.framework.status import Code, Status
 
@@ -72,32 +72,32 @@ def run_pre_filters(
                 continue
             try:
                 answer = hook(state, pod, nodes)
+                if answer is None:
+                    continue
+                if answer is _SKIP:
+                    skipped.add(name)
+                    continue
+                answer = as_left_over("pre_filter", answer)
             except HOOK_FAILURES as error:
                 answer = Status.from_error(error)
-            if answer is None:
-                continue
-            if answer is _SKIP:
-                skipped.add(name)
-                continue
             if isinstance(answer, PreFilterResult):
                 narrowing.add(name)
                 result = answer.intersect(result)
                 if not result.node_names:
                     return result, no_nodes_left(narrowing), frozenset(narrowing)
                 continue
-            status = checked(answer, name, "pre_filter")
-            match status.code:
+            match answer.code:
                 case Code.SKIP:
                     skipped.add(name)
                 case Code.SUCCESS:
                     pass
                 case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    return None, status.with_plugin(name), frozenset()
+                    return None, answer.with_plugin(name), frozenset()
                 case Code.UNSCHEDULABLE:
                     # Of several the last one counts, as in kube-scheduler.
-                    rejection = status.with_plugin(name)
+                    rejection = answer.with_plugin(name)
                 case _:
-                    return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
+                    return None, answer.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
         return result, rejection, frozenset(narrowing)
     finally:
         # Also after a refusal: preemption's dry runs must not call filters whose pre_filter skipped.
@@ -124,7 +124,7 @@ def run_pre_scores(
                 if answer is _SKIP:
                     skipped.add(name)
                     continue
-                status = checked(answer, name, "pre_score")
+                status = as_status("pre_score", answer)
             except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if status.is_skip:

@@ -178,9 +178,7 @@ class GroupCycle:
             self._tell(decision.group, decision.status)
         return refused
 
-    def _decide(
-        self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]
-    ) -> GroupDecision:
+    def _decide(self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]) -> GroupDecision:
         """Find nodes for the members, and room if there are none; submit nothing."""
         if (mixed := _mixed_schedulers(group)) is not None:
             return GroupDecision(group, states, None, None, mixed, is_mixed=True)

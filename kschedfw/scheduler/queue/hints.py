@@ -12,6 +12,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFunction
 from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
+from kschedfw.framework.runtime.hook_answers import as_hint
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.unschedulable import Rejector
 
@@ -120,10 +121,10 @@ def _answer(hint: QueueingHintFunction | None, pod: Pod, plugin: str, occurrence
     if hint is None:
         return HintResult.QUEUE
     try:
-        queue = hint(pod, occurrence.old, occurrence.new) is QueueingHint.QUEUE
+        answer = as_hint("queueing_hint", hint(pod, occurrence.old, occurrence.new))
     except HOOK_FAILURES:
         logger.exception(
             "queueing hint of %s failed on %s for pod %s", plugin, occurrence.event.label, pod.key
         )
         return HintResult.ERROR
-    return HintResult.QUEUE if queue else HintResult.SKIP
+    return HintResult.QUEUE if answer is QueueingHint.QUEUE else HintResult.SKIP

@@ -180,9 +180,15 @@ class TestEvents:
         framework = make_framework(rack, profile=Profile(points={"filter": ["A"]}))  # type: ignore[dict-item]
         assert framework.events_to_register() == {"A": (self.EVENT,)}
 
-    @pytest.mark.parametrize("answer", [ValueError("no list"), 42])
-    def test_a_failure_names_the_plugin(self, answer: object) -> None:
-        with pytest.raises(PluginError, match="plugin 'A': events_to_register failed: "):
+    @pytest.mark.parametrize(
+        ("answer", "why"),
+        [
+            (ValueError("no list"), "events_to_register failed: ValueError: no list"),
+            (42, "events_to_register must return ClusterEvents, not 42"),
+        ],
+    )
+    def test_a_failure_names_the_plugin(self, answer: object, why: str) -> None:
+        with pytest.raises(PluginError, match=f"^plugin 'A': {why}$"):
             make_framework(plugin("A", events_to_register=answering(answer))).events_to_register()
 
     def test_an_event_that_never_happens_is_refused(self) -> None:

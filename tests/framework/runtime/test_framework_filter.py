@@ -119,7 +119,7 @@ class TestPreFilter:
             (Status.wait(1, "soon"), "soon"),
             (ValueError("no disk"), "ValueError: no disk"),
             (KeyError(), "KeyError"),
-            (42, "pre_filter must return None or a Status, not 42"),
+            (42, "pre_filter must return None, a PreFilterResult of a set of names, or a Status, not 42"),
         ],
     )
     def test_anything_else_is_an_error(self, answer: object, text: str) -> None:

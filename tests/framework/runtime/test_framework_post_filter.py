@@ -64,7 +64,10 @@ def test_the_last_result_that_changes_something_is_kept() -> None:
     [
         ((N1, Status.from_error("no disk")), "no disk"),
         ((N1, Status.skip()), "Skip"),
-        ((None, "no"), "post_filter must return None or a Status, not 'no'"),
+        (
+            (None, "no"),
+            "post_filter must return a pair of a PostFilterResult or None and a Status or None, not (None, 'no')",
+        ),
         (ValueError("no disk"), "ValueError: no disk"),
     ],
 )

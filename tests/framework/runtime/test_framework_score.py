@@ -177,14 +177,14 @@ class TestNormalize:
             (Status.from_error("no disk"), "no disk"),
             (Status.unschedulable("no"), "no"),
             (ValueError("no disk"), "ValueError: no disk"),
-            ([1, 2], "scores must be int64 of shape (3,), not int64 of shape (2,)"),
-            ([0.5, 1, 2], "scores must be int64 of shape (3,), not float64 of shape (3,)"),
+            ([1, 2], "scores must be int64 of shape (3,), not [1, 2]"),
+            ([0.5, 1, 2], "scores must be int64 of shape (3,), not [0.5, 1, 2]"),
             (
                 np.array([1, 2, 3], dtype=np.uint64),
                 "scores must be int64 of shape (3,), not uint64 of shape (3,)",
             ),
             ([[1], [2, 3], []], "scores must be int64 of shape (3,), not [[1], [2, 3], []]"),
-            ([1, 2, 1 << 70], "scores must be int64 of shape (3,), not object of shape (3,)"),
+            ([1, 2, 1 << 70], f"normalize_score must fit int64, and {1 << 70} doesn't"),
         ],
     )
     def test_anything_else_is_an_error(self, answer: object, text: str) -> None:
@@ -306,9 +306,9 @@ class TestBatch:
         ("answer", "text"),
         [
             (ValueError("no disk"), "ValueError: no disk"),
-            ([1, 2], "scores must be int64 of shape (3,), not int64 of shape (2,)"),
+            ([1, 2], "scores must be int64 of shape (3,), not [1, 2]"),
             ([[1], [2, 3], []], "scores must be int64 of shape (3,), not [[1], [2, 3], []]"),
-            ([True, False, True], "scores must be int64 of shape (3,), not bool of shape (3,)"),
+            ([True, False, True], "scores must be int64 of shape (3,), not [True, False, True]"),
         ],
     )
     def test_a_failure_or_a_wrong_answer_is_an_error(self, answer: object, text: str) -> None:

@@ -9,7 +9,6 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
-from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -17,8 +16,8 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin, PlanPart
 from kschedfw.framework.runtime.answers.plugins import FilterPlugin, PluginMemo
-from kschedfw.framework.runtime.calls import checked
-from kschedfw.framework.runtime.hooks import Hook, HookTable
+from kschedfw.framework.runtime.calls import call
+from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
@@ -65,9 +64,9 @@ class Filters:
             FilterPlugin(plugins[name], name, hook, batch.get(name), counts[name])
             for name, hook in hooks["filter"]
         )
-        self._add_pod = hooks["pre_filter_add_pod"]
-        self._remove_pod = hooks["pre_filter_remove_pod"]
-        self.pod_followers = frozenset(name for name, _ in (*self._add_pod, *self._remove_pod))
+        self._hooks = hooks
+        followers = (*hooks["pre_filter_add_pod"], *hooks["pre_filter_remove_pod"])
+        self.pod_followers = frozenset(name for name, _ in followers)
         """The plugins with pre_filter_add_pod or pre_filter_remove_pod."""
         self._handle = handle
         # Both are bounded by the sets of plugins that a pre_filter skips, of which a workload has few.
@@ -178,27 +177,24 @@ class Filters:
         return [info for info in nominated if info.pod.priority >= priority and info.pod.uid != uid]
 
     def add_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
-        return self._extend("AddPod", self._add_pod, state, pod, pod_info, node_info)
+        return self._extend("AddPod", "pre_filter_add_pod", state, pod, pod_info, node_info)
 
     def remove_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
-        return self._extend("RemovePod", self._remove_pod, state, pod, pod_info, node_info)
+        return self._extend("RemovePod", "pre_filter_remove_pod", state, pod, pod_info, node_info)
 
     def _extend(
         self,
         operation: str,
-        hooks: Sequence[tuple[str, Hook]],
+        hook_name: str,
         state: CycleState,
         pod: Pod,
         pod_info: PodInfo,
         node_info: NodeInfo,
     ) -> Status:
-        for name, hook in hooks:
+        for name, hook in self._hooks[hook_name]:
             if name in state.skip_filter_plugins:
                 continue
-            try:
-                status = checked(hook(state, pod, pod_info, node_info), name, operation)
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
+            status = call(hook_name, hook, state, pod, pod_info, node_info)
             if not status.is_success:
                 return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
         return _SUCCESS

@@ -18,7 +18,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin, Plugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedfw.framework.runtime.answers.status_codes import refusal
-from kschedfw.framework.runtime.calls import checked
+from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import PluginFailure, Status, text_of
 
@@ -30,7 +30,6 @@ _log = logging.getLogger(__name__)
 
 _SUCCESS = Status.success()
 _RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
-_INT64: Final = np.dtype(np.int64)
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
@@ -84,12 +83,12 @@ class FilterPlugin:
         self.counts.rows_asked += 1
         try:
             answer = self.hook(state, pod, node_info)
+            # The usual answer takes no further call: this runs for every node.
+            if answer is None:
+                return _SUCCESS
+            status = as_status("filter", answer)
         except HOOK_FAILURES as error:
-            return refusal(Status.from_error(error), self.name)
-        # The usual answer takes no further call: this runs for every node.
-        if answer is None:
-            return _SUCCESS
-        status = checked(answer, self.name, "filter")
+            status = Status.from_error(error)
         return status if status.is_success else refusal(status, self.name)
 
 
@@ -116,18 +115,12 @@ class ScorePlugin:
         self.counts.rows_asked += 1
         try:
             score = self.hook(state, pod, node_info)
+            # As in `FilterPlugin.ask`.
+            if type(score) is int and _MIN_INT64 <= score <= _MAX_INT64:
+                return score
+            return as_integer("score", score)
         except HOOK_FAILURES as error:
             raise ScoreError(self.name, error) from error
-        if isinstance(score, np.integer):
-            score = int(score)
-        # Not isinstance: a bool would pass for a score of 0 or 1.
-        if type(score) is int:
-            if _MIN_INT64 <= score <= _MAX_INT64:
-                return score
-            raise ScoreError(self.name, PluginFailure(f"score must fit int64, and {score} doesn't"))
-        if isinstance(score, Status):
-            raise ScoreError(self.name, score.as_error())
-        raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
 
     def ask_together(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | None:
         """Return the raw scores by the batch form, shape (k,); None where there is no such form.
@@ -140,12 +133,12 @@ class ScorePlugin:
         rows = nodes.rows
         try:
             answer = self.batch(state, pod, nodes.table, rows)
+            if answer is None:
+                return None
+            self.counts.rows_asked += len(rows)
+            return as_scores("score_batch", answer, len(rows))
         except HOOK_FAILURES as error:
             raise ScoreError(self.name, error) from error
-        if answer is None:
-            return None
-        self.counts.rows_asked += len(rows)
-        return integers(self.name, answer, len(rows))
 
     def normalized(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
@@ -159,15 +152,12 @@ class ScorePlugin:
             return scores
         try:
             answer = self.normalize(state, pod, nodes, scores)
+            if type(answer) is Status:
+                answer = None if answer.is_success else as_integer("normalize_score", answer)
+            # Those that were changed in place, too: shape and type of an array can be changed as well.
+            return as_scores("normalize_score", scores if answer is None else answer, len(nodes))
         except HOOK_FAILURES as error:
             raise ScoreError(self.name, error, NORMALIZING) from error
-        if answer is None:
-            return scores
-        if isinstance(answer, Status):
-            if not answer.is_success:
-                raise ScoreError(self.name, answer.as_error(), NORMALIZING)
-            return scores
-        return integers(self.name, answer, len(nodes), NORMALIZING)
 
     def weighted(self, score: int) -> int:
         """Return weight × score.
@@ -195,26 +185,6 @@ class ScoreError(Exception):
         failure = PluginFailure(self.text)
         failure.__cause__ = self.cause
         return Status.from_error(failure).with_plugin(self.plugin)
-
-
-def integers(name: str, answer: object, count: int, doing: str = SCORING) -> IntArray:
-    """Return a plugin's answer for `count` nodes as an array: shape (count,), int64.
-
-    Raises:
-        ScoreError: the answer can't be converted without loss.
-    """
-    if isinstance(answer, np.ndarray) and answer.dtype == _INT64 and answer.shape == (count,):
-        return answer
-    expected = f"scores must be int64 of shape ({count},), not"
-    try:
-        array = np.asarray(answer)
-    except ValueError:
-        raise ScoreError(name, PluginFailure(f"{expected} {answer!r}"), doing) from None
-    # A float isn't cut off and a uint64 not wrapped around: both would hide a plugin's mistake in a score
-    # that looks right.
-    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64) or array.shape != (count,):
-        raise ScoreError(name, PluginFailure(f"{expected} {array.dtype} of shape {array.shape}"), doing)
-    return array.astype(np.int64, copy=False)
 
 
 def check_range(name: str, scores: IntArray) -> None:

@@ -21,6 +21,7 @@ from kschedfw.framework.runtime.answers.columns import FEW_ROWS, UNKNOWN_CODE, C
 from kschedfw.framework.runtime.answers.plugins import FilterPlugin
 from kschedfw.framework.runtime.answers.pod_class import Answers, FilterPlan, PodClass
 from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes, refusal
+from kschedfw.framework.runtime.hook_answers import as_verdicts
 from kschedfw.framework.status import Status
 
 
@@ -203,26 +204,24 @@ class Questions:
         rows.setflags(write=False)
         try:
             answer = each.batch(self._state, self._pod, self._table, rows)
+            if answer is None:
+                return None
+            # Identity: these are made once for each number of rows, and need neither a check nor a translation.
+            if answer is Verdicts.passing(len(rows)):
+                each.counts.rows_asked += len(rows)
+                return RowVerdicts(rows, None, rows)
+            if type(answer) is Verdicts and answer.is_reusable:
+                meaning, reused = self._reused.get(answer, (None, None))
+                # Codes mean statuses of one `StatusCodes`, and after `Memo.clear` there is another. The rows may
+                # be others: verdicts are about whatever rows were asked for.
+                if reused is not None and meaning is self._pods.codes and np.array_equal(reused.rows, rows):
+                    each.counts.rows_asked += len(rows)
+                    return reused
+            verdicts = as_verdicts("filter_batch", answer, len(rows))
         except HOOK_FAILURES as error:
             return self._failed(each, error, rows)
-        if answer is None:
-            return None
-        # Identity: these are made once for each number of rows, and need neither a check nor a translation.
-        if answer is Verdicts.passing(len(rows)):
-            each.counts.rows_asked += len(rows)
-            return RowVerdicts(rows, None, rows)
-        if isinstance(answer, Verdicts) and answer.is_reusable:
-            meaning, reused = self._reused.get(answer, (None, None))
-            # Codes mean statuses of one `StatusCodes`, and after `Memo.clear` there is another. The rows may
-            # be others: verdicts are about whatever rows were asked for.
-            if reused is not None and meaning is self._pods.codes and np.array_equal(reused.rows, rows):
-                each.counts.rows_asked += len(rows)
-                return reused
-        if (problem := _problem(answer, len(rows))) is not None:
-            return self._failed(each, problem, rows)
-        assert isinstance(answer, Verdicts)
         each.counts.rows_asked += len(rows)
-        return self._translated(each, answer, rows)
+        return self._translated(each, verdicts, rows)
 
     def _translated(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> RowVerdicts:
         if len(verdicts.statuses) == 1:
@@ -268,26 +267,9 @@ class Questions:
             self.errors[row] = status
         return code
 
-    def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> RowVerdicts:
+    def _failed(self, each: FilterPlugin, error: BaseException, rows: IntArray) -> RowVerdicts:
         status = refusal(Status.from_error(error), each.name)
         # A batch form that fails has failed at every node. The search ends with the first of them in its
         # order.
         self.errors.update(dict.fromkeys(rows.tolist(), status))
         return RowVerdicts.of(rows, np.full(len(rows), ERROR, dtype=np.int32))
-
-
-def _problem(answer: object, count: int) -> str | None:
-    """Return the problem of an answer of filter_batch; None if there is none."""
-    if not isinstance(answer, Verdicts):
-        return f"filter_batch must return None or Verdicts, not {answer!r}"
-    codes = np.asarray(answer.codes)
-    if codes.dtype.kind not in "iu" or codes.shape != (count,):
-        return f"the verdicts' codes must be integers of shape ({count},), not {codes.dtype} of shape {codes.shape}"
-    for status in answer.statuses:
-        if not isinstance(status, Status):
-            return f"the verdicts' statuses must be Statuses, not {status!r}"
-    # As an unsigned number, a negative one is too large.
-    if count and codes.view(f"u{codes.itemsize}").max() >= len(answer.statuses):
-        outside = codes[(codes < 0) | (codes >= len(answer.statuses))][0]
-        return f"the verdicts have a code {outside} but {len(answer.statuses)} statuses"
-    return None

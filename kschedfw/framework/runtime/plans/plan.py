@@ -18,7 +18,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, PlanPart, keeps_promise
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
-from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin, check_range, integers
+from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin, check_range
 from kschedfw.framework.runtime.hooks import Hook, asked_method
 from kschedfw.framework.status import Status
 
@@ -164,7 +164,7 @@ class PlannedPlugin:
     def _raw(self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray:
         raw = each.ask_together(state, pod, nodes)
         if raw is None:
-            raw = integers(each.name, [each.ask(state, pod, info) for info in nodes], len(nodes))
+            raw = np.array([each.ask(state, pod, info) for info in nodes], dtype=np.int64)
         return raw
 
 
