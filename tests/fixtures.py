@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from kschedfw.api.distributions import entry_points_of
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -43,15 +44,15 @@ def _installed_plugins_are_read_once() -> Iterator[None]:
     """
 
     @cache
-    def found(*_directories: tuple[str, int]) -> Any:
-        return entry_points()
+    def found(groups: tuple[str, ...], *_directories: tuple[str, int]) -> Sequence[EntryPoint]:
+        return entry_points_of(groups)
 
-    def kept() -> Any:
+    def kept(groups: Iterable[str]) -> Sequence[EntryPoint]:
         directories = [each for each in map(Path, sys.path) if each.is_dir()]
-        return found(*((str(each), each.stat().st_mtime_ns) for each in directories))
+        return found(tuple(groups), *((str(each), each.stat().st_mtime_ns) for each in directories))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kschedfw.framework.runtime.registry.entry_points", kept)
+        patch.setattr("kschedfw.framework.runtime.registry.entry_points_of", kept)
         yield
 
 

@@ -58,6 +58,8 @@ from .devices import ResourceSlice as ResourceSlice
 from .devices import ResourceSliceSpec as ResourceSliceSpec
 from .errors import InvalidObjectError as InvalidObjectError
 from .errors import KschedfwError as KschedfwError
+from .extensions import ExtensionError as ExtensionError
+from .extensions import Extensions as Extensions
 from .extensions import how_to_install as how_to_install
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 import attrs
 
+from kschedfw.api.distributions import ImportFailedError, entry_points_of, home_of, imported, told
 from kschedfw.api.errors import KschedfwError
 
 T = TypeVar("T")
@@ -44,7 +46,7 @@ class Extensions(Generic[T]):
     def _offers(self) -> Mapping[str, Sequence[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = defaultdict(list)
         # This takes 10 ms with 100 distributions installed.
-        for offer in entry_points(group=self.group):
+        for offer in entry_points_of([self.group]):
             found[offer.name].append(offer)
         return found
 
@@ -67,16 +69,33 @@ class Extensions(Generic[T]):
             raise ExtensionError(f"{self.noun} {name!r} is offered by {both}; uninstall all but one")
         (offer,) = offers
         try:
-            loaded = offer.load()
-        except Exception as error:
-            why = f"loading {offer.value} failed: {type(error).__name__}: {error}"
-        else:
-            if isinstance(loaded, self.expected):
-                return loaded
-            why = (
-                f"{offer.value} is {type(loaded).__name__}, expected an instance of {self.expected.__name__}"
-            )
-        raise ExtensionError(f"{self.noun} {name!r} of {_home(offer)}: {why}")
+            loaded = imported(offer)
+        except ImportFailedError as error:
+            raise self.failure(name, str(error)) from error
+        if isinstance(loaded, self.expected):
+            return loaded
+        raise self.failure(
+            name,
+            f"{offer.value} is {type(loaded).__name__}, expected an instance of {self.expected.__name__}",
+        )
+
+    def failure(self, name: str, why: str) -> ExtensionError:
+        """Return the error of an extension on offer, with its distribution."""
+        return ExtensionError(f"{self.noun} {name!r} of {_home(self._offers[name][0])}: {why}")
+
+    @contextmanager
+    def calling(self, name: str) -> Iterator[None]:
+        """Call the code of an extension in the block: raise ExtensionError where it would end the process.
+
+        That is for SystemExit and the like, at which a command would end as if all was well. Other exceptions pass,
+        and so does Ctrl-C.
+        """
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self.failure(name, told(error)) from error
 
     def _not_found(self, name: str) -> str:
         if name in self.homes:
@@ -120,4 +139,4 @@ def checkout() -> tuple[Path, bool] | None:
 
 
 def _home(offer: EntryPoint) -> str:
-    return f"{offer.dist.name} {offer.dist.version}" if offer.dist is not None else "an unknown distribution"
+    return home_of(offer) or "an unknown distribution"

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from kschedfw.api.distributions import told
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import ExtensionError
 from kschedfw.api.garbage import without_collections
@@ -55,7 +56,11 @@ class _Commands(TyperGroup):
             return name, None, rest
         # Collections take a quarter of the time of importing, and free nothing.
         with without_collections():
-            return name, get_command(COMMANDS.load(name).load()), rest
+            command = COMMANDS.load(name)
+            try:
+                return name, get_command(command.load()), rest
+            except ExtensionError as error:
+                raise COMMANDS.failure(name, str(error)) from error
 
 
 def _summary(name: str) -> str:
@@ -91,6 +96,11 @@ def run(args: Sequence[str] | None = None) -> int:
         return complain(f"{where}{error.strerror or error}", ExitCode.BAD_INPUT)
     except Exception as error:
         return complain(f"this is a bug in kschedfw: {type(error).__name__}: {error}", ExitCode.BUG)
+    except KeyboardInterrupt:
+        raise
+    # Neither kschedfw nor Python raises any other: it is a plugin's, which isn't known here but for the place.
+    except BaseException as error:
+        return complain(f"ended by {told(error)}", ExitCode.BUG)
     return ExitCode.DONE
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from kschedfw.api.distributions import ImportFailedError, imported
 from kschedfw.api.extensions import ExtensionError, Extensions
 
 if TYPE_CHECKING:
@@ -30,13 +31,16 @@ class Command:
         """Import the app.
 
         Raises:
-            ExtensionError: importing it fails.
+            ExtensionError: importing it fails, or there is something else.
         """
-        module, _, name = self.app.partition(":")
+        import typer
+
         try:
-            app: typer.Typer = getattr(import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise ExtensionError(f"importing {self.app} failed: {error}") from error
+            app = imported(EntryPoint(self.app, self.app, COMMANDS.group))
+        except ImportFailedError as error:
+            raise ExtensionError(str(error)) from error
+        if not isinstance(app, typer.Typer):
+            raise ExtensionError(f"{self.app} is {type(app).__name__}, expected a typer.Typer")
         return app
 
 

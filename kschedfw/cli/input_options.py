@@ -166,11 +166,11 @@ def _live(sources: Mapping[str, Source], given: Given) -> Live:
         raise UsageError(
             f"{_stated(given)}: a cluster is read from one source, not from {' and '.join(n for n, _ in asked)}"
         )
-    ((_, source),) = asked
+    ((name, source),) = asked
     if not any(option.names_cluster and option.name in given for option in source.options):
         which = " or ".join(_naming(source))
         raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")
-    return Live(source, given)
+    return Live(source, name, given)
 
 
 def _naming(source: Source) -> Sequence[str]:

@@ -91,6 +91,8 @@ class Live:
     """
 
     source: Source | None = None
+    name: str = ""
+    """The source's, of those that are installed."""
     given: Given = attrs.field(factory=dict)
     ways: Sequence[str] = attrs.field(default=(), eq=False)
 
@@ -116,7 +118,10 @@ class Live:
             KschedfwError: the cluster can't be read.
         """
         assert self.source is not None
-        with progress_bar("reading the cluster", enabled=show_progress) as progress:
+        with (
+            progress_bar("reading the cluster", enabled=show_progress) as progress,
+            SOURCES.calling(self.name),
+        ):
             return self.source.read(self.given, progress)
 
 

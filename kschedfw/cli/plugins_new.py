@@ -226,7 +226,11 @@ def _check_package(name: str, package: str) -> None:
         raise UsageError(f"NAME {name}: {package!r} can't be imported; begin with a letter: kschedfw-{name}")
     if package in _TAKEN_PACKAGES or package in sys.stdlib_module_names:
         raise UsageError(f"NAME {name}: a package {package!r} would hide another one; try kschedfw-{name}")
-    owners = packages_distributions().get(package)
+    try:
+        owners = packages_distributions().get(package)
+    # One distribution with metadata that can't be read fails for all; whose packages there are is a hint alone.
+    except Exception:
+        owners = None
     if owners:
         raise UsageError(f"NAME {name}: {owners[0]}, which is installed, has a package {package!r}")
 

@@ -78,7 +78,8 @@ def _configuration(
     if document.kind in CONFIGURATION_KINDS.names():
         kind = CONFIGURATION_KINDS.load(document.kind)
         if document.api_version in kind.versions:
-            return kind.read(document, catalog, gates)
+            with CONFIGURATION_KINDS.calling(document.kind):
+                return kind.read(document, catalog, gates)
     if document.kind != KIND or document.api_version not in VERSIONS:
         raise ConfigurationError(document.source, [FieldError("", _not_registered(document))])
     written, errors = _decoded(document)
@@ -116,7 +117,9 @@ def preset_configuration(
         ExtensionError: no installed distribution has one of this name.
         ConfigurationError: plugins refuse their arguments.
     """
-    return PRESETS.load(name).make(PluginCatalog(Registry() if registry is None else registry), gates)
+    preset = PRESETS.load(name)
+    with PRESETS.calling(name):
+        return preset.make(PluginCatalog(Registry() if registry is None else registry), gates)
 
 
 def _merged(

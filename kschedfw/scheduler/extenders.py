@@ -56,7 +56,8 @@ def make_extenders(configs: Sequence[ExtenderConfig], *, clock: Clock | None = N
     made: list[Extender] = []
     try:
         for config in configs:
-            made.append(client.make(config, clock))
+            with EXTENDER_CLIENTS.calling("HTTP"):
+                made.append(client.make(config, clock))
     except Exception:
         close_extenders(made)
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import attrs
@@ -137,7 +137,7 @@ class TestWhatCanNotBeMade:
         offered = [
             EntryPoint(cls.name, f"{__name__}:{cls.__name__}", PROJECT) for cls in (Refusing, Misspelt)
         ]
-        monkeypatch.setattr("kschedfw.framework.runtime.registry.entry_points", lambda: EntryPoints(offered))
+        monkeypatch.setattr("kschedfw.framework.runtime.registry.entry_points_of", lambda _groups: offered)
         registry = Registry()
         registry.register(Rack)
         return registry

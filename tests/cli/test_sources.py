@@ -69,7 +69,7 @@ NO_SOURCE = object()
 def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The sources of this module, by the names in the parameter, and no others."""
     offers = [EntryPoint(name, f"{__name__}:{name}", "kschedfw.sources") for name in request.param]
-    monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: offers)
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)
     monkeypatch.setattr("kschedfw.cli.input_options.SOURCES", attrs.evolve(SOURCES))  # which looks again
 
 

@@ -53,7 +53,7 @@ ONE_PLUGIN = ConfigurationKind(("racks.example.com/v1",), read)
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     offer = EntryPoint("OnePlugin", f"{__name__}:ONE_PLUGIN", "kschedfw.configurations")
-    monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: [offer])
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: [offer])
     monkeypatch.setattr("kschedfw.config.loading.CONFIGURATION_KINDS", attrs.evolve(CONFIGURATION_KINDS))
 
 

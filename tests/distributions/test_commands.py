@@ -74,7 +74,10 @@ def test_a_command_that_cannot_be_loaded_says_so_in_the_list_and_harms_no_other(
     done = kschedfw(site, "greet", "n1")
     assert (done.returncode, done.stderr) == (
         2,
-        "kschedfw: command 'greet' of greeter 1.2: loading greeter:GREET failed: ValueError: no luck\n",
+        (
+            "kschedfw: command 'greet' of greeter 1.2: loading greeter:GREET failed: ValueError: no luck "
+            "(greeter.py, line 1)\n"
+        ),
     )
 
 
@@ -82,7 +85,9 @@ def test_an_app_that_does_not_exist_is_one_error(site: Site) -> None:
     install(site, "greet = greeter:NO_APP")
     done = kschedfw(site, "greet", "n1")
     assert done.returncode == 2
-    assert done.stderr.startswith("kschedfw: importing greeter_app:missing failed: ")
+    assert done.stderr.startswith(
+        "kschedfw: command 'greet' of greeter 1.2: loading greeter_app:missing failed: "
+    )
     assert len(done.stderr.splitlines()) == 1
 
 

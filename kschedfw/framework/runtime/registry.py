@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
-import traceback
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
-from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from importlib.metadata import Distribution, EntryPoint, version
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pluggy
 
+from kschedfw.api.distributions import ImportFailedError, entry_points_of, imported, name_and_version
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
@@ -190,14 +188,11 @@ class Registry:
                 f"point in the group {REPLACING!r}, or by Registry.register(…, replace=True)",
             )
         try:
-            plugin: type[AnyPlugin] = offers[0].load()
-        except Exception as error:
-            raise PluginLoadError(
-                name,
-                f"loading {offers[0].value} failed: {type(error).__name__}: {error}{_place_of(error)}"
-                f"{_unmet(offers[0].dist)}",
-                _distribution(offers[0]),
-            ) from error
+            found: Any = imported(offers[0])
+        except ImportFailedError as error:
+            why = f"{error}{_unmet(offers[0].dist)}"
+            raise PluginLoadError(name, why, _distribution(offers[0])) from error.__cause__
+        plugin: type[AnyPlugin] = found
         _check(plugin, name, offers[0])
         self._add(plugin)
         self._imported.add(name)
@@ -213,10 +208,8 @@ class Registry:
 def _installed() -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = defaultdict(list)
     # Once for both groups: it reads the metadata of all distributions.
-    installed = entry_points()
-    for group in (PROJECT, REPLACING):
-        for entry_point in installed.select(group=group):
-            found[entry_point.name].append(entry_point)
+    for entry_point in entry_points_of((PROJECT, REPLACING)):
+        found[entry_point.name].append(entry_point)
     return dict(found)
 
 
@@ -227,28 +220,15 @@ def _foremost(offers: Sequence[EntryPoint]) -> Sequence[EntryPoint]:
 
 def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:
     """Return whether the entry point refers to this very class. If its module isn't imported, it can't."""
-    found: object = sys.modules.get(offer.module)
-    for name in offer.attr.split("."):
+    module, _, attribute = offer.value.partition(":")
+    found: object = sys.modules.get(module.strip())
+    for name in attribute.split("[")[0].strip().split("."):
         found = getattr(found, name, None)
     return found is plugin
 
 
 def _where(plugin: object) -> str:
     return f"{plugin.__module__}:{plugin.__qualname__}" if isinstance(plugin, type) else repr(plugin)
-
-
-def _place_of(error: Exception) -> str:
-    """Return file and line of the error, for its message; empty for SyntaxErrors, whose text has both."""
-    # Not the plugin's frames: the import machinery, and the backport, which loads entry points once it is imported.
-    machinery = ("<", *importlib.__path__)
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)[1:]
-        if not frame.filename.startswith(machinery) and "importlib_metadata" not in Path(frame.filename).parts
-    ]
-    if isinstance(error, SyntaxError) or not frames:
-        return ""
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
 _REQUIREMENT: Final = re.compile(
@@ -264,7 +244,11 @@ def _unmet(distribution: Distribution | None) -> str:
     Requirements with a marker (of some systems or extras) are skipped, and versions are compared by their
     numbers alone: for more, `packaging` would have to be installed.
     """
-    lines = () if distribution is None else distribution.requires or ()
+    try:
+        lines = () if distribution is None else distribution.requires or ()
+    # This is about another error already.
+    except Exception:
+        return ""
     found = [_REQUIREMENT.fullmatch(line) for line in lines]
     unmet = [
         why for match in found if match is not None and not match["marker"] and (why := _why_unmet(match))
@@ -276,7 +260,8 @@ def _why_unmet(requirement: re.Match[str]) -> str:
     name, versions = requirement["name"], requirement["versions"].strip()
     try:
         installed = version(name)
-    except PackageNotFoundError:
+    # Not installed, or with metadata that can't be read.
+    except Exception:
         return f"{name}{versions}, which isn't installed"
     if all(_holds(clause, installed) for clause in map(_CLAUSE.fullmatch, versions.split(","))):
         return ""
@@ -318,9 +303,7 @@ def _distribution(entry_point: EntryPoint | None) -> str | None:
 
 
 # One distribution offers many plugins, and each look parses its metadata.
-@lru_cache(maxsize=64)
-def _name_and_version(distribution: Distribution) -> str:
-    return f"{distribution.name} {distribution.version}"
+_name_and_version = lru_cache(maxsize=64)(name_and_version)
 
 
 def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:

@@ -45,17 +45,23 @@ class Noted(NoMetrics):
 
 class Failing(NoMetrics):
     calls = 0
+    error: BaseException = RuntimeError("no route to the collector")
 
     def scheduling_attempt(self, result: str, profile: str, seconds: float) -> None:
         self.calls += 1
-        raise RuntimeError("no route to the collector")
+        raise self.error
 
 
 def refuse() -> MetricsRecorder:
     raise KschedfwError("STATSD_HOST isn't set")
 
 
+class Deaf:
+    """No recorder, whatever its entry point says."""
+
+
 NOTED = OfferedRecorder(Noted)
+DEAF = OfferedRecorder(Deaf)  # type: ignore[arg-type]
 REFUSING = OfferedRecorder(refuse)
 
 
@@ -63,9 +69,9 @@ REFUSING = OfferedRecorder(refuse)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = [
         SimpleNamespace(name=name, value=name, dist=None, load=lambda recorder=recorder: recorder)
-        for name, recorder in (("NOTED", NOTED), ("REFUSING", REFUSING))
+        for name, recorder in (("NOTED", NOTED), ("REFUSING", REFUSING), ("DEAF", DEAF))
     ]
-    monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: offers)
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)
     monkeypatch.setattr(recorders, "RECORDERS", attrs.evolve(RECORDERS))
 
 
@@ -88,6 +94,7 @@ def test_each_name_is_made_once() -> None:
     [
         ("STATSD", "no installed distribution offers recorder of metrics 'STATSD'"),
         ("REFUSING", "STATSD_HOST isn't set"),
+        ("DEAF", "recorder of metrics 'DEAF' of an unknown distribution: it made a Deaf, which lacks "),
     ],
 )
 def test_a_recorder_that_cannot_be_had_is_an_error_of_the_user(name: str, problem: str) -> None:
@@ -103,7 +110,11 @@ def test_all_recorders_are_told_what_prometheus_is() -> None:
     assert counted in own.exposition().decode()
 
 
-def test_one_that_fails_is_reported_once_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("no route to the collector"), SystemExit(0)], ids=repr)
+def test_one_that_fails_is_reported_once_and_the_others_go_on(
+    error: BaseException, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Failing, "error", error)
     failing, noted = Failing(), Noted()
     with caplog.at_level(logging.ERROR):
         schedule_two(all_of(NoMetrics(), {"failing": failing, "noted": noted}))

@@ -41,6 +41,8 @@ class Offer:
     """An entry point of a distribution that isn't installed."""
 
     name = "tape"
+    value = "tapes:read"
+    dist = None
 
     def load(self) -> traces.TraceReader:
         return read
@@ -48,10 +50,10 @@ class Offer:
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(*, group: str, name: str = "tape") -> tuple[Offer, ...]:
-        return (Offer(),) if (group, name) == (traces.GROUP, "tape") else ()
-
-    monkeypatch.setattr(traces, "entry_points", found)
+    """Install one kind of traces, which this module reads."""
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: [Offer()])
+    # Which looks again.
+    monkeypatch.setattr(traces, "TRACES", attrs.evolve(traces.TRACES))
     READ.clear()
 
 
@@ -173,3 +175,16 @@ def test_bound_pod_without_a_duration_stays_for_good() -> None:
     cluster = InMemoryCluster([*objects, with_times(make_pod("p").requests(cpu=1).build(), 0.0, 1.0)])
     report = Simulation(cluster, arrivals=Arrivals()).run()
     assert (report.pods, report.placed) == (1, 0)
+
+
+def test_reader_that_exits_is_an_error_that_names_its_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(path: Path, since: float, until: float) -> Trace:
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Offer, "load", lambda _self: ends)
+    with pytest.raises(
+        SweepError, match=r"^trace 'tape' of an unknown distribution: SystemExit: 0 \(test_traces\.py"
+    ):
+        traces.read_trace("tape", tmp_path, 0.0, 1.0)

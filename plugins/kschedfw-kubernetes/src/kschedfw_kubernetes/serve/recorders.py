@@ -22,7 +22,15 @@ def made_recorders(names: Sequence[str]) -> Mapping[str, MetricsRecorder]:
         ExtensionError: no installed distribution offers a recorder of this name, or it can't be loaded.
         KschedfwError: a recorder can't be made, as its distribution says.
     """
-    return {name: RECORDERS.load(name).make() for name in dict.fromkeys(names)}
+    made = {}
+    for name in dict.fromkeys(names):
+        offered = RECORDERS.load(name)
+        with RECORDERS.calling(name):
+            recorder = made[name] = offered.make()
+        if missing := [each for each in _TOLD if not callable(getattr(recorder, each, None))]:
+            what = f"it made a {type(recorder).__name__}, which lacks {', '.join(missing)}"
+            raise RECORDERS.failure(name, what)
+    return made
 
 
 def all_of(own: MetricsRecorder, others: Mapping[str, MetricsRecorder]) -> MetricsRecorder:
@@ -50,7 +58,8 @@ class _Guarded:
             return None
         try:
             return told(*args, **kwargs)
-        except Exception:
+        # SystemExit as well: a recorder isn't asked whether the process goes on.
+        except (Exception, SystemExit):
             self._failed = True
             _log.exception("The recorder of metrics %r failed, and is told nothing more", self._name)
             return None

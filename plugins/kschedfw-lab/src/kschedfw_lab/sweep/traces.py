@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from kschedfw import KschedfwError
-from kschedfw.api import Named, how_to_install
+from kschedfw.api import Extensions, Named
 from kschedfw.api.reading import shown
 from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError, one_line
@@ -41,12 +40,12 @@ class Trace:
 TraceReader = Callable[[Path, float, float], Trace]
 """Reads what is between two times (seconds since 1970, perhaps infinite) of a trace."""
 
-_HOMES: Final[Mapping[str, str]] = {"recording": "kschedfw-replay"}
+TRACES: Final = Extensions[Any](GROUP, "trace", object, {"recording": "kschedfw-replay"})
 
 
 def kinds_of_traces() -> list[str]:
     """Return the names of all known kinds of traces, installed or not."""
-    return sorted({each.name for each in entry_points(group=GROUP)} | set(_HOMES))
+    return sorted({*TRACES.names(), *TRACES.homes})
 
 
 def read_trace(kind: str, path: Path, since: float, until: float) -> Trace:
@@ -55,16 +54,10 @@ def read_trace(kind: str, path: Path, since: float, until: float) -> Trace:
     Raises:
         SweepError: no installed distribution reads this kind, or the trace can't be read.
     """
-    offers = entry_points(group=GROUP, name=kind)
-    if not offers:
-        if home := _HOMES.get(kind):
-            why = f"is read by the distribution {home}, which isn't installed: {how_to_install(home)}"
-        else:
-            why = f"is read by no installed distribution, in the entry-point group {GROUP!r}"
-        raise SweepError(f"a trace of the kind {kind!r} {why}")
-    reader: TraceReader = next(iter(offers)).load()
     try:
-        return reader(path, since, until)
+        reader: TraceReader = TRACES.load(kind)
+        with TRACES.calling(kind):
+            return reader(path, since, until)
     except (KschedfwError, OSError) as error:
         raise SweepError(one_line(error)) from None
 
