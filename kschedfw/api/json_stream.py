@@ -211,7 +211,7 @@ class JsonReader:
         ):
             raise DocumentError(too_large(self._largest), window.line())
         # Brackets are counted first, which is fast: a value can't be deeper than it has brackets.
-        if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _is_too_deep(content):
+        if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and is_too_deep(content):
             raise DocumentError(TOO_DEEP, window.line())
         if _SURROGATE.search(text, start, end):
             content = _without_surrogates(content)
@@ -239,7 +239,8 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _is_too_deep(content: object) -> bool:
+def is_too_deep(content: object) -> bool:
+    """Return whether dicts and lists are nested more than `DEEPEST` levels."""
     level = [content]
     for _ in range(DEEPEST + 1):
         level = [

@@ -13,6 +13,7 @@ from kschedfw.api.documents import (
     yaml_problem,
 )
 from kschedfw.api.field_errors import at, first_of, join, printable, shown
+from kschedfw.api.json_stream import is_too_deep
 from kschedfw.api.names import subdomain_problems
 from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
@@ -34,6 +35,7 @@ __all__ = [
     "documents",
     "first_of",
     "given_twice",
+    "is_too_deep",
     "join",
     "json_name",
     "open_file",

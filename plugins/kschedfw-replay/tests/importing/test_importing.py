@@ -298,7 +298,7 @@ def test_a_workload_of_simkube_that_cannot_be_expanded_is_told_by_its_name_and_s
         (
             "simulator",
             b'{"time": "2026-01-31T12:00:00", "event": "Add", "resource": {}}',
-            "line 1: '2026-01-31T12:00:00' has no time zone; expected a time such as 2026-01-31T12:00:00Z",
+            'line 1: "2026-01-31T12:00:00" has no time zone; expected a time such as 2026-01-31T12:00:00Z',
         ),
         ("simulator", b"", "tells of no object"),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import stat
 import sys
 import tempfile
@@ -27,6 +29,29 @@ from kschedfw import VirtualClock
 from kschedfw.testing.processes import running
 
 
+def nested(levels: int) -> object:
+    value: object = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+ODD_TIMES = (0.0, 5.0, 6e10, 7e10, -6.3e10, math.inf, -math.inf, math.nan, 1e300)
+ODD_VALUES = (
+    1,
+    1 << 64,
+    10**400,
+    10**5000,
+    math.nan,
+    math.inf,
+    "\ud800",
+    b"\xff",
+    nested(90),
+    nested(988),
+    {1: 2},
+)
+
+
 @given(histories(), st.integers(1, 300), st.floats(0.5, 10))
 def test_records_are_read_as_they_were_written_whatever_the_size_of_segments(
     records: list[Record], size: int, seconds: float
@@ -38,6 +63,33 @@ def test_records_are_read_as_they_were_written_whatever_the_size_of_segments(
         assert not recording.unfinished
         assert list(recording) == records  # again, from the beginning
         assert (recording.cluster, recording.begins) == ("test", records[0].at)  # type: ignore[union-attr]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ODD_TIMES), st.sampled_from(ODD_TIMES), st.sampled_from(ODD_VALUES)),
+        max_size=4,
+    )
+)
+def test_what_the_reader_refuses_is_refused_by_the_writer(odd: list[tuple[float, float, object]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        written: list[Record] = []
+        with RecordingWriter(directory, clock=VirtualClock()) as writer:
+            for since, until, value in ((0.0, 0.0, 1), *odd):
+                state = State(until, (pod("a", value=value),))
+                for record in (
+                    state,
+                    Change(since, ChangeType.ADDED, pod("b", value=value)),
+                    Gap(since, until, "odd"),
+                    state,
+                ):
+                    # Out of turn, or with a time or a value that can't be read.
+                    with contextlib.suppress(RecordingError):
+                        writer.write(record)
+                        written.append(record)
+        recording = open_recording(directory)
+        assert len(list(recording)) == len(written)
+        assert not recording.unfinished
 
 
 @given(histories(), histories(start=100.0))

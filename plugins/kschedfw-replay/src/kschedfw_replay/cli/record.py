@@ -36,6 +36,7 @@ from kschedfw_replay.importing.simulator import read_simulator
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 from kschedfw_replay.recording.writer import RecordingWriter, SegmentLimits
+from kschedfw_replay.records import State
 
 RECORD_HELP = """Record what happens in a live cluster, until SIGTERM or Ctrl-C; or make a recording of a file.
 
@@ -263,12 +264,14 @@ def _chosen(path: Path | None, format: ImportedFormat | None, of_live: Mapping[s
 
 def _import(writer: RecordingWriter, fields: Fields, chosen: _Imported, start: Sequence[Path]) -> None:
     importer = Importer(fields, read_manifests(*start).objects() if start else ())
+    has_objects = False
     for record in importer.records(_READERS[chosen.format](chosen.path)):
         writer.write(record)
-    if not writer.records:
-        raise RecordingError(f"{chosen.path}: tells of no object")
+        has_objects = has_objects or not isinstance(record, State) or bool(record.manifests)
     tell([f"{chosen.path}: left out: {problem}" for problem in importer.problems])
     tell([f"{chosen.path}: {kind}: {count:,} left out" for kind, count in importer.left_out.items()])
+    if not has_objects:
+        raise RecordingError(f"{chosen.path}: tells of no object that scheduling reads")
     print(f"{writer.path}: {counted(writer.records, 'record')} of {chosen.path}", file=sys.stderr)
 
 

@@ -97,7 +97,7 @@ class _Reading:
 
     def _stream(self, place: int, table: Table, time: str) -> Iterator[tuple[int, int, Row]]:
         # Negative times, too, are before the trace began.
-        rows = timed(table.rows(self._directory), lambda row: max(0, row.integer(time, 0)))
+        rows = timed(table.rows(self._directory), lambda row: max(0, row.time(time, 0)))
         return ((at, place, row) for at, row in sort_rows(rows))
 
     def _container(self, at: int, row: Row) -> Iterator[Observation]:
@@ -118,7 +118,7 @@ class _Reading:
 
     def _task(self, at: int, row: Row) -> Iterator[Observation]:
         job = row.name("job_name")
-        ends, count = row.integer("end_time", 0), row.integer("instance_num", 0)
+        ends, count = row.time("end_time", 0), row.integer("instance_num", 0)
         if not 0 <= count <= MOST_INSTANCES:
             row.refuse("instance_num", f"a number from 0 to {MOST_INSTANCES:,}")
         if at == 0 or 0 < ends < at:

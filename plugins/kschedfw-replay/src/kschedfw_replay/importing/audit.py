@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from kschedfw.api import KIND_OF
 from kschedfw.api.reading import plural_of
 from kschedfw_replay.importing.observations import Binding, Observation, items_of, json_lines, seconds_of
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.recorder import RECORDED_KINDS
+
+_T = TypeVar("_T")
 
 _WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _DONE: Final = "ResponseComplete"
@@ -25,6 +29,39 @@ _KINDS: Final = {
     for kind in (KIND_OF[cls] for cls in RECORDED_KINDS)
 }
 """The recorded kinds by group and plural."""
+
+
+class _Reference(msgspec.Struct, rename="camel"):
+    resource: str = ""
+    subresource: str = ""
+    api_group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class _Target(msgspec.Struct):
+    name: str
+
+
+class _Binding(msgspec.Struct):
+    target: _Target
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """The fields of an event that are read."""
+
+    stage: str = ""
+    verb: str = ""
+    stage_timestamp: str | None = None
+    request_uri: str = msgspec.field(default="", name="requestURI")
+    object_ref: _Reference | None = None
+    response_status: _Status | None = None
+    request_object: dict[str, Any] | None = None
+    response_object: dict[str, Any] | None = None
 
 
 def policy() -> str:
@@ -44,43 +81,59 @@ def read_audit_log(path: Path) -> Iterator[Observation | Binding]:
         for event in items_of(line, where) if is_batch else (line,):
             if not isinstance(event, Mapping) or "auditID" not in event:
                 raise RecordingError(f"{where}: not an event of audit.k8s.io/v1")
-            yield from _observations(event, where)
+            yield from _observations(_converted(event, _Event, where), where)
 
 
-def _observations(event: Mapping[str, Any], where: str) -> Iterator[Observation | Binding]:
-    verb, reference = event.get("verb"), event.get("objectRef")
-    code = _mapping(event, "responseStatus").get("code", 0)
-    if event.get("stage") != _DONE or verb not in _WRITES or not isinstance(reference, Mapping):
+def _observations(event: _Event, where: str) -> Iterator[Observation | Binding]:
+    reference, status = event.object_ref, event.response_status
+    if event.stage != _DONE or event.verb not in _WRITES or reference is None or status is None:
         return
     # A refused write changed nothing, and neither did a dry run.
-    if not isinstance(code, int) or not 200 <= code < 300 or "dryRun=" in str(event.get("requestURI")):
+    if not 200 <= status.code < 300 or "dryRun=" in event.request_uri:
         return
-    at = seconds_of(event.get("stageTimestamp"), where)
-    if reference.get("subresource") == "binding":
+    at = seconds_of(event.stage_timestamp, f"{where}: stageTimestamp")
+    if reference.subresource == "binding":
         # The response to a binding is a Status, so the node is only in the request.
-        node_name = _mapping(_mapping(event, "requestObject"), "target").get("name")
-        yield Binding(at, str(reference.get("namespace")), str(reference.get("name")), str(node_name))
+        request = _logged(event.request_object, "requestObject", where)
+        binding = _converted(request, _Binding, f"{where}: requestObject")
+        yield Binding(at, reference.namespace, reference.name, binding.target.name)
         return
-    kind = _KINDS.get((str(reference.get("apiGroup", "")), str(reference.get("resource"))))
+    kind = _KINDS.get((reference.api_group, reference.resource))
     if kind is None:
         return
-    response = event.get("responseObject")
-    if response is None:
-        raise RecordingError(f"{where}: an event without responseObject; the level RequestResponse is needed")
+    response = _logged(event.response_object, "responseObject", where)
     for found in _objects(response, kind.name, where):
         head = {"apiVersion": kind.api_version, "kind": kind.name}
         if found.get("kind") == kind.name:
-            yield Observation(at, {**found, **head}, gone=_is_gone(found, verb))
-        elif found.get("kind") == "Status" and verb == "delete":
+            yield Observation(at, {**found, **head}, gone=_is_gone(found, event.verb))
+        elif found.get("kind") == "Status" and event.verb == "delete":
             # The API server answers with a Status, not with the object, if that is gone at once.
-            metadata = {field: reference[field] for field in ("name", "namespace") if field in reference}
+            metadata = {"name": reference.name, "namespace": reference.namespace}
             yield Observation(at, {**head, "metadata": metadata}, gone=True)
 
 
-def _objects(response: object, kind: str, where: str) -> Iterator[Mapping[str, Any]]:
+def _converted(content: object, type: type[_T], where: str) -> _T:
+    """Return the content as an object of the type.
+
+    Raises:
+        RecordingError: a field is missing or has another type.
+    """
+    try:
+        return msgspec.convert(content, type)
+    except msgspec.ValidationError as error:
+        # Its path begins with `$`, which stands for the content.
+        what, _, path = str(error).partition(" - at `$.")
+        raise RecordingError(f"{where}: {path.removesuffix('`')}{': ' if path else ''}{what}") from None
+
+
+def _logged(found: dict[str, Any] | None, field: str, where: str) -> dict[str, Any]:
+    if found is None:
+        raise RecordingError(f"{where}: an event without {field}; the level RequestResponse is needed")
+    return found
+
+
+def _objects(response: Mapping[str, Any], kind: str, where: str) -> Iterator[Mapping[str, Any]]:
     """Return the objects of a response. Objects of a list get their kind from the list."""
-    if not isinstance(response, Mapping):
-        return
     if response.get("kind") == f"{kind}List":
         for item in items_of(response, where):
             if isinstance(item, Mapping):
@@ -89,14 +142,10 @@ def _objects(response: object, kind: str, where: str) -> Iterator[Mapping[str, A
         yield response
 
 
-def _is_gone(obj: Mapping[str, Any], verb: object) -> bool:
+def _is_gone(obj: Mapping[str, Any], verb: str) -> bool:
     """Tell whether a write has removed the object: it was deleted, and no grace period or finalizer holds it."""
-    metadata = _mapping(obj, "metadata")
+    found = obj.get("metadata")
+    metadata = found if isinstance(found, Mapping) else {}
     if metadata.get("deletionTimestamp") is None:
         return verb in ("delete", "deletecollection")
     return not metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers")
-
-
-def _mapping(content: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    found = content.get(field)
-    return found if isinstance(found, Mapping) else {}

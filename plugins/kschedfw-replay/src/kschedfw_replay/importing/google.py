@@ -264,10 +264,10 @@ class _Reading:
 
 def _time(row: Row) -> int | None:
     """Return the time in microseconds; None for an event after the end of the trace."""
-    at = row.integer("time")
-    if at < 0:
-        row.refuse("time", "microseconds from 0")
-    return None if at >= _AFTER_THE_TRACE else at
+    if row.integer("time") >= _AFTER_THE_TRACE:
+        return None
+    at = row.time("time", per_second=_MICROSECONDS)
+    return at if at >= 0 else row.refuse("time", "microseconds from 0")
 
 
 def _type(row: Row, events: Sequence[str]) -> str:

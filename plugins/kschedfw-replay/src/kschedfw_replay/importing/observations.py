@@ -24,14 +24,17 @@ from kschedfw.api import (
     object_from_manifest,
     supported_kind,
 )
+from kschedfw.api.reading import printable, shown
 from kschedfw_replay.recording.blocks import RecordingError
-from kschedfw_replay.recording.lines import Key, key_of
+from kschedfw_replay.recording.lines import Key, check_time, key_of
 from kschedfw_replay.recording.recorder import Fields
 from kschedfw_replay.records import Change, ChangeType, Record, State
 
 LONGEST_LINE: Final = 64 << 20
 """Bytes of a line: the API server takes requests of 3 MiB, and a line may have many of their objects."""
 MOST_PROBLEMS: Final = 20
+_LONGEST_KIND: Final = 63
+_OTHER_KINDS: Final = "other kinds"
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -67,7 +70,7 @@ class Importer:
 
     Attributes:
         left_out: how many observations of each kind weren't used, since scheduling doesn't read the kind or the object
-            can't be read.
+            can't be read; after the first kinds, of others together.
         problems: the distinct problems of observations that weren't used, at most `MOST_PROBLEMS`.
     """
 
@@ -112,7 +115,7 @@ class Importer:
             pod = self._objects.get(("", "Pod", observation.namespace, observation.name))
             return None if pod is None else self._put(at, _bound(cast("Pod", pod), observation.node_name))
         if observation.problem:
-            self.left_out[str(observation.manifest.get("kind"))] += 1
+            self._leave_out(observation)
             if len(self.problems) < MOST_PROBLEMS:
                 self.problems[observation.problem] = None
             return None
@@ -120,16 +123,24 @@ class Importer:
             if observation.gone:
                 return self._remove(at, key_of(observation.manifest))
             if supported_kind(observation.manifest) is None:
-                self.left_out[str(observation.manifest.get("kind"))] += 1
+                self._leave_out(observation)
                 return None
+            # For its identity, without which nothing can be recorded.
+            key_of(observation.manifest)
             obj = object_from_manifest(observation.manifest, check=False)
         except (ManifestError, RecordingError):
-            self.left_out[str(observation.manifest.get("kind"))] += 1
+            self._leave_out(observation)
             return None
         # kube-scheduler, too, follows only pods that haven't ended.
         if isinstance(obj, Pod) and obj.is_terminal:
             return self._remove(at, _key(obj))
         return self._put(at, self._fields.of(obj))
+
+    def _leave_out(self, observation: Observation) -> None:
+        kind = printable(str(observation.manifest.get("kind")), _LONGEST_KIND)
+        # A file may name any number of kinds; they are kept to be told.
+        is_kept = kind in self.left_out or len(self.left_out) < MOST_PROBLEMS
+        self.left_out[kind if is_kept else _OTHER_KINDS] += 1
 
     def _put(self, at: float, obj: Named) -> Change | None:
         key = _key(obj)
@@ -213,16 +224,29 @@ def seconds_of(text: object, where: str) -> float:
     """Return the time of a text in RFC 3339, in seconds since 1970.
 
     Raises:
-        RecordingError: it isn't one.
+        RecordingError: it isn't one, or is one that recordings don't have.
     """
     try:
         at = datetime.fromisoformat(str(text))
         if at.tzinfo is not None:
-            return at.timestamp()
+            return checked_time(at.timestamp(), where)
         why = "has no time zone; expected a time"
     except (ValueError, OverflowError):
         why = "is no time"
-    raise RecordingError(f"{where}: {text!r} {why} such as 2026-01-31T12:00:00Z")
+    raise RecordingError(f"{where}: {shown(text)} {why} such as 2026-01-31T12:00:00Z")
+
+
+def checked_time(at: float, where: str) -> float:
+    """Return the time, if recordings may have it.
+
+    Raises:
+        RecordingError: they may not.
+    """
+    try:
+        check_time(at)
+    except RecordingError as error:
+        raise RecordingError(f"{where}: {error}") from None
+    return at
 
 
 def _bound(pod: Pod, node_name: str) -> Pod:

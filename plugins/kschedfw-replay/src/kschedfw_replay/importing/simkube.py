@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from kschedfw.api import InvalidManifestsError, ManifestError, Named, Pod, parse_manifests, to_manifest
-from kschedfw_replay.importing.observations import Binding, Observation, content_of
+from kschedfw_replay.importing.observations import Binding, Observation, checked_time, content_of
 from kschedfw_replay.recording.blocks import RecordingError
 
 _VERSION: Final = 2
@@ -59,14 +59,14 @@ def read_simkube(path: Path) -> Iterator[Observation | Binding]:
         raise RecordingError(f"{path}: not a trace of SimKube of version {_VERSION}: {error}") from None
     if trace.version != _VERSION:
         raise RecordingError(f"{path}: a trace of version {trace.version}; version {_VERSION} is read")
-    yield from _Expansion(trace).observations()
+    yield from _Expansion(trace, path).observations()
 
 
 class _Expansion:
     """The pods of a trace's workloads."""
 
-    def __init__(self, trace: _Trace) -> None:
-        self._trace = trace
+    def __init__(self, trace: _Trace, path: Path) -> None:
+        self._trace, self._path = trace, path
         self._made: dict[tuple[str, str], dict[str, Named]] = {}
         """The objects made for each workload that still exist, by the workload's kind and key."""
         self._numbers: Counter[tuple[str, str]] = Counter()
@@ -74,7 +74,8 @@ class _Expansion:
         """The ends of pods, as a heap: time, a number that makes items distinct, workload, pod."""
 
     def observations(self) -> Iterator[Observation]:
-        for event in self._trace.events:
+        for number, event in enumerate(self._trace.events):
+            checked_time(event.ts, f"{self._path}: events[{number}].ts")
             yield from self._ended(event.ts)
             for obj in event.applied_objs:
                 made, problem = _expanded(obj)
@@ -111,7 +112,9 @@ class _Expansion:
         ]
         # Traces tell lifecycles, not which pod had which: pods take them in turn.
         if lifecycles and (seconds := _duration(lifecycles[number % len(lifecycles)])) is not None:
-            heapq.heappush(self._ends, (at + seconds, sum(self._numbers.values()), owner, key))
+            where = f"{self._path}: pod_lifecycles of {' '.join(owner)}: the end of pod {number}"
+            ends = checked_time(at + seconds, where)
+            heapq.heappush(self._ends, (ends, sum(self._numbers.values()), owner, key))
 
     def _ended(self, until: float) -> Iterator[Observation]:
         while self._ends and self._ends[0][0] <= until:

@@ -20,7 +20,9 @@ LONGEST_ROW: Final = 1 << 16
 """Bytes of a row; those of the traces have a few hundred."""
 MOST_AT_A_TIME: Final = 2_000_000
 """The number of tasks that may exist at a time: all of them are kept in memory."""
-_LARGEST: Final = 1e9
+_LARGEST: Final = 1_000_000_000
+"""The largest amount, and the latest time in seconds, which is 31 years."""
+_INT64: Final = range(-(1 << 63), 1 << 63)
 _ENDINGS: Final = (".csv", ".csv.gz", ".json", ".json.gz")
 _BATCH: Final = 10_000
 
@@ -46,9 +48,16 @@ class Row:
         if default is not None and not self.text(column):
             return default
         try:
-            return int(self.text(column))
+            number = int(self.text(column))
         except ValueError:
             return self.refuse(column, "a whole number")
+        return number if number in _INT64 else self.refuse(column, "a whole number of 64 bits")
+
+    def time(self, column: str, default: int | None = None, *, per_second: int = 1) -> int:
+        """The time in a cell, in the trace's unit; the default if the cell is empty."""
+        latest = _LARGEST * per_second
+        time = self.integer(column, default)
+        return time if time <= latest else self.refuse(column, f"a time up to {latest:,}")
 
     def amount(self, column: str) -> float:
         """The number in a cell, which isn't negative; 0 if the cell is empty."""

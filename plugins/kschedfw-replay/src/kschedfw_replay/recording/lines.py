@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kschedfw.api.reading import DEEPEST, TOO_DEEP, is_too_deep
 from kschedfw_replay.recording.blocks import LONGEST_BLOCK, RecordingError
 from kschedfw_replay.records import Change, ChangeType, Manifest
 
@@ -78,6 +79,17 @@ _FARTHEST: Final = 6e10
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+def check_time(at: float) -> None:
+    """Check that a time is one that recordings have.
+
+    Raises:
+        RecordingError: it isn't.
+    """
+    # Written so that NaN is refused, too.
+    if not abs(at) <= _FARTHEST:
+        raise RecordingError(f"time {at:g} is out of range; expected seconds since 1970, up to {_FARTHEST:g}")
+
+
 def decode_line(line: bytes) -> Line:
     """Return the record of a line.
 
@@ -89,11 +101,7 @@ def decode_line(line: bytes) -> Line:
     except _UNREADABLE as error:
         raise RecordingError(f"not a line of a recording: {error}") from None
     for time in _times(decoded):
-        # Written so that NaN is refused, too.
-        if not abs(time) <= _FARTHEST:
-            raise RecordingError(
-                f"time {time:g} is out of range; expected seconds since 1970, up to {_FARTHEST:g}"
-            )
+        check_time(time)
     if isinstance(decoded, ChangeLine):
         key_of(decoded.object)
     return decoded
@@ -117,12 +125,15 @@ def encode_object(manifest: Manifest) -> bytes:
     """The object as a line, without the line's end.
 
     Raises:
-        RecordingError: it can't be written as JSON, or is too long.
+        RecordingError: it can't be written as JSON, or is too long or too deep.
     """
     try:
         line = _encode(manifest)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise RecordingError(f"{'/'.join(key_of(manifest))}: can't be written as JSON: {error}") from None
+    # Brackets are counted first, which is fast. The reader's recursion ends at a depth that depends on its caller.
+    if line.count(b"{") + line.count(b"[") > DEEPEST and is_too_deep(manifest):
+        raise RecordingError(f"{'/'.join(key_of(manifest))}: {TOO_DEEP}")
     # The rest is for what surrounds the object in a change.
     if len(line) > LONGEST_BLOCK - 1024:
         raise RecordingError(

@@ -25,6 +25,7 @@ from kschedfw_replay.recording.lines import (
     GapBefore,
     Header,
     Key,
+    check_time,
     decode_object,
     encode_change,
     encode_line,
@@ -122,9 +123,13 @@ class RecordingWriter:
         """Append a record.
 
         Raises:
-            RecordingError: it is out of turn or before the last one, has no valid object, or can't be written.
+            RecordingError: it is out of turn or before the last one, has no valid object or a time that the reader
+                refuses, or can't be written.
         """
         begins, ends = (record.since, record.until) if isinstance(record, Gap) else (record.at, record.at)
+        # What the reader refuses would make the whole recording useless from there on.
+        check_time(begins)
+        check_time(ends)
         if ends < begins or (self.last_at is not None and begins < self.last_at):
             raise RecordingError(
                 f"{self.path}: a record of {begins} after {self.last_at}; times never decrease"
