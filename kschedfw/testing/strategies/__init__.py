@@ -9,7 +9,8 @@ amounts come from small sets, so that selectors match and amounts compete.
 This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
 `pod_manifests` and `node_manifests` generate the manifests, to which more fields can be added; `clusters` generates
-nodes, bound pods and pending pods. A failing test prints manifests.
+nodes, bound pods and pending pods. A failing test prints manifests. `damaged` draws copies of any JSON data
+in which a few values are wrong.
 
 Strategies that are drawn from often are constants: hypothesis checks every new strategy, which takes longer than
 drawing from it. The smallest draw must be the plainest object: hypothesis shrinks by making numbers small and lists
@@ -27,6 +28,7 @@ except ImportError as error:
     ) from error
 
 from kschedfw.testing.strategies.clusters import Cluster, clusters, node_manifests, nodes
+from kschedfw.testing.strategies.damage import RUBBISH, damaged
 from kschedfw.testing.strategies.parts import (
     EFFECTS,
     GPU,
@@ -49,10 +51,12 @@ __all__ = [
     "GPU",
     "LABELS",
     "NAMESPACES",
+    "RUBBISH",
     "ZONES",
     "Cluster",
     "Manifest",
     "clusters",
+    "damaged",
     "label_selectors",
     "labels",
     "node_manifests",

@@ -1,16 +1,15 @@
-"""Files of each format that is imported, with a few values damaged as nobody would by accident."""
+"""The content of small files of each format that is imported, and how it is written, to damage it in between."""
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
+import attrs
 import msgspec
 
 NODE: Final = {
@@ -27,68 +26,6 @@ POD: Final = {
 }
 _BOUND: Final = {**POD, "spec": {**POD["spec"], "nodeName": "n"}}  # type: ignore[dict-item]
 _GONE: Final = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:09Z"}}  # type: ignore[dict-item]
-
-SCALARS: Final[tuple[Any, ...]] = (
-    None,
-    True,
-    "",
-    "x",
-    0,
-    -1,
-    0.5,
-    1e300,
-    (1 << 31) - 1,
-    (1 << 63) - 1,
-    1 << 63,
-    1 << 64,
-    10**400,
-    -(10**400),
-    "\ud800",
-    "\x1b[31m\n",
-    "9" * 400,
-    "-1",
-    "1e400",
-    "nan",
-    "inf",
-    str((1 << 63) - 2),
-    str(1 << 63),
-    "0001-01-01T00:00:00Z",
-    "0001-01-01T00:00:00+23:59",
-    "9999-12-31T23:59:59Z",
-    "1970-01-01T00:00:00Z",
-    "2026-01-31T12:00:00",
-    "a" * 70_000,
-    [],
-    {},
-    ["create"],
-    {"a": [{}]},
-    [None],
-)
-"""What a value is replaced by."""
-
-
-def damaged(value: Any, random: Random) -> Any:
-    """Return a copy of JSON data with one to three values replaced, left out or given another name."""
-    value = copy.deepcopy(value)
-    for _ in range(random.randint(1, 3)):
-        container, key = random.choice(list(_places(value)))
-        if isinstance(container, dict) and random.random() < 0.3:
-            found = container.pop(key)
-            if random.random() < 0.5:
-                container[random.choice(("", "kind", "items", "\ud800", "status"))] = found
-        else:
-            container[key] = copy.deepcopy(random.choice(SCALARS))
-    return value
-
-
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    for key in value if isinstance(value, dict) else range(len(value)):
-        yield value, key
-        if isinstance(value[key], dict | list):
-            yield from _places(value[key])
-
-
-# --- the formats ---
 
 
 def _event(second: int, verb: str, response: Any, **reference: str) -> dict[str, Any]:
@@ -204,12 +141,21 @@ def _csv(path: Path, rows: Any) -> None:
     path.write_bytes(text.getvalue().encode("utf-8", "surrogatepass"))
 
 
-def _tables(path: Path, tables: Mapping[str, list[Any]], write: Callable[[Path, Any], None]) -> None:
+def _csv_tables(path: Path, tables: Mapping[str, Any]) -> None:
     path.mkdir()
     for name, rows in tables.items():
-        # A name may be damaged, too.
-        plain = name.encode("ascii", "replace").decode()
-        write(path / f"{plain}{'.csv' if write is _csv else '.json'}", rows)
+        _csv(path / f"{_file_name(name)}.csv", rows)
+
+
+def _json_tables(path: Path, tables: Mapping[str, Any]) -> None:
+    path.mkdir()
+    for name, rows in tables.items():
+        _json_lines(path / f"{_file_name(name)}.json", rows)
+
+
+def _file_name(name: str) -> str:
+    # The name of a table may be damaged, too.
+    return name.encode("ascii", "replace").decode()
 
 
 def _packable(value: Any) -> Any:
@@ -236,23 +182,27 @@ def _simkube(path: Path, trace: Any) -> None:
     path.write_bytes(msgspec.msgpack.encode(trace))
 
 
-FORMATS: Final = ("audit", "simulator", "simkube", "google-2011", "google-2019", "alibaba-2018")
+@attrs.frozen
+class Format:
+    """A format that is imported.
+
+    Attributes:
+        name: as the command takes it.
+        content: of a file that is right, as JSON data.
+        write: writes such content, right or not, as a file or as a directory of tables.
+    """
+
+    name: str
+    content: Any
+    write: Callable[[Path, Any], None]
 
 
-def write_damaged(format: str, path: Path, random: Random) -> None:
-    """Write a file, or a directory of tables, of a format that has one to three values damaged."""
-    match format:
-        case "audit":
-            _json_lines(path, damaged(_AUDIT, random))
-        case "simulator":
-            _json_lines(path, damaged(random.choice((_SIMULATOR, _SNAPSHOT)), random))
-        case "simkube":
-            _simkube(path, damaged(_SIMKUBE, random))
-        case "google-2011":
-            tables = {"machine_events": _MACHINES_2011, "task_events": _TASKS_2011}
-            _tables(path, damaged(tables, random), _csv)
-        case "google-2019":
-            tables_2019 = {"machine_events": _MACHINES_2019, "instance_events": _TASKS_2019}
-            _tables(path, damaged(tables_2019, random), _json_lines)
-        case "alibaba-2018":
-            _tables(path, damaged(_ALIBABA, random), _csv)
+FORMATS: Final = (
+    Format("audit", _AUDIT, _json_lines),
+    Format("simulator", _SIMULATOR, _json_lines),
+    Format("simulator", _SNAPSHOT, _json_lines),
+    Format("simkube", _SIMKUBE, _simkube),
+    Format("google-2011", {"machine_events": _MACHINES_2011, "task_events": _TASKS_2011}, _csv_tables),
+    Format("google-2019", {"machine_events": _MACHINES_2019, "instance_events": _TASKS_2019}, _json_tables),
+    Format("alibaba-2018", _ALIBABA, _csv_tables),
+)

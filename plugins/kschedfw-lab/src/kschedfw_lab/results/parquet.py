@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -70,17 +70,19 @@ def read_parquet(path: Path, most_rows: int) -> tuple[list[str], Iterator[Row]]:
         file.close()
         raise too_many_rows(path, most_rows)
     metadata = file.schema_arrow.metadata or {}
-    counts = frozenset(metadata.get(_COUNTS, b"").decode(errors="replace").split("\n"))
+    counts = tuple(metadata.get(_COUNTS, b"").decode(errors="replace").split("\n"))
     return file.schema_arrow.names, _rows(path, arrow, file, counts)
 
 
-def _rows(path: Path, arrow: ModuleType, file: Any, counts: frozenset[str]) -> Iterator[Row]:
+def _rows(path: Path, arrow: ModuleType, file: Any, counts: Sequence[str]) -> Iterator[Row]:
     with file as opened:
         try:
             for batch in opened.iter_batches(_ROWS_AT_ONCE):
                 for row in batch.to_pylist():
-                    if row.get(METRIC) in counts and row.get(VALUE) is not None:
-                        row[VALUE] = int(row[VALUE])
+                    value = row.get(VALUE)
+                    # Another value is no count, and refused where runs are made of rows.
+                    if isinstance(value, float) and value.is_integer() and row.get(METRIC) in counts:
+                        row[VALUE] = int(value)
                     yield row
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ResultsError(f"{path}: damaged: {error}") from None

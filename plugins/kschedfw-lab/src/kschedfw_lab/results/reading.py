@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from kschedfw.api.reading import printable
+from kschedfw.api.reading import printable, shown
 from kschedfw_lab.results.journal import MOST_ROWS, Row, all_rows, complete_blocks, rows_between
 from kschedfw_lab.results.parquet import read_parquet
 from kschedfw_lab.results.results import FIXED, METRIC, RUN, VALUE, Results, RunResult, runs_of
 from kschedfw_lab.results.tables import read_csv
-from kschedfw_lab.results.values import ResultsError, Value
+from kschedfw_lab.results.values import ResultsError, Value, checked_number
 
 JOURNAL, CSV, PARQUET = "results.jsonl", "results.csv", "results.parquet"
 SERIES_JOURNAL, SERIES_CSV = "series.jsonl", "series.csv"
@@ -74,11 +74,12 @@ def read_series(path: str | Path, *, most_rows: int = MOST_ROWS) -> Mapping[str,
         rows = series_rows(directory / SERIES_JOURNAL, most_rows)
     columns: dict[str, list[Value]] = {name: [] for name in SERIES_COLUMNS}
     for row in rows:
+        try:
+            cells = {**row, TIME: checked_number(TIME, row[TIME]), VALUE: checked_number(VALUE, row[VALUE])}
+        except ResultsError as error:
+            raise ResultsError(f"{directory}: series of run {shown(row[RUN])}: {error}") from None
         for name, values in columns.items():
-            values.append(row[name])
-    for name in (TIME, VALUE):
-        if not all(isinstance(each, int | float) for each in columns[name]):
-            raise ResultsError(f"{directory}: series: expected numbers in the column {name}")
+            values.append(cells[name])
     return columns
 
 

@@ -7,6 +7,7 @@ from typing import Final, Self
 
 import attrs
 
+from kschedfw.api.reading import shown
 from kschedfw_lab.results.values import (
     Number,
     ResultsError,
@@ -152,18 +153,21 @@ def runs_of(factors: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Iter
     Raises:
         ResultsError: the rows of a run contradict each other, or a cell has the wrong type.
     """
-    by_run: dict[Value, list[Mapping[str, Value]]] = {}
+    by_run: dict[str, list[Mapping[str, Value]]] = {}
     for row in rows:
-        by_run.setdefault(row[RUN], []).append(row)
+        run, metric = row[RUN], row[METRIC]
+        if not isinstance(run, str) or not isinstance(metric or "", str):
+            raise ResultsError(f"run {shown(run)}: expected texts in the columns run and metric")
+        by_run.setdefault(run, []).append(row)
     for found in by_run.values():
         yield _run(factors, found)
 
 
 def _run(factors: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> RunResult:
     first = rows[0]
-    run, error = first[RUN], first[ERROR]
-    if not isinstance(run, str) or not isinstance(error or "", str):
-        raise ResultsError(f"run {run}: expected texts in the columns run and error")
+    run, error = str(first[RUN]), first[ERROR]
+    if not isinstance(error or "", str):
+        raise ResultsError(f"run {run}: expected a text in the column error")
     values = {factor: first[factor] for factor in factors}
     metrics: dict[str, Value] = {}
     for row in rows:
@@ -173,8 +177,6 @@ def _run(factors: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> RunResu
             raise ResultsError(f"run {run}: its rows have different factors or errors")
         if metric in metrics or (error and len(rows) > 1):
             raise ResultsError(f"run {run}: has more than one row of {metric or 'its error'}")
-        if metric and not isinstance(metric, str):
-            raise ResultsError(f"run {run}: expected a text in the column metric")
         if metric:
             metrics[str(metric)] = row[VALUE]
         elif not error:

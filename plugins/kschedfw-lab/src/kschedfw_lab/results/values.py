@@ -56,16 +56,11 @@ def checked_number(metric: str, value: object) -> Number:
     Raises:
         ResultsError: it isn't a finite number, or a count beyond 2^53.
     """
-    number: Number | None = None
     if isinstance(value, Integral) and not isinstance(value, bool):
-        number = int(value)
-    elif isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
-    if (
-        number is not None
-        and math.isfinite(number)
-        and (isinstance(number, float) or abs(number) <= LARGEST_COUNT)
-    ):
+        # Compared before anything else: an int of hundreds of digits is too large for a float.
+        if abs(count := int(value)) <= LARGEST_COUNT:
+            return count
+    elif isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(number := float(value)):
         return number
     raise ResultsError(f"metric {metric}: {shown(value)}: expected a finite float, or an int up to 2^53")
 
