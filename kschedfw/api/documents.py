@@ -15,9 +15,9 @@ from typing import Any, Final
 import attrs
 
 from kschedfw.api.field_errors import first_of, shown
+from kschedfw.api.files import UnreadableError, open_file
 from kschedfw.api.json_stream import JsonReader, TextWindow
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
-from kschedfw.api.sources import UnreadableError, open_file
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)

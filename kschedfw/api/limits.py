@@ -26,12 +26,14 @@ class Limits:
         document: characters of one YAML document, which is held in memory; a list of 50,000 pods has 100 million.
         object: characters of one object; the API server takes no more than 3 MiB.
         pods: pods made from Deployments, Jobs and other workloads, all together.
+        problems: errors after which reading ends, such as of objects that are there twice.
     """
 
     unpacked: int = 1024 * _MIB
     document: int = 256 * _MIB
     object: int = 16 * _MIB
     pods: int = 200_000
+    problems: int = 10_000
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Self:

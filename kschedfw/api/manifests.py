@@ -18,11 +18,12 @@ from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError, shown
+from kschedfw.api.files import UnreadableError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.garbage import without_collections
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
 from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
-from kschedfw.api.limits import DEFAULT_LIMITS, Limits
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.node import Node
@@ -36,7 +37,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
-from kschedfw.api.sources import ManifestSource, UnreadableError, sources
+from kschedfw.api.sources import ManifestSource, sources
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -245,6 +246,10 @@ class _Loader:
         try:
             for document in documents(source.pieces(self._limits), self._limits):
                 self._load_document(document)
+                if len(self._problems) > self._limits.problems:
+                    # First, since of many problems only the first are shown.
+                    self._problems[:0] = self._located([FieldError("", self._too_many_problems())], "")
+                    break
                 self._tell(document.end)
         except UnreadableError as error:
             self._document = 0
@@ -385,6 +390,10 @@ class _Loader:
             self._stored.add(obj.key)
         self._objects[key] = obj
         self._places[key] = (self._source, self._document)
+
+    def _too_many_problems(self) -> str:
+        most = self._limits.problems
+        return f"isn't read on after more than {most} problems: {how_to_raise('problems', most)}"
 
     def _refuse(self, obj: Named, error: FieldError) -> None:
         """Report an error of an object that was loaded."""

@@ -13,11 +13,12 @@ from kschedfw.api.documents import (
     yaml_problem,
 )
 from kschedfw.api.field_errors import at, first_of, join, printable, shown
+from kschedfw.api.files import UnreadableError, content_of, lines_of, open_file
 from kschedfw.api.json_stream import is_too_deep
 from kschedfw.api.names import subdomain_problems
 from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
-from kschedfw.api.sources import UnreadableError, open_file, sources
+from kschedfw.api.sources import sources
 from kschedfw.api.strict import structure_strictly, unknown_fields
 from kschedfw.api.yaml_loader import DEEPEST, TOO_DEEP, DocumentError, build
 
@@ -31,6 +32,7 @@ __all__ = [
     "UnreadableError",
     "at",
     "build",
+    "content_of",
     "custom_key",
     "documents",
     "first_of",
@@ -38,6 +40,7 @@ __all__ = [
     "is_too_deep",
     "join",
     "json_name",
+    "lines_of",
     "open_file",
     "parse_selector",
     "plural_of",

@@ -1,15 +1,10 @@
-"""Finding, decompressing and decoding files, in pieces."""
+"""Finding and decoding manifests, in pieces."""
 
 from __future__ import annotations
 
 import codecs
-import errno
-import gzip
 import io
-import os
-import stat
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -18,7 +13,8 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
+from kschedfw.api.files import UnreadableError, is_packed, open_file, open_unpacked
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _EXPECTED: Final = "expected .yaml, .yml or .json (or the same with .gz) files"
@@ -29,31 +25,6 @@ _SIMKUBE: Final = (
     "read the objects themselves, such as `kubectl get -o json` writes them"
 )
 STANDARD_INPUT: Final = "standard input"
-
-
-def open_file(path: Path | str, *, again: bool = False) -> BinaryIO:
-    """Open a file to read its bytes.
-
-    Devices are refused, except terminals and /dev/null: /dev/zero has no end, so a digest of it is never done.
-    With `again`, because the file is read more than once, pipes are refused, too.
-
-    Raises:
-        OSError: it can't be opened, or is refused.
-    """
-    file = Path(path).open("rb")  # noqa: SIM115  # the caller closes it
-    found = os.fstat(file.fileno())
-    mode = found.st_mode
-    is_stream = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (stat.S_ISCHR(mode) and file.isatty())
-    is_empty = os.path.samestat(found, os.stat(os.devnull))  # noqa: PTH116  # it is no path of ours
-    if stat.S_ISREG(mode) or is_empty or (is_stream and not again):
-        return file
-    file.close()
-    why = "is a pipe, and has to be a file, since it is read more than once" if is_stream else "is no file"
-    raise OSError(errno.EINVAL, why, str(path))
-
-
-class UnreadableError(Exception):
-    """The error of a source that can't be read completely; the text says why."""
 
 
 @attrs.frozen
@@ -78,7 +49,7 @@ class ManifestSource:
         if self.path is None:
             return len(self.text)
         try:
-            if _is_packed(self.path):
+            if is_packed(self.path):
                 with open_file(self.path) as file:
                     # A gzip file ends with its unpacked size, modulo 4 GiB.
                     file.seek(-4, io.SEEK_END)
@@ -107,12 +78,10 @@ class ManifestSource:
                 yield piece
             return
         try:
-            with _opened(self.path) as file:
-                yield from _decoded(_limited(file, limits) if _is_packed(self.path) else _read(file))
+            with _opened(self.path, limits) as file:
+                yield from _decoded(_read(file))
         except OSError as error:
             raise UnreadableError(f"can't be read: {error.strerror or error}") from None
-        except (EOFError, zlib.error) as error:
-            raise UnreadableError(f"can't be unpacked: {error}") from None
 
 
 def sources(paths: Iterable[Path | str]) -> Iterator[ManifestSource]:
@@ -133,34 +102,17 @@ def sources(paths: Iterable[Path | str]) -> Iterator[ManifestSource]:
             yield ManifestSource(str(path), path=path)
 
 
-def _is_packed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path, limits: Limits) -> Iterator[BinaryIO]:
     if str(path) == "-":
         yield sys.stdin.buffer
-    elif _is_packed(path):
-        with open_file(path) as file, gzip.open(file) as packed:
-            yield packed  # type: ignore[misc]  # reads bytes like any other file
     else:
-        with open_file(path) as file:
+        with open_unpacked(path, limits) as file:
             yield file
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:
     while data := file.read(_PIECE):
-        yield data
-
-
-def _limited(file: BinaryIO, limits: Limits) -> Iterator[bytes]:
-    size = 0
-    for data in _read(file):
-        size += len(data)
-        if size > limits.unpacked:
-            limit = how_to_raise("unpacked", limits.unpacked)
-            raise UnreadableError(f"unpacks to more than {limits.unpacked} bytes: {limit}")
         yield data
 
 

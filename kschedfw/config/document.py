@@ -17,8 +17,9 @@ from kschedfw.api.documents import (
     yaml_problem,
 )
 from kschedfw.api.field_errors import FieldError, shown
+from kschedfw.api.files import open_file
 from kschedfw.api.json_stream import JsonReader, TextWindow
-from kschedfw.api.sources import STANDARD_INPUT, open_file
+from kschedfw.api.sources import STANDARD_INPUT
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
 

@@ -6,7 +6,6 @@ has a number per node, or per feasible node, in these orders.
 
 from __future__ import annotations
 
-import io
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Container, Iterator, Mapping
@@ -17,8 +16,8 @@ import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import shown
+from kschedfw.api.files import UnreadableError, lines_of
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.sources import open_file
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.steps import (
     Beyond,
@@ -41,6 +40,8 @@ JsonColumn: TypeAlias = int | list[int] | str
 MOST_READABLE: Final = 32
 """Longer columns are packed, which takes a hundredth of the time to write and read."""
 
+_LONGEST_LINE: Final = 64 << 20
+"""Bytes of a line; a decision on 5,000 nodes takes about one MB."""
 _BITS: Final = {f"i{size}": 8 * size - 1 for size in (1, 2, 4, 8)}
 """The number of bits of the largest number of each type."""
 
@@ -131,24 +132,25 @@ def read_explanations(path: Path) -> Iterator[Explanation]:
         OSError: the file can't be read.
     """
     nodes: tuple[str, ...] | None = None
-    with io.TextIOWrapper(open_file(path), encoding="utf-8") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                try:
-                    written = _as(dict, json.loads(line))
-                    if "nodes" in written:
-                        nodes = _texts(written["nodes"])
-                    elif nodes is None:
-                        raise ValueError("expected a line with 'nodes' before the first decision")
-                    else:
-                        yield _read(written, nodes)
-                except (ValueError, KeyError, OverflowError) as error:
-                    why = f"expected a field {error}" if isinstance(error, KeyError) else str(error)
-                    raise ExplanationFileError(
-                        f"{path}: line {number}: no explanation, as `kschedfw simulate --explain` writes them: {why}"
-                    ) from None
-        except UnicodeDecodeError as error:
-            raise ExplanationFileError(f"{path}: it isn't UTF-8: {error}") from None
+    try:
+        for number, line in lines_of(path, _LONGEST_LINE):
+            try:
+                written = _as(dict, json.loads(line))
+                if "nodes" in written:
+                    nodes = _texts(written["nodes"])
+                elif nodes is None:
+                    raise ValueError("expected a line with 'nodes' before the first decision")
+                else:
+                    yield _read(written, nodes)
+            except UnicodeDecodeError as error:
+                raise ExplanationFileError(f"{path}: line {number}: it isn't UTF-8: {error}") from None
+            except (ValueError, KeyError, OverflowError, RecursionError) as error:
+                why = f"expected a field {error}" if isinstance(error, KeyError) else str(error)
+                raise ExplanationFileError(
+                    f"{path}: line {number}: no explanation, as `kschedfw simulate --explain` writes them: {why}"
+                ) from None
+    except UnreadableError as error:
+        raise ExplanationFileError(f"{path}: {error}") from None
 
 
 # Writing

@@ -13,7 +13,6 @@ become:
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,12 +23,12 @@ import attrs
 from kschedfw.api.containers import Container, ResourceRequirements, RestartPolicy
 from kschedfw.api.defaults import default_metadata
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.files import UnreadableError, lines_of
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, NodeCondition, NodeStatus
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
-from kschedfw.api.sources import open_file
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 
@@ -58,6 +57,7 @@ EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
 
 # Larger amounts in MiB may exceed int64 in bytes.
 _LARGEST = (1 << 53) - 1
+_LONGEST_LINE = 1 << 20
 
 
 class OpenbError(KschedfwError, ValueError):
@@ -113,28 +113,36 @@ class _Row:
 
 
 def _rows(what: str, path: Path, columns: Sequence[str]) -> Iterator[_Row]:
-    with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, strict=True)
+    lines = csv.reader(_lines(path), strict=True)
+    try:
+        header = next(lines, [])
+        for column in columns:
+            if column not in header:
+                found = ", ".join(header) or "nothing"
+                raise OpenbError(
+                    f"{path}:1: expected OpenB's table of {what}: column {column} is missing; found {found}"
+                )
+        for cells in lines:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                missing = header[len(cells)] if len(cells) < len(header) else f"after {header[-1]}"
+                raise OpenbError(
+                    f"{path}:{lines.line_num}: column {missing}: expected {len(header)} cells in the line, "
+                    f"found {len(cells)}"
+                )
+            yield _Row(path, lines.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise OpenbError(f"{path}:{lines.line_num}: {error}") from error
+    except UnreadableError as error:
+        raise OpenbError(f"{path}: {error}") from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for number, line in lines_of(path, _LONGEST_LINE):
         try:
-            header = next(lines, [])
-            for column in columns:
-                if column not in header:
-                    found = ", ".join(header) or "nothing"
-                    raise OpenbError(
-                        f"{path}:1: expected OpenB's table of {what}: column {column} is missing; found {found}"
-                    )
-            for cells in lines:
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    missing = header[len(cells)] if len(cells) < len(header) else f"after {header[-1]}"
-                    raise OpenbError(
-                        f"{path}:{lines.line_num}: column {missing}: expected {len(header)} cells in the line, "
-                        f"found {len(cells)}"
-                    )
-                yield _Row(path, lines.line_num, dict(zip(header, cells, strict=True)))
-        except csv.Error as error:
-            raise OpenbError(f"{path}:{lines.line_num}: {error}") from error
+            # A file may begin with a byte order mark.
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise OpenbError(f"{path}: not a text file in UTF-8: {error.reason}") from error
 

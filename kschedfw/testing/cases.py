@@ -16,8 +16,8 @@ import yaml
 from kschedfw.api import EMPTY, FieldError, FieldErrors, FrozenDict, KschedfwError
 from kschedfw.api.documents import read_only_document
 from kschedfw.api.field_errors import at, first_of, join
+from kschedfw.api.files import UnreadableError
 from kschedfw.api.selector_text import parse_selector
-from kschedfw.api.sources import UnreadableError
 from kschedfw.api.strict import structure_strictly
 
 SUFFIXES: Final = (".kschedfw.yaml", ".kschedfw.yml")

@@ -169,7 +169,7 @@ class TestBadFiles:
             read_openb_pods(pods_csv)
 
     def test_binary_files(self, nodes_csv: Path) -> None:
-        nodes_csv.write_bytes(b"sn,cpu_milli\n\xff\xfe\n")
+        nodes_csv.write_bytes(b"sn,cpu_milli\xff\xfe\n")
         with pytest.raises(OpenbError, match="not a text file in UTF-8"):
             read_openb_nodes(nodes_csv)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
+from kschedfw.api.reading import UnreadableError, content_of
 from kschedfw_loadaware.report import LoadReport, MetricsError, NodeLoad, json_of, report_from_json
+
+_LARGEST_FILE: Final = 256 << 20
 
 
 @runtime_checkable
@@ -46,12 +49,12 @@ class FileSource:
         Raises MetricsError: it can't be read or has another format. The message names the file and the field.
         """
         try:
-            content = json_of(path.read_bytes())
+            content = json_of(content_of(path, _LARGEST_FILE))
             entries = enumerate(content) if isinstance(content, list) else [(None, content)]
             self._reports = [
                 report_from_json(entry, "" if index is None else f"[{index}]") for index, entry in entries
             ]
-        except (OSError, MetricsError) as error:
+        except (OSError, UnreadableError, MetricsError) as error:
             raise MetricsError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         if not self._reports:
             raise MetricsError(f"{path}: must have at least one report")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import tempfile
@@ -17,6 +18,7 @@ from importing.damage import FORMATS, Format
 from importing.test_importing import audit_event, deployment, simkube_trace, simulator_line
 from importing.test_traces import alibaba_2018, google_2011, task_2011
 from kschedfw_replay import open_recording
+from kschedfw_replay.importing import observations
 from kschedfw_replay.recording.blocks import RecordingError
 
 from kschedfw.cli.app import run
@@ -113,6 +115,32 @@ def test_end_of_a_pod_that_is_no_time_is_refused_with_its_workload(tmp_path: Pat
     code, error = command("record", "--from", str(file), "--format", "simkube", "--out", str(tmp_path / "r"))
     assert code == 2
     assert "pod_lifecycles of apps/v1.Deployment x/web: the end of pod 0: time 4.61169e+18 is out" in error
+
+
+def test_line_with_too_many_values_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observations, "MOST_VALUES", 1000)
+    file = tmp_path / "file"
+    file.write_bytes(b"[" + b"[]," * 1000 + b"0]")
+    code, error = command("record", "--from", str(file), "--format", "audit", "--out", str(tmp_path / "r"))
+    assert (code, error) == (2, f"kschedfw: {file}: line 1: has more than 1,000 values\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["audit", "simkube", "simulator", "google-2011"])
+def test_file_that_unpacks_to_much_more_is_refused(format: str, tmp_path: Path) -> None:
+    bomb = gzip.compress(b"\n" * (8 << 20))
+    path = tmp_path / "file.json.gz"
+    if "-" in format:
+        path = tmp_path / "tables"
+        path.mkdir()
+        (path / "task_events.csv.gz").write_bytes(bomb)
+    else:
+        path.write_bytes(bomb)
+    code, error = command("record", "--from", str(path), "--format", format, "--out", str(tmp_path / "r"))
+    assert code == 2
+    assert "unpacks to more than 200 times its size; if that is right, unpack it first" in error
 
 
 def test_objects_without_a_name_are_left_out_and_a_file_without_others_tells_of_none(tmp_path: Path) -> None:

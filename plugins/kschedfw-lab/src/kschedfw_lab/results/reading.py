@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from kschedfw.api.reading import printable, shown
+from kschedfw.api.reading import UnreadableError, content_of, printable, shown
 from kschedfw_lab.results.journal import MOST_ROWS, Row, all_rows, complete_blocks, rows_between
 from kschedfw_lab.results.parquet import read_parquet
 from kschedfw_lab.results.results import FIXED, METRIC, RUN, VALUE, Results, RunResult, runs_of
@@ -18,6 +18,7 @@ from kschedfw_lab.results.values import ResultsError, Value, checked_number
 JOURNAL, CSV, PARQUET = "results.jsonl", "results.csv", "results.parquet"
 SERIES_JOURNAL, SERIES_CSV = "series.jsonl", "series.csv"
 SPECIFICATION: Final = "sweep.json"
+_LARGEST_SPECIFICATION: Final = 64 << 20
 
 TIME: Final = "time"
 SERIES_COLUMNS: Final = (RUN, TIME, METRIC, VALUE)
@@ -100,7 +101,9 @@ def read_warnings(path: str | Path) -> tuple[str, ...]:
     if not file.is_file():
         return ()
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Specification).warnings
+        return msgspec.json.decode(content_of(file, _LARGEST_SPECIFICATION), type=_Specification).warnings
+    except UnreadableError as error:
+        raise ResultsError(f"{file}: {error}") from None
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ResultsError(f"{file}: expected what a sweep writes: {printable(str(error))}") from None
 

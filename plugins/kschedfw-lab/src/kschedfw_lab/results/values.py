@@ -60,8 +60,10 @@ def checked_number(metric: str, value: object) -> Number:
         # Compared before anything else: an int of hundreds of digits is too large for a float.
         if abs(count := int(value)) <= LARGEST_COUNT:
             return count
-    elif isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(number := float(value)):
-        return number
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if math.isfinite(number):
+            return number
     raise ResultsError(f"metric {metric}: {shown(value)}: expected a finite float, or an int up to 2^53")
 
 

@@ -18,6 +18,7 @@ from kschedfw_lab.sweep.errors import SweepError
 from kschedfw_lab.sweep.prices import Prices, read_prices
 from rich.console import Console
 
+from kschedfw.api.reading import UnreadableError, content_of
 from kschedfw.cli import ExitCode, NoProgressOption, SeedOption, UsageError, candidates_of, complain, tell
 from kschedfw.config import WHAT_THERE_IS
 from kschedfw_replay.cli.replay_output import print_replays
@@ -157,12 +158,9 @@ def replay(
 
 def _read_prices(path: Path) -> Prices:
     try:
-        with path.open("rb") as file:
-            # One byte more than allowed, to see that there is more.
-            content = file.read(_LARGEST_PRICES + 1)
-        if len(content) > _LARGEST_PRICES:
-            raise UsageError(f"{path}: has more than {_LARGEST_PRICES} bytes")
-        return read_prices(yaml.safe_load(content))
+        return read_prices(yaml.safe_load(content_of(path, _LARGEST_PRICES)))
+    except UnreadableError as error:
+        raise UsageError(f"--prices {path}: {error}") from None
     except OSError as error:
         raise UsageError(f"--prices {path}: can't be read ({error.strerror})") from None
     except yaml.YAMLError as error:

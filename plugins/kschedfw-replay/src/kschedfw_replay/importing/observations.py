@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -24,7 +21,7 @@ from kschedfw.api import (
     object_from_manifest,
     supported_kind,
 )
-from kschedfw.api.reading import printable, shown
+from kschedfw.api.reading import UnreadableError, lines_of, printable, shown
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, check_time, key_of
 from kschedfw_replay.recording.recorder import Fields
@@ -32,6 +29,8 @@ from kschedfw_replay.records import Change, ChangeType, Record, State
 
 LONGEST_LINE: Final = 64 << 20
 """Bytes of a line: the API server takes requests of 3 MiB, and a line may have many of their objects."""
+MOST_VALUES: Final = 5_000_000
+"""Values of a line: empty lists would take thirty times the memory of their text."""
 MOST_PROBLEMS: Final = 20
 _LONGEST_KIND: Final = 63
 _OTHER_KINDS: Final = "other kinds"
@@ -161,51 +160,32 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield the number and the content of each line of a file of JSON lines; it may be gzipped.
 
     Raises:
-        RecordingError: a line is no JSON, or too long.
+        RecordingError: a line is no JSON, or is too long or has too many values; or the file can't be unpacked.
         OSError: the file can't be read.
     """
-    with opened(path) as file:
-        number = 0
-        while line := read_packed(path, partial(file.readline, LONGEST_LINE + 1)):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise RecordingError(f"{path}: line {number}: has more than {LONGEST_LINE} bytes")
-            if not line.isspace():
-                try:
-                    yield number, msgspec.json.decode(line)
-                except _UNREADABLE as error:
-                    raise RecordingError(f"{path}: line {number}: not JSON: {error}") from None
+    for number, line in file_lines(path, LONGEST_LINE):
+        if line.isspace():
+            continue
+        # A value but the first one has a comma, a bracket or a brace before it.
+        if line.count(b",") + line.count(b"[") + line.count(b"{") > MOST_VALUES:
+            raise RecordingError(f"{path}: line {number}: has more than {MOST_VALUES:,} values")
+        try:
+            yield number, msgspec.json.decode(line)
+        except _UNREADABLE as error:
+            raise RecordingError(f"{path}: line {number}: not JSON: {error}") from None
 
 
-def opened(path: Path) -> IO[bytes]:
-    """Open a file to read; unpack it if its name ends in .gz."""
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def read_packed(path: Path, read: Callable[[], bytes]) -> bytes:
-    """Return the next bytes of the file, unpacked.
+def file_lines(path: Path, longest: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each line of a file; it may be gzipped.
 
     Raises:
-        RecordingError: it can't be unpacked.
+        RecordingError: a line has more bytes than `longest`, or the file can't be unpacked.
+        OSError: the file can't be read.
     """
     try:
-        return read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise RecordingError(f"{path}: can't be unpacked: {error}") from None
-
-
-def content_of(path: Path, most: int) -> bytes:
-    """The file's content, unpacked.
-
-    Raises:
-        RecordingError: it has more bytes than `most`, or can't be unpacked.
-        OSError: it can't be read.
-    """
-    with opened(path) as file:
-        content = read_packed(path, partial(file.read, most + 1))
-    if len(content) > most:
-        raise RecordingError(f"{path}: has more than {most} bytes")
-    return content
+        yield from lines_of(path, longest)
+    except UnreadableError as error:
+        raise RecordingError(f"{path}: {error}") from None
 
 
 def items_of(content: Mapping[str, Any], where: str) -> Sequence[Any]:

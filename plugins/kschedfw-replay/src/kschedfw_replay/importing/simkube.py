@@ -18,7 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from kschedfw.api import InvalidManifestsError, ManifestError, Named, Pod, parse_manifests, to_manifest
-from kschedfw_replay.importing.observations import Binding, Observation, checked_time, content_of
+from kschedfw.api.reading import UnreadableError, content_of
+from kschedfw_replay.importing.observations import Binding, Observation, checked_time
 from kschedfw_replay.recording.blocks import RecordingError
 
 _VERSION: Final = 2
@@ -52,7 +53,10 @@ def read_simkube(path: Path) -> Iterator[Observation | Binding]:
     Raises:
         RecordingError: it is no trace of this version.
     """
-    content = content_of(path, _LARGEST)
+    try:
+        content = content_of(path, _LARGEST)
+    except UnreadableError as error:
+        raise RecordingError(f"{path}: {error}") from None
     try:
         trace = msgspec.msgpack.decode(content, type=_Trace)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

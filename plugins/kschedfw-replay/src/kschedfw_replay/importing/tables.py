@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 import attrs
 import msgspec
 
-from kschedfw_replay.importing.observations import json_lines, opened, read_packed
+from kschedfw_replay.importing.observations import file_lines, json_lines
 from kschedfw_replay.recording.blocks import RecordingError
 
 LONGEST_ROW: Final = 1 << 16
@@ -182,17 +182,12 @@ def timed(rows: Iterable[Row], time_of: Callable[[Row], int | None]) -> Iterator
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with opened(path) as file:
-        number = 0
-        while line := read_packed(path, lambda: file.readline(LONGEST_ROW + 1)):
-            number += 1
-            if len(line) > LONGEST_ROW:
-                raise RecordingError(f"{path}: line {number}: has more than {LONGEST_ROW} bytes")
-            try:
-                # A file may begin with a byte order mark.
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise RecordingError(f"{path}: line {number}: not UTF-8: {error.reason}") from None
+    for number, line in file_lines(path, LONGEST_ROW):
+        try:
+            # A file may begin with a byte order mark.
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise RecordingError(f"{path}: line {number}: not UTF-8: {error.reason}") from None
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
