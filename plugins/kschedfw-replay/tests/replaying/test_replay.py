@@ -65,6 +65,27 @@ def test_the_recorded_configuration_differs_in_nothing_but_ties_and_with_its_see
     assert run.measures == comparison.recorded
 
 
+@pytest.mark.parametrize("last", range(1, 8))
+def test_decisions_of_the_last_half_second_are_compared_on_the_state_that_they_were_made_on(
+    last: int,
+) -> None:
+    """However many there are: the shadow holds them all until it is asked for the report."""
+    coming = [pod(f"p{index}", "3") for index in range(last)]
+    # Each node takes one pod, and each was full, or not there, when the pods before were decided.
+    records: list[Record] = [state(*nodes(1)), added(5.0, pod("first", "3"))]
+    records.append(changed(5.01, on("n0", pod("first", "3"))))
+    for index, each in enumerate(coming):
+        at = 10.0 + index * 0.05
+        records += [
+            added(at, nodes(last + 1)[index + 1]),
+            added(at + 0.01, each),
+            changed(at + 0.02, on(f"n{index + 1}", each)),
+        ]
+    fidelity = replayed(records, fidelity=True).fidelity
+    assert fidelity is not None
+    assert fidelity.counts == {(Agreement.SAME, None): last + 1}
+
+
 def test_pod_that_is_bound_earlier_than_recorded_also_leaves_earlier() -> None:
     first, second = pod("first", "4"), pod("second", "4")
     records: list[Record] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -91,16 +92,18 @@ def replay_recording(
         ProfileError, PluginError, ExtensionError: a configuration can't run.
     """
     history = History(records, since, until)
-    survey, judge = Survey(), Fidelity(setups[0], registry) if fidelity else None
+    survey = Survey()
     progress("what happened")
-    try:
+    with contextlib.ExitStack() as open_until_read:
+        judge: Fidelity | None = None
+        if fidelity:
+            judge = open_until_read.enter_context(contextlib.closing(Fidelity(setups[0], registry)))
         for happening in history:
             survey.take(happening)
             if judge is not None:
                 judge.take(happening)
-    finally:
-        if judge is not None:
-            judge.close()
+        # Before it is closed: it decides on the last half second only now, and its state must still change meanwhile.
+        fidelity_report = None if judge is None else judge.report()
     if not survey.has_begun:
         raise RecordingError("no object was recorded in that time")
     runs: list[Replayed] = []
@@ -129,7 +132,7 @@ def replay_recording(
         left_out=dict(history.left_out),
         recorded=survey.measures(history.ends).with_room(recorded_room, history.ends),
         runs=tuple(runs),
-        fidelity=None if judge is None else judge.report(),
+        fidelity=fidelity_report,
     )
 
 

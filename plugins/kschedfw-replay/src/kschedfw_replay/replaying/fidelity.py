@@ -61,7 +61,7 @@ class Fidelity:
         self._shadow.observe(_event(happening))
 
     def report(self) -> FidelityReport:
-        """The report of all that was taken."""
+        """Return the report of all that was taken. Call it before `close`."""
         self._count(self._shadow.decisions(everything=True))
         return FidelityReport(dict(self._counts), tuple(self._examples))
 
