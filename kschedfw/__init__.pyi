@@ -51,6 +51,7 @@ from .framework.groups import PlacedGroup as PlacedGroup
 from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import ClusterClient as ClusterClient
 from .framework.handle import Handle as Handle
+from .framework.handle import retry_on_conflict as retry_on_conflict
 from .framework.metrics import RECORDERS as RECORDERS
 from .framework.metrics import AttemptResult as AttemptResult
 from .framework.metrics import BatchAttempt as BatchAttempt

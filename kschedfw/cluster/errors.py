@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.framework.errors import ObjectGoneError
+from kschedfw.framework.errors import ClusterError, ConflictError, NotFoundError
 
-
-class ClusterError(KschedfwError):
-    """The error of a request that a cluster refused. Nothing was changed."""
-
-
-class NotFoundError(ClusterError, ObjectGoneError):
-    """The error of an object that doesn't exist (HTTP 404 at the API server)."""
+__all__ = ["AlreadyExistsError", "ClusterError", "ConflictError", "LostRaceError", "NotFoundError"]
 
 
 class AlreadyExistsError(ClusterError):
     """The error of creating an object whose kind and name are taken (HTTP 409 AlreadyExists at the API server)."""
-
-
-class ConflictError(ClusterError):
-    """The error of a request made for another state of the object than the present one (HTTP 409 Conflict)."""
 
 
 class LostRaceError(ConflictError):

@@ -179,10 +179,12 @@ class InMemoryCluster(ObjectStore):
             old = self._present(obj)
             version = obj.metadata.resource_version
             if version and version != old.metadata.resource_version:
-                raise ConflictError(
+                conflict = ConflictError(
                     f"{_title(obj)} has been modified: the update is for resource version {version}, "
                     f"the present one is {old.metadata.resource_version}"
                 )
+                conflict.present = old
+                raise conflict
             stored = self._replace(obj, old)
         self._deliver()
         return stored

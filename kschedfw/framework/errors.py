@@ -1,10 +1,11 @@
-"""Errors of profiles and plugins."""
+"""Errors of profiles and plugins, and those of a cluster that plugins have to know."""
 
 from __future__ import annotations
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import Named
 
 HOOK_FAILURES = (Exception, SystemExit)
 """Exceptions that fail only one attempt of one pod when a hook raises them.
@@ -47,5 +48,18 @@ class IncompleteClusterError(KschedfwError, TypeError):
     """The error of an object that lacks methods of a cluster. Its text names them."""
 
 
-class ObjectGoneError(KschedfwError):
-    """The error of a request about an object that isn't in the cluster any more, whatever its watch has told so far."""
+class ClusterError(KschedfwError):
+    """The error of a request that a cluster refused. Nothing was changed."""
+
+
+class NotFoundError(ClusterError):
+    """The error of an object that doesn't exist (HTTP 404 at the API server), whatever its watch has told so far."""
+
+
+class ConflictError(ClusterError):
+    """The error of a request made for another state of the object than the present one (HTTP 409 Conflict).
+
+    `present` is the state that an update has met, if the cluster tells it: `Cluster.get` may not have it yet.
+    """
+
+    present: Named | None = None

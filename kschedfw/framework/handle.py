@@ -7,14 +7,14 @@ import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import attrs
 
 from kschedfw.api import Named, Pod, PodCondition
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.errors import IncompleteClusterError
+from kschedfw.framework.errors import ConflictError, IncompleteClusterError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
@@ -77,6 +77,9 @@ class PendingEvictions:
 
 _log = logging.getLogger(__name__)
 
+_ATTEMPTS: Final = 5
+"""The most attempts of an update that conflicts (client-go `retry.DefaultRetry`)."""
+
 ObjectT = TypeVar("ObjectT", bound=Named)
 KeptT = TypeVar("KeptT")
 
@@ -99,7 +102,7 @@ class ClusterClient(Protocol):
     def update(self, obj: ObjectT) -> ObjectT:
         """Replace the object and return it as stored.
 
-        Refused if the stored object has changed since `obj` was read.
+        Raises ConflictError if the stored object has changed since `obj` was read; see `retry_on_conflict`.
         """
         ...
 
@@ -114,6 +117,41 @@ class ClusterClient(Protocol):
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None: ...
+
+
+def retry_on_conflict(cluster: ClusterClient, obj: ObjectT, change: Callable[[ObjectT], ObjectT]) -> ObjectT:
+    """Write `change(obj)`, and return it as stored; nothing is written where `change` returns what it got.
+
+    If others have changed the object since `obj` was read, `change` is applied to what they have made of it: as
+    client-go's RetryOnConflict, five times in all.
+
+    Raises:
+        ConflictError: others were faster each time, or another object has the name by now.
+        Exception: whatever `change` and the cluster raise.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        changed = change(obj)
+        if changed is obj:
+            return obj
+        try:
+            return cluster.update(changed)
+        except ConflictError as conflict:
+            obj = _present(cluster, obj, conflict)
+    changed = change(obj)
+    return obj if changed is obj else cluster.update(changed)
+
+
+def _present(cluster: ClusterClient, obj: ObjectT, conflict: ConflictError) -> ObjectT:
+    """Return the state that an update of this one has met. Raises the conflict if it can't be known."""
+    if isinstance(told := conflict.present, type(obj)):
+        return told
+    present = cluster.get(type(obj), obj.key)
+    if present is None or present.uid != obj.uid:
+        raise conflict
+    # A cluster that reads from a copy may not have the other's change yet: a repeated update would fail again.
+    if present.metadata.resource_version == obj.metadata.resource_version:
+        raise conflict
+    return present
 
 
 def record_event(

@@ -83,8 +83,11 @@ class World:
         *objects: Named,
         profiles: Sequence[Profile] | None = None,
         metrics: MetricsRecorder = NO_METRICS,
+        cluster: InMemoryCluster | None = None,
     ) -> None:
-        self.cluster = InMemoryCluster(objects)
+        self.cluster = InMemoryCluster() if cluster is None else cluster
+        for each in objects:
+            self.cluster.add(each)
         self.clock = VirtualClock(1_000_000_000.0)
         ClaimController(self.cluster)
         self.scheduler = Scheduler(

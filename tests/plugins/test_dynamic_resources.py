@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
 from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceClaim
 from kschedfw.cel import STEPS_PER_SECOND, Budget, DeviceInput, compile_selector
-from kschedfw.cluster import InMemoryCluster, WatchEvent
+from kschedfw.cluster import ConflictError, InMemoryCluster, T, WatchEvent
 from kschedfw.config import default_profile
 from kschedfw.framework.events import ActionType, EventResource, QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
@@ -25,6 +26,7 @@ from kschedfw.plugins.dynamic_resources.plugin import DynamicResourcesArgs, clai
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.properties import examples
+from tests.overtaken import OvertakenCluster
 from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
 
 
@@ -152,6 +154,100 @@ def test_extended_resources_come_from_devices_by_a_claim_of_their_own() -> None:
     world.cluster.delete(bound)
     world.run()
     assert world.node_of("q") == "a"
+
+
+def test_a_claim_for_extended_resources_is_named_as_the_server_would_name_it() -> None:
+    long = "p" * 60
+    gpu = gpu_class(extendedResourceName="example.com/gpu")
+    pods = [pod(name, **{"example.com/gpu": "1"}) for name in ("p", long)]
+    world = World(node("a"), gpu, devices("a", "g0", "g1"), *pods)
+    world.run()
+    named = {each.metadata.generate_name: each.name for each in world.cluster.list(ResourceClaim)}
+    assert {*named} == {"p-extended-resources-", f"{long}-extended-resources-"}
+    assert re.fullmatch(
+        r"p-extended-resources-[bcdfghjklmnpqrstvwxz2456789]{5}", named["p-extended-resources-"]
+    )
+    assert len(named[f"{long}-extended-resources-"]) == 63
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_whoever_writes_a_claim_at_the_same_time_costs_the_pod_no_attempt(times: int) -> None:
+    cluster = OvertakenCluster({ResourceClaim: [1] * times, Pod: [1] * times})
+    world = World(
+        node("a"),
+        gpu_class(extendedResourceName="example.com/gpu"),
+        devices("a", "g0", "g1"),
+        cluster=cluster,
+    )
+    cluster.add(claim("c"))
+    cluster.add(pod("p", "c", **{"example.com/gpu": "1"}))
+    world.scheduler.schedule_one()
+    assert cluster.others == 2 * times
+    assert world.node_of("p") == "a"
+    found = claim_of(world, "c")
+    assert len(found.labels) == times
+    assert [each.name for each in found.status.reserved_for] == ["p"]
+
+
+def test_a_claim_that_others_write_all_the_time_fails_the_attempt() -> None:
+    cluster = OvertakenCluster({ResourceClaim: [1] * 5})
+    world = World(node("a"), gpu_class(), devices("a", "g0"), cluster=cluster)
+    cluster.add(claim("c"))
+    cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.node_of("p") == ""
+    assert "has been modified" in world.told("p")
+
+
+@pytest.mark.parametrize("taken", ["g1", "g0"])
+def test_a_claim_that_others_allocate_meanwhile_is_theirs_unless_they_chose_the_same(taken: str) -> None:
+    class Allocating(InMemoryCluster):
+        did = False
+
+        def update(self, obj: T) -> T:
+            if isinstance(obj, ResourceClaim) and not self.did:
+                self.did = True
+                theirs = allocated if taken == "g0" else claim("c", status=allocation("g1", "a"))
+                present = self.get(ResourceClaim, obj.key)
+                assert present is not None
+                assert isinstance(theirs, ResourceClaim)
+                super().update(attrs.evolve(present, status=attrs.evolve(theirs.status, reserved_for=())))
+            return super().update(obj)
+
+    first = World(node("a"), gpu_class(), devices("a", "g0", "g1"), claim("c"), pod("p", "c"))
+    first.run()
+    allocated = claim_of(first, "c")
+    cluster = Allocating()
+    world = World(
+        node("a"), gpu_class(), devices("a", "g0", "g1"), claim("c"), pod("p", "c"), cluster=cluster
+    )
+    world.scheduler.schedule_one()
+    assert world.node_of("p") == ("a" if taken == "g0" else "")
+    assert ("got allocated elsewhere" in world.told("p")) == (taken == "g1")
+
+
+def test_one_reservation_that_cannot_be_withdrawn_does_not_keep_the_others() -> None:
+    class Refusing(InMemoryCluster):
+        refuses = False
+
+        def update(self, obj: T) -> T:
+            if self.refuses and obj.name == "c":
+                raise ConflictError("refused")
+            return super().update(obj)
+
+    cluster = Refusing()
+    world = World(node("a"), gpu_class(), devices("a", "g0", "g1"), claim("c"), claim("d"), cluster=cluster)
+    cluster.add(pod("p", "c", "d"))
+    world.cluster.watch(lambda event: setattr(cluster, "refuses", isinstance(event.object, ResourceClaim)))
+    binding = cluster.bind
+
+    def refused(pod: Pod, node_name: str) -> None:
+        raise ConflictError("no")
+
+    cluster.bind = refused  # type: ignore[method-assign]
+    world.scheduler.schedule_one()
+    cluster.bind = binding  # type: ignore[method-assign]
+    assert [each.name for each in claim_of(world, "d").status.reserved_for] == []
 
 
 BINDING = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}

@@ -46,6 +46,7 @@ from kschedfw.scheduler import SchedulingError
 from kschedfw.scheduler.groups.preemption import victim_units
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
+from tests.overtaken import OvertakenCluster
 
 GATES = FeatureGates.of(GENERIC_WORKLOAD, GANG_SCHEDULING)
 ALL_GATES = FeatureGates.of(
@@ -53,8 +54,9 @@ ALL_GATES = FeatureGates.of(
 )
 
 
-def cluster(cpu: int) -> InMemoryCluster:
-    made = InMemoryCluster([make_node("n").capacity(cpu=cpu, memory="8Gi").build()])
+def cluster(cpu: int, made: InMemoryCluster | None = None) -> InMemoryCluster:
+    made = InMemoryCluster() if made is None else made
+    made.add(make_node("n").capacity(cpu=cpu, memory="8Gi").build())
     made.add(make_pod_group("g").gang(min_count=3).build())
     for name in ("a", "b", "c"):
         made.add(make_pod(name).requests(cpu=1).group("g").build())
@@ -85,6 +87,17 @@ def test_of_a_gang_that_does_not_fit_nothing_is_bound_or_left_assumed() -> None:
     assert bound(room) == set()
     assert not scheduler.cache.dump().assumed
     assert condition(room) == ("False", "Unschedulable")
+
+
+@pytest.mark.parametrize(("cpu", "told"), [(4, ("True", "Scheduled")), (2, ("False", "Unschedulable"))])
+def test_a_groups_condition_is_written_although_others_write_the_group_at_the_same_time(
+    cpu: int, told: tuple[str, str]
+) -> None:
+    room = cluster(cpu, OvertakenCluster({PodGroup: [1, 2, 1, 1]}))
+    assert Scheduler(room, feature_gates=GATES).schedule_one()
+    assert condition(room) == told
+    (group,) = room.list(PodGroup)
+    assert len(group.labels) == 5
 
 
 def test_without_the_gates_members_are_pods_like_any_others() -> None:

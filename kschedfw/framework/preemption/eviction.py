@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import attrs
 
 from kschedfw.api import Named, Pod, PodCondition
-from kschedfw.framework.errors import ObjectGoneError
+from kschedfw.framework.errors import NotFoundError
 from kschedfw.framework.handle import Handle, record_event
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.status import Status
@@ -184,7 +184,7 @@ def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
         # The condition first, as in kube-scheduler: after the deletion there may be no object left to patch.
         handle.cluster.patch_pod_status(victim, condition=condition)
         handle.cluster.delete(victim)
-    except ObjectGoneError:
+    except NotFoundError:
         # Not looked up: the cluster's `get` may still return the victim, whose deletion it is yet to hear of.
         return False
     except Exception:

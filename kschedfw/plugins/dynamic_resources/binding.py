@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import attrs
 
-from kschedfw import DevicePreparation, Handle, KschedfwError, MemberStates, Node, Pod
+from kschedfw import DevicePreparation, Handle, KschedfwError, MemberStates, Node, Pod, retry_on_conflict
 from kschedfw.api import (
     EMPTY,
     AllocationResult,
@@ -26,9 +28,11 @@ from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.handle import record_event
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness, is_overdue
-from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
+from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests, generated_name
 from kschedfw.plugins.dynamic_resources.manager import ResourceClaims, without_allocation
 from kschedfw.plugins.dynamic_resources.requests import allocation_result
+
+_log = logging.getLogger(__name__)
 
 _POLL_INTERVAL: Final = 5.0
 """Seconds between looks at devices that have to be prepared."""
@@ -111,14 +115,17 @@ class ClaimBinder:
         """Release the devices, and withdraw the pod's reservations of claims in the cluster."""
         for uid in reservation.allocations:
             self._claims.landed(uid)
-        if reservation.made is not None:
-            self.remove(reservation.made)
-            reservation.made = None
         for claim in reservation.claims:
             present = self._claims.cache.get(claim.key)
             if present is not None and present.is_reserved_for(pod):
-                others = tuple(each for each in present.status.reserved_for if each.uid != pod.uid)
-                self._update(attrs.evolve(present, status=attrs.evolve(present.status, reserved_for=others)))
+                try:
+                    self._change(present, lambda each: _without_reservation(each, pod))
+                # As in kube-scheduler, the pod's next attempt takes what is left: the other claims come first.
+                except Exception as error:
+                    _log.warning("can't withdraw the reservation of claim %s: %s", claim.key, error)
+        if reservation.made is not None:
+            self.remove(reservation.made)
+            reservation.made = None
 
     def bind(
         self,
@@ -145,29 +152,32 @@ class ClaimBinder:
         """Write allocations and reservations into the pod's claims."""
         for claim in reservation.claims:
             shared = reservation.shared.get(claim.uid)
-            self._bind(claim, reservation.allocations.get(claim.uid, shared), pod)
+            allocation = reservation.allocations.get(claim.uid, shared)
+            # Pods that share the claim write it one after the other: of writes at the same time one would succeed and
+            # the others conflict, and with many pods some would conflict each time.
+            with self._claims.alone(claim.uid):
+                present = self._claims.cache.get(claim.key)
+                if present is None or present.uid != claim.uid:
+                    raise ClaimBindingError(f'claim "{claim.key}" got deleted in the meantime')
+                self._change(present, partial(self._bound, allocation=allocation, pod=pod))
+                # After the write: at each moment the devices are in use by the allocation in flight, by the written
+                # one, or by both.
+                self._claims.landed(claim.uid)
 
-    def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> None:
-        present = self._claims.cache.get(claim.key)
-        if present is None or present.uid != claim.uid:
-            raise ClaimBindingError(f'claim "{claim.key}" got deleted in the meantime')
+    def _bound(self, present: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> ResourceClaim:
+        """Return the claim with the allocation, if it has none, and with the pod among its consumers."""
         if present.metadata.deletion_timestamp is not None:
-            raise ClaimBindingError(f"claim {claim.key} got deleted in the meantime")
+            raise ClaimBindingError(f"claim {present.key} got deleted in the meantime")
         given = present.status.allocation
         if allocation is not None and given is not None and not _is_same(given, allocation):
-            raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            raise ClaimBindingError(f"claim {present.key} got allocated elsewhere in the meantime")
         if allocation is None and given is None:
-            raise ClaimBindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+            raise ClaimBindingError(f"claim {present.key} got deallocated elsewhere in the meantime")
         # A fellow member of the pod's group that shares the claim may have been bound before.
         allocated = (
             present if allocation is None or given is not None else self._allocated(present, allocation)
         )
-        bound = self._reserved(allocated, pod)
-        if bound is not present:
-            self._update(bound)
-        # After the write: at each moment the devices are in use by the allocation in flight, by the written
-        # one, or by both.
-        self._claims.landed(claim.uid)
+        return self._reserved(allocated, pod)
 
     def _reserved(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         """Return the allocated claim with the pod among its consumers.
@@ -201,30 +211,41 @@ class ClaimBinder:
 
     def _make(self, reservation: DeviceReservation, special: ResourceClaim, pod: Pod) -> None:
         """Create the claim for extended resources, and name it in the pod's status."""
-        suffix = uuid.UUID(int=self._handle.random.getrandbits(128), version=4).hex[:5]
-        metadata = attrs.evolve(special.metadata, name=f"{pod.name}-extended-resources-{suffix}", uid="")
+        # With its own name beside the prefix: if the answer gets lost, the claim is found by it, and not made twice.
+        name = generated_name(special.metadata.generate_name, self._handle.random)
+        metadata = attrs.evolve(special.metadata, name=name, uid="", finalizers=(FINALIZER,))
         spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))
-        claim = self._allocated(
-            attrs.evolve(special, metadata=metadata, spec=spec), reservation.allocations[special.uid]
-        )
-        claim = self._reserved(claim, pod)
         try:
-            reservation.made = self._handle.cluster.add(claim)
+            made = self._handle.cluster.add(attrs.evolve(special, metadata=metadata, spec=spec))
         except Exception:
             self._handle.metrics.claim_created(success=False)
             raise
         self._handle.metrics.claim_created(success=True)
+        # Known from here on, so that it is removed if anything fails. Its status is a write of its own, as the server
+        # wants it: a controller may change the claim before.
+        reservation.made = made
+        allocation = reservation.allocations[special.uid]
+        reservation.made = self._change(made, partial(self._bound, allocation=allocation, pod=pod))
         self._claims.landed(special.uid)
         present = self._handle.cluster.get(Pod, pod.key)
         if present is not None and present.uid == pod.uid:
             told = PodExtendedResourceClaimStatus(reservation.extended.mappings, reservation.made.name)
-            status = attrs.evolve(present.status, extended_resource_claim_status=told)
-            self._handle.cluster.update(present.with_status(status))
+            retry_on_conflict(
+                self._handle.cluster,
+                present,
+                lambda each: each.with_status(attrs.evolve(each.status, extended_resource_claim_status=told)),
+            )
 
-    def _update(self, claim: ResourceClaim) -> ResourceClaim:
-        stored = self._handle.cluster.update(claim)
+    def _change(
+        self, claim: ResourceClaim, change: Callable[[ResourceClaim], ResourceClaim]
+    ) -> ResourceClaim:
+        """Change the claim, and again what others have made of it meanwhile."""
+        return self._assumed(retry_on_conflict(self._handle.cluster, claim, change))
+
+    def _assumed(self, stored: ResourceClaim) -> ResourceClaim:
+        """Assume a claim that was written, since reads lag behind writes."""
         if self._handle.cluster.get(ResourceClaim, stored.key) != stored:
-            self._claims.cache.assume(stored)  # assumed, since reads lag behind writes
+            self._claims.cache.assume(stored)
         return stored
 
     def _wait(
@@ -284,7 +305,7 @@ class ClaimBinder:
             readiness = binding_readiness(present)
             if isinstance(readiness, DeviceCondition):
                 # Freed, so that another attempt may get other devices.
-                self._update(without_allocation(present))
+                self._change(present, partial(_freed_of, allocation=present.status.allocation))
                 raise DeviceBindingFailedError(present, readiness)
             if not readiness:
                 # The allocation may be much older than this pod's wait, if other pods had the claim before.
@@ -294,22 +315,34 @@ class ClaimBinder:
         return True
 
     def deallocate(self, claim: ResourceClaim) -> None:
-        """Free a claim, so that it can be allocated again."""
-        self._update(without_allocation(claim))
+        """Free a claim, so that it can be allocated again.
+
+        Raises ConflictError if it has changed: then another pod may use it, as in kube-scheduler.
+        """
+        self._assumed(self._handle.cluster.update(without_allocation(claim)))
 
     def remove(self, claim: ResourceClaim) -> None:
         """Delete a claim that was made for extended resources, and free its devices."""
         # The finalizer first: with it the claim would stay after its deletion.
-        stored = self._update(
-            attrs.evolve(
-                without_allocation(claim),
-                metadata=attrs.evolve(
-                    claim.metadata,
-                    finalizers=tuple(each for each in claim.metadata.finalizers if each != FINALIZER),
-                ),
-            )
-        )
-        self._handle.cluster.delete(stored)
+        self._handle.cluster.delete(self._change(claim, _released))
+
+
+def _without_reservation(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    others = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
+    return attrs.evolve(claim, status=attrs.evolve(claim.status, reserved_for=others))
+
+
+def _freed_of(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+    """Return the claim without this allocation; as it is if it has another one by now, or none."""
+    return without_allocation(claim) if claim.status.allocation == allocation else claim
+
+
+def _released(claim: ResourceClaim) -> ResourceClaim:
+    """Return the claim without its allocation, and without the finalizer that guards it."""
+    finalizers = tuple(each for each in claim.metadata.finalizers if each != FINALIZER)
+    return attrs.evolve(
+        without_allocation(claim), metadata=attrs.evolve(claim.metadata, finalizers=finalizers)
+    )
 
 
 def _is_same(given: AllocationResult, allocation: AllocationResult) -> bool:

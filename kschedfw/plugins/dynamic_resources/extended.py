@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from random import Random
+from typing import Final
 
 import attrs
 
@@ -28,7 +30,19 @@ from kschedfw.api.resource_names import is_extended
 SPECIAL_CLAIM = "<extended-resources>"
 """The name of the claim as long as it isn't in the cluster."""
 
+_RANDOM_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""The API server's, for generated names: none of them makes a word with the others."""
+
 _NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def generated_name(prefix: str, random: Random) -> str:
+    """Return a name as the API server makes it of a `generateName`: at most 63 characters, five of them random."""
+    number, letters = random.getrandbits(64), ""
+    for _ in range(5):
+        number, digit = divmod(number, len(_RANDOM_LETTERS))
+        letters += _RANDOM_LETTERS[digit]
+    return f"{prefix[:58]}{letters}"
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:

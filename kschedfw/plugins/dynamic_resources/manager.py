@@ -6,6 +6,7 @@ taken, and no other pod can use the claim yet (kube-scheduler `DRAManager`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from weakref import WeakValueDictionary
@@ -35,6 +36,8 @@ class ResourceClaims:
         self.book = UsageBook()
         self._trials: dict[str, MemberStates] = {}
         """The trial of a group in which a claim was put in flight, by the claim's uid."""
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._locking = threading.Lock()
 
     def of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the pod's claims in its order. Claims that the pod turned out not to need are omitted.
@@ -82,6 +85,12 @@ class ResourceClaims:
         self.book.put_in_flight(uid, allocation)
         if trial is not None:
             self._trials[uid] = trial
+
+    def alone(self, uid: str) -> threading.Lock:
+        """Return the lock to hold while writing the claim; it lives as long as somebody has it."""
+        # Under another lock: two threads that both miss the uid would get a lock each.
+        with self._locking:
+            return self._locks.setdefault(uid, threading.Lock())
 
     def as_shared(self, claim: ResourceClaim, trial: MemberStates | None) -> ResourceClaim:
         """Return the claim with the allocation that another group member got in this trial; unchanged if none."""

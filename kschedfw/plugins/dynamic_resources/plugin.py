@@ -274,6 +274,7 @@ def _special_claim(pod: Pod) -> ResourceClaim:
     owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
     metadata = ObjectMeta(
         name=SPECIAL_CLAIM,
+        generate_name=f"{pod.name}-extended-resources-",
         namespace=pod.namespace,
         uid=f"{SPECIAL_CLAIM} {pod.uid}",
         annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},

@@ -17,6 +17,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
+from kschedfw.framework.handle import retry_on_conflict
 from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -286,9 +287,24 @@ class GroupCycle:
         if present is None:
             _log.warning("group %s is gone, its condition isn't written", group.key)
             return
-        known = next((each for each in present.status.conditions if each.type == POD_GROUP_SCHEDULED), None)
+        try:
+            # As kube-scheduler's patch, which names no version: a controller that writes its own conditions at the same
+            # time must not cost the group this one.
+            retry_on_conflict(
+                self._cluster, present, lambda each: self._told(each, status, present.metadata.generation)
+            )
+        # A cluster may raise anything; the condition isn't worth a failed cycle.
+        except Exception as error:
+            _log.warning("can't write the condition of group %s: %s", group.key, error)
+
+    def _told(self, group: PodGroup, status: Status, generation: int) -> PodGroup:
+        """Return the group with the condition; as it is if it has it, or was scheduled once and isn't now.
+
+        `generation` is that of the group that was decided on.
+        """
+        known = next((each for each in group.status.conditions if each.type == POD_GROUP_SCHEDULED), None)
         if known is not None and known.status == "True" and not status.is_success:
-            return
+            return group
         value = "True" if status.is_success else "False"
         changed = datetime.fromtimestamp(self._clock.now(), UTC)
         condition = PodGroupCondition(
@@ -296,16 +312,10 @@ class GroupCycle:
             value,
             _reason(status),
             "" if status.is_success else status.message,
-            present.metadata.generation,
+            generation,
             known.last_transition_time if known is not None and known.status == value else changed,
         )
-        if condition == known:
-            return
-        try:
-            self._cluster.update(present.with_condition(condition))
-        # A cluster may raise anything; the condition isn't worth a failed cycle.
-        except Exception as error:
-            _log.warning("can't write the condition of group %s: %s", group.key, error)
+        return group if condition == known else group.with_condition(condition)
 
 
 def _outcome(status: Status) -> AttemptResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
@@ -25,6 +26,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    retry_on_conflict,
 )
 from kschedfw_gpushare.args import GpuShareArgs, Policy
 from kschedfw_gpushare.demand import (
@@ -190,11 +192,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         # After `restore_state`, the reservation is newer than the choice in the cycle's state.
         chosen = self._reservations.on(node_name).get(pod.uid)
         index = index_text(state.read(_DEVICES) if chosen is None else chosen)
-        if present.annotations.get(GPU_INDEX) != index:
-            annotations = FrozenDict({**present.annotations, GPU_INDEX: index})
-            self.handle.cluster.update(
-                present.with_metadata(attrs.evolve(present.metadata, annotations=annotations))
-            )
+        retry_on_conflict(self.handle.cluster, present, partial(_annotated, index=index))
         return None
 
     # Restore points. Later decisions depend on the reservations and on the typical pods, which were derived at an
@@ -281,3 +279,10 @@ class GpuShare(Plugin[GpuShareArgs]):
             )
             self._rater = Rater(self.args, Fragmentation(typical))
         return self._rater
+
+
+def _annotated(pod: Pod, index: str) -> Pod:
+    if pod.annotations.get(GPU_INDEX) == index:
+        return pod
+    annotations = FrozenDict({**pod.annotations, GPU_INDEX: index})
+    return pod.with_metadata(attrs.evolve(pod.metadata, annotations=annotations))

@@ -216,6 +216,19 @@ def test_a_condition_names_the_generation_that_was_decided_about_after_the_spec_
     assert client.get(path)["status"]["conditions"][0]["observedGeneration"] == 2
 
 
+def test_a_status_that_meets_others_writes_is_sent_again(
+    server: ApiServer, cluster: KubernetesCluster, added: Pod
+) -> None:
+    server.faults.conflicting, server.faults.seed = 0.5, 1
+    for number in range(10):
+        condition = attrs.evolve(CONDITION, message=str(number))
+        cluster.patch_pod_status(added, condition=condition)
+        assert server.cluster.list(Pod)[0].status.conditions == (condition,)
+    server.faults.conflicting = 1
+    with pytest.raises(ConflictError):
+        cluster.patch_pod_status(added, condition=CONDITION)
+
+
 def test_the_status_of_another_pod_of_the_name_isnt_touched(cluster: KubernetesCluster, added: Pod) -> None:
     with pytest.raises(ConflictError):
         cluster.patch_pod_status(another(added), nominated_node_name="n1")  # type: ignore[arg-type]
@@ -324,6 +337,20 @@ def test_an_update_of_an_older_state_is_a_conflict(cluster: KubernetesCluster) -
     cluster.delete(added)
     with pytest.raises(NotFoundError):
         cluster.update(annotated(added, SELECTED_NODE, "n2"))
+
+
+def test_a_conflict_has_what_the_server_has_by_then(server: ApiServer, cluster: KubernetesCluster) -> None:
+    added = cluster.add(claim())
+    for change in ("n1", "n2"):
+        present = in_server(server, added)
+        assert isinstance(present, PersistentVolumeClaim)
+        server.cluster.update(annotated(present, SELECTED_NODE, change))
+        with pytest.raises(ConflictError) as conflict:
+            cluster.update(annotated(added, SELECTED_NODE, "n3"))
+        assert conflict.value.present == in_server(server, added)
+    with pytest.raises(ConflictError) as conflict:
+        cluster.update(annotated(another(added), SELECTED_NODE, "n3"))
+    assert conflict.value.present is None
 
 
 @pytest.fixture

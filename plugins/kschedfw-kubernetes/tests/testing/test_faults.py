@@ -24,6 +24,13 @@ def test_throttled(server: ApiServer, call: Client) -> None:
     assert not exists(server)
 
 
+def test_writes_conflict_and_reads_dont(server: ApiServer, call: Client) -> None:
+    server.faults = Faults(conflicting=1)
+    code, answer = call("POST", PODS, pod())
+    assert (code, answer["reason"], exists(server)) == (409, "Conflict", False)
+    assert call("GET", PODS)[0] == 200
+
+
 def test_failed_before_and_after_taking_effect(server: ApiServer, call: Client) -> None:
     server.faults = Faults(failed_before=1)
     assert (call("POST", PODS, pod("a"))[0], exists(server, "a")) == (500, False)

@@ -200,12 +200,14 @@ class Client:
         query: Mapping[str, str] | None = None,
         deadline: float = math.inf,
         attempts: int = _ATTEMPTS,
+        unguarded: bool = False,
     ) -> Content | T:
         """Send a write, up to `attempts` times on transient failures. Return the response.
 
         `settle` is called before a retry if the former attempt may have taken effect. It returns the result if the
         write has taken effect, None if it hasn't, and may raise. Leave it out for writes that may be applied twice.
-        After `deadline`, on the monotonic clock, nothing is sent.
+        After `deadline`, on the monotonic clock, nothing is sent. `unguarded` says of a patch that it names no resource
+        version: then a conflict means only that others were writing at the same time, and the patch is sent again.
 
         Raises:
             WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
@@ -215,7 +217,7 @@ class Client:
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
         with self._timed(request):
-            return self._written(request, settle, deadline, attempts)
+            return self._written(request, settle, deadline, attempts, unguarded=unguarded)
 
     def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
         """Write a lease: one attempt without rate limit or fence. Raises the errors of `write`."""
@@ -232,7 +234,13 @@ class Client:
     # --- internals ---
 
     def _written(
-        self, request: Request, settle: Callable[[], T | None] | None, deadline: float, attempts: int
+        self,
+        request: Request,
+        settle: Callable[[], T | None] | None,
+        deadline: float,
+        attempts: int,
+        *,
+        unguarded: bool,
     ) -> Content | T:
         backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         uncertain = False
@@ -246,6 +254,9 @@ class Client:
                 )
             except (ApiError, UnavailableError) as error:
                 failure, pause = error, pause_after(error, backoff)
+                # The server gives up a patch after five changes that came between its read and its write.
+                if unguarded and _met_others(error):
+                    pause = backoff.next()
             uncertain = uncertain or _may_have_taken_effect(failure)
             if pause is None or attempt == attempts or self._closing.wait(pause):
                 break
@@ -380,6 +391,12 @@ def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float |
         if error.retry_after is not None:
             return min(error.retry_after, _LONGEST_RETRY_AFTER)
     return backoff.next()
+
+
+def _met_others(error: ApiError | UnavailableError) -> bool:
+    """Return whether a patch that names no version conflicted with other writes, and not with another object."""
+    is_conflict = isinstance(error, ApiError) and error.status == 409
+    return is_conflict and "UID in precondition" not in str(error)
 
 
 def _may_have_taken_effect(error: ApiError | UnavailableError) -> bool:

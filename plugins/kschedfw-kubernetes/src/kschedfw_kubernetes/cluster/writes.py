@@ -87,7 +87,7 @@ class Writes:
         # The server refuses to change a uid. So with the uid, the patch can't change another pod of the same name.
         patch = {"metadata": {"uid": pod.uid}, "status": status} if pod.uid else {"status": status}
         path = _POD.path(pod.namespace, pod.name, "status")
-        self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
+        self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH, unguarded=True)
 
     def _condition(self, pod: Pod, condition: PodCondition) -> Content:
         """Return the condition with the pod's generation.
@@ -160,9 +160,17 @@ class Writes:
         return self._as(obj, made, resource)
 
     def update(self, obj: T) -> T:
-        """Do what `Cluster.update` does."""
+        """Do what `Cluster.update` does. A conflict has the present state, read from the server."""
         stored = _stored_form(obj)
         resource = self._resource_of(stored)
+        try:
+            return self._updated(obj, stored, resource)
+        except ConflictError as conflict:
+            # Raises another ConflictError if another object has the name by now: it has no state of this one.
+            conflict.present = self._as(obj, self._present(stored, resource), resource)
+            raise
+
+    def _updated(self, obj: T, stored: Named, resource: Resource) -> T:
         old = self._base(stored, resource)
         new = _manifest(stored, resource, keep=old)
         # Merge by sections, so that a section of which no field is known here isn't emptied.

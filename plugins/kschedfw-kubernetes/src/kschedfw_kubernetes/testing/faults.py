@@ -10,7 +10,13 @@ from typing import Final
 import attrs
 
 from kschedfw_kubernetes.testing.responses import error_response
-from kschedfw_kubernetes.testing.status import StatusError, internal_error, too_many_requests, too_old
+from kschedfw_kubernetes.testing.status import (
+    StatusError,
+    internal_error,
+    overtaken,
+    too_many_requests,
+    too_old,
+)
 from kschedfw_kubernetes.testing.watching import error_frame
 from kschedfw_kubernetes.web.asgi import Message, Receive, Scope, Send
 
@@ -34,6 +40,8 @@ class Faults:
     """The share that is answered 429 with `retry_after`, and not executed."""
     retry_after: int = 1
     """Seconds after which a throttled client may try again."""
+    conflicting: float = 0.0
+    """The share of writes that is answered 409 Conflict, and not executed."""
     failed_before: float = 0.0
     """The share that is answered 500, and not executed."""
     failed_after: float = 0.0
@@ -102,6 +110,9 @@ class FaultyApp:
         if faults.draw(faults.throttled):
             why = "Too many requests, please try again later."
             await _refuse(send, too_many_requests(why, retry_after=faults.retry_after))
+            return
+        if scope["method"] != "GET" and faults.draw(faults.conflicting):
+            await _refuse(send, overtaken("the fault that was asked for: somebody else was faster"))
             return
         if faults.draw(faults.failed_before):
             await _refuse(send, internal_error("the fault that was asked for, before"))

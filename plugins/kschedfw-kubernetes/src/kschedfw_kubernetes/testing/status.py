@@ -62,6 +62,11 @@ def conflict(resource: Resource, name: str, why: str, *, subresource: str = "") 
     return _conflict(resource, name, why, title, kind)
 
 
+def overtaken(message: str) -> StatusError:
+    """Return a Conflict without the name of an object."""
+    return StatusError(409, "Conflict", message)
+
+
 def failed_precondition(resource: Resource, name: str, why: str) -> StatusError:
     """Return the Conflict for a deletion whose precondition (uid or resource version) isn't met."""
     title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
