@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.custom import CustomObject, CustomResource, read_custom_object
-from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.kinds import name_of_kind
 from kschedfw.api.meta import Named
 from kschedfw.api.objects import object_from_manifest, to_manifest
 from kschedfw.api.pod import Pod
@@ -86,7 +86,7 @@ class Anonymizer:
 
     def _name(self, obj: Named) -> None:
         """Choose the names of objects before all other texts, so that a name shows the object's kind."""
-        kind = obj.kind.name if isinstance(obj, CustomObject | CustomResource) else KIND_OF[type(obj)].name
+        kind = name_of_kind(obj)
         if _is_kept(obj.name):
             return
         for pod, volume in _own_claims(obj):

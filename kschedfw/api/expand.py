@@ -23,7 +23,7 @@ from kschedfw.api.convert import unstructure
 from kschedfw.api.defaults import default_metadata
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.kinds import name_of_kind
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, TaintEffect
@@ -46,6 +46,7 @@ from kschedfw.api.workloads import (
     ReplicaSet,
     ReplicationController,
     StatefulSet,
+    Workload,
 )
 
 _REVISION_HASH: Final = "controller-revision-hash"
@@ -78,7 +79,7 @@ def expand(
     left = limits.pods
     allowed: list[tuple[Named, bool]] = []
     for obj in everything:
-        lacking = make_pods and not _has_its_pods(obj, owners)
+        lacking = make_pods and isinstance(obj, Workload) and not _has_its_pods(obj, owners)
         wanted, path = _wanted(obj, len(nodes), owners) if lacking else (0, "")
         if wanted > left:
             if refuse is not None:
@@ -88,7 +89,7 @@ def expand(
             continue
         left -= wanted
         allowed.append((obj, lacking))
-        if isinstance(obj, StatefulSet):
+        if lacking and isinstance(obj, StatefulSet):
             # The names of a StatefulSet's pods are fixed, so no other pod may get them.
             owners.names.update((obj.namespace, f"{obj.name}-{ordinal}") for ordinal in _ordinals(obj))
     for obj, lacking in allowed:
@@ -98,11 +99,11 @@ def expand(
                     # All that follow are pods.
                     break
                 if made is not None:
-                    made[f"{KIND_OF[type(obj)].name} {obj.key}"] += 1
+                    made[f"{name_of_kind(obj)} {obj.key}"] += 1
             yield each
 
 
-def _has_its_pods(obj: Named, owners: Owners) -> bool:
+def _has_its_pods(obj: Workload, owners: Owners) -> bool:
     """Tell whether the workload was stored by an API server, and pods of it are among the objects."""
     if obj.metadata.creation_timestamp is None:
         return False

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedfw.api.custom import CustomObject, CustomResource, plural_of
+from kschedfw.api.custom import CustomKind, CustomObject, CustomResource, plural_of
 from kschedfw.api.defaults import (
     default_claim,
     default_claim_template,
@@ -251,6 +251,11 @@ KINDS: Final = {kind.name: kind for kind in _KINDS}
 
 KIND_OF: Final = {kind.cls: kind for kind in _KINDS}
 """The kinds by the class of their objects."""
+
+
+def kind_of(obj: Named) -> Kind | CustomKind:
+    """Return the kind of an object, custom objects included: its name and its API version."""
+    return obj.kind if isinstance(obj, CustomObject | CustomResource) else KIND_OF[type(obj)]
 
 
 def name_of_kind(obj: Named) -> str:

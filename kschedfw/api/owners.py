@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from kschedfw.api.defaults import default_metadata, default_pod
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.kinds import KIND_OF, group_of, kind_of
 from kschedfw.api.meta import Named, ObjectMeta, OwnerReference
 from kschedfw.api.pod import Pod, PodTemplateSpec
-from kschedfw.api.workloads import Deployment, ReplicaSet
+from kschedfw.api.workloads import Deployment, ReplicaSet, Workload
 
 TEMPLATE_HASH: Final = "pod-template-hash"
+_NO_GROUP: Final = None
+"""The API group of a reference without an apiVersion, which an API server would refuse; it fits any group."""
+
+_OwnerKey: TypeAlias = str | tuple[str | None, str, str, str]
+"""The uid of an owner, or its group, kind, namespace and name."""
 
 
 class Owners:
@@ -22,8 +27,8 @@ class Owners:
     def __init__(self, objects: Iterable[Named]) -> None:
         self.names: set[tuple[str, str]] = set()
         self._by_template_hash: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._owned_pods: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
-        self._owned_replica_sets: defaultdict[tuple[str, str, str], list[ReplicaSet]] = defaultdict(list)
+        self._owned_pods: defaultdict[_OwnerKey, list[Pod]] = defaultdict(list)
+        self._owned_replica_sets: defaultdict[_OwnerKey, list[ReplicaSet]] = defaultdict(list)
         for obj in objects:
             if isinstance(obj, Pod):
                 self.names.add((obj.namespace, obj.name))
@@ -57,12 +62,12 @@ class Owners:
         """Return the number of pods per ReplicaSet whose name is the Deployment's with a template hash."""
         return self._by_template_hash.get((owner.namespace, owner.name), Counter())
 
-    def pods_of(self, owner: Named) -> list[Pod]:
+    def pods_of(self, owner: Workload) -> list[Pod]:
         """Return the pods that `owner` controls, by its uid or by its kind and name."""
         found = (pod for key in _keys(owner) for pod in self._owned_pods.get(key, ()))
         return list({pod.key: pod for pod in found}.values())
 
-    def active_pods_of(self, owner: Named) -> list[Pod]:
+    def active_pods_of(self, owner: Workload) -> list[Pod]:
         """Return the pods that a controller counts: neither terminal nor being deleted."""
         return [pod for pod in self.pods_of(owner) if not pod.is_terminal and not pod.is_terminating]
 
@@ -70,20 +75,24 @@ class Owners:
         return [replica_set for key in _keys(owner) for replica_set in self._owned_replica_sets.get(key, ())]
 
 
-def _keys(owner: Named) -> tuple[tuple[str, str, str], ...]:
-    kind = KIND_OF[type(owner)].name
-    return (("uid", owner.uid, ""), (kind, owner.namespace, owner.name))
+def _keys(owner: Workload) -> tuple[_OwnerKey, ...]:
+    kind = KIND_OF[type(owner)]
+    named = ((group, kind.name, owner.namespace, owner.name) for group in (*kind.groups, _NO_GROUP))
+    return (owner.uid, *named)
 
 
-def _keys_of_owner(obj: Named) -> tuple[tuple[str, str, str], ...]:
+def _keys_of_owner(obj: Named) -> tuple[_OwnerKey, ...]:
     owner = obj.metadata.controller
     if owner is None:
         return ()
-    return (("uid", owner.uid, ""), (owner.kind, obj.namespace, owner.name))
+    # Other groups have a Job, too: those of Volcano aren't Kubernetes'.
+    group = group_of(owner.api_version) if owner.api_version else _NO_GROUP
+    named = (group, owner.kind, obj.namespace, owner.name)
+    return (owner.uid, named) if owner.uid else (named,)
 
 
 def owner_reference(owner: Named) -> OwnerReference:
-    kind = KIND_OF[type(owner)]
+    kind = kind_of(owner)
     return OwnerReference(
         kind=kind.name, name=owner.name, uid=owner.uid, api_version=kind.api_version, controller=True
     )

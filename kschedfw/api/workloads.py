@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeAlias
 
 import attrs
 
@@ -137,6 +138,10 @@ class Job(Named):
         return any(
             each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions
         )
+
+
+Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+"""The kinds whose controllers make pods from a template."""
 
 
 class UnhealthyPodEvictionPolicy(StrEnum):

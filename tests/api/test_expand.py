@@ -144,6 +144,34 @@ class TestExports:
         loaded = load(workload("ReplicaSet", **self.STORED, replicas=2))
         assert loaded.made == {"ReplicaSet default/web": 2}
 
+    def test_a_custom_object_is_no_workload_whatever_its_kind_is_called(self) -> None:
+        custom = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "web", **self.STORED["metadata"]},
+        }
+        loaded = load(custom, workload("Job", **self.STORED))
+        assert [each.name for each in loaded.custom_objects] == ["web"]
+        assert [pod.name for pod in loaded.pods] == ["web-0"]
+
+    def test_pods_of_another_api_groups_job_are_not_those_of_the_job_of_that_name(self) -> None:
+        pod = owned("web-x", "Job", "web")
+        (reference,) = pod["metadata"]["ownerReferences"]
+        job = workload("Job", **self.STORED)
+        reference |= {"apiVersion": "batch.volcano.sh/v1alpha1", "uid": "u"}
+        assert pod_names(job, pod) == ["web-0", "web-x"]
+        reference["apiVersion"] = "batch/v1"
+        assert pod_names(job, pod) == ["web-x"]
+
+    def test_pods_of_a_replica_set_of_an_old_version_are_its_pods(self) -> None:
+        pod = owned("web-x", "ReplicaSet", "web")
+        pod["metadata"]["ownerReferences"][0]["apiVersion"] = "extensions/v1beta1"
+        assert pod_names(workload("ReplicaSet"), pod) == ["web-x"]
+
+    def test_a_workload_that_has_its_pods_may_ask_for_any_number_of_them(self) -> None:
+        given = workload("StatefulSet", **self.STORED, replicas=2_000_000_000)
+        assert pod_names(given, owned("web-0", "StatefulSet", "web")) == ["web-0"]
+
     def test_pods_that_were_made_are_counted_by_the_workload_that_users_made(self) -> None:
         loaded = load(workload("Deployment", replicas=2), owned("a", "X", "y"), workload("Job", "j"))
         assert loaded.made == {"Deployment default/web": 2, "Job default/j": 1}

@@ -1,0 +1,71 @@
+"""Every command that reads files takes a dump with objects of all kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.api.any_objects import everything_of_a_dump, object_of
+from tests.forked_commands import ForkedCommands
+
+_COMMANDS = {
+    "simulate": ("simulate", "FILE"),
+    "explain": ("explain", "FILE", "default/web"),
+    "pending": ("pending", "FILE"),
+    "fit": ("fit", "FILE", "--pod", "FILE"),
+    "drain": ("drain", "FILE", "web"),
+    "scale-up": ("scale-up", "FILE", "--node-group", "NODE"),
+    "scale-down": ("scale-down", "FILE"),
+    "compare": ("compare", "FILE", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+}
+_SERVERS = {"explore", "serve-extender"}
+"""Commands that read files by the same function, and serve until they are ended."""
+
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[ForkedCommands]:
+    commands = ForkedCommands()
+    yield commands
+    commands.close()
+
+
+@pytest.mark.slow
+def test_the_table_has_every_command_that_reads_files(forked: ForkedCommands, tmp_path: Path) -> None:
+    names = {each.name for each in entry_points(group="kschedfw.commands")}
+    reading = {
+        name
+        for name in names
+        if "--skip-invalid" in forked.run((name, "--help"), tmp_path, os.environ).output
+    }
+    assert reading - _SERVERS == _COMMANDS.keys() & names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["documents", "a list", "a list of each kind"])
+def test_no_command_fails_by_a_dump_with_objects_of_all_kinds(
+    form: str, forked: ForkedCommands, tmp_path: Path
+) -> None:
+    objects = everything_of_a_dump()
+    if form == "a list":
+        objects = [{"apiVersion": "v1", "kind": "List", "items": objects}]
+    elif form == "a list of each kind":
+        objects = [
+            {
+                "apiVersion": obj["apiVersion"],
+                "kind": f"{obj['kind']}List",
+                "items": [{key: obj[key] for key in obj if key not in ("apiVersion", "kind")}],
+            }
+            for obj in objects
+        ]
+    (tmp_path / "FILE").write_text("\n---\n".join(map(json.dumps, objects)))
+    # A group of nodes is described by nodes alone.
+    (tmp_path / "NODE").write_text(json.dumps(object_of("v1", "Node", {"name": "new"})))
+    installed = {each.name for each in entry_points(group="kschedfw.commands")}
+    for name in _COMMANDS.keys() & installed:
+        ended = forked.run(_COMMANDS[name], tmp_path, os.environ)
+        assert ended.code in (0, 1), (name, ended.output)
