@@ -44,8 +44,11 @@ _MOST_EXIT_CODES: Final = 255
 _PORT: Final = "must be between 1 and 65535, inclusive"
 
 
-def pod_spec(spec: PodSpec, path: str) -> Errors:
+def pod_spec(spec: PodSpec, path: str, *, in_template: bool = False) -> Errors:
+    """Yield the errors in the spec of a pod that has its defaults, or of a template, which hasn't."""
     yield from _containers(spec, path)
+    if spec.host_network:
+        yield from _ports_of_host(spec, path, in_template=in_template)
     if spec.resources is not None:
         yield from _pod_resources(spec, spec.resources, f"{path}.resources")
     yield from resource_list(spec.overhead, f"{path}.overhead")
@@ -102,12 +105,12 @@ def _containers(spec: PodSpec, path: str) -> Errors:
                 if container.name in names:
                     yield FieldError.duplicate(f"{place}.name", container.name)
             names.add(container.name)
-            yield from _ports(container, spec.host_network, f"{place}.ports")
+            yield from _ports(container, f"{place}.ports")
             yield from requirements(container.resources, f"{place}.resources")
             yield from _restart_rules(container, place)
 
 
-def _ports(container: Container, host_network: bool, path: str) -> Errors:
+def _ports(container: Container, path: str) -> Errors:
     for index, port in enumerate(container.ports):
         place = f"{path}[{index}]"
         if port.container_port == 0:
@@ -116,9 +119,18 @@ def _ports(container: Container, host_network: bool, path: str) -> Errors:
             yield FieldError.invalid(f"{place}.containerPort", port.container_port, _PORT)
         if port.host_port != 0 and port.host_port not in _PORTS:
             yield FieldError.invalid(f"{place}.hostPort", port.host_port, _PORT)
-        if host_network and port.host_port != port.container_port:
-            why = "must match `hostPort` when `hostNetwork` is true"
-            yield FieldError.invalid(f"{place}.containerPort", port.container_port, why)
+
+
+def _ports_of_host(spec: PodSpec, path: str, *, in_template: bool) -> Errors:
+    """Yield the errors in ports of a pod in its host's network; ports of init containers may differ."""
+    for index, container in enumerate(spec.containers):
+        for number, port in enumerate(container.ports):
+            # A template may leave the host's port open: only pods get it by default.
+            is_open = in_template and port.host_port == 0
+            if port.host_port != port.container_port and not is_open:
+                place = f"{path}.containers[{index}].ports[{number}].hostPort"
+                why = "must match `containerPort` when `hostNetwork` is true"
+                yield FieldError.invalid(place, port.host_port, why)
 
 
 def _restart_rules(container: Container, path: str) -> Errors:

@@ -42,6 +42,7 @@ _EXISTENCE: Final = (Operator.EXISTS, Operator.DOES_NOT_EXIST)
 _NO_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
 _VALUES: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _NOT_POSITIVE: Final = "must be greater than zero"
+_NO_KEY: Final = "can not be empty"
 
 
 def text_errors(text: str, path: str, problems: Callable[[str], Sequence[str]]) -> Errors:
@@ -182,7 +183,7 @@ def _label_keys(keys: tuple[str, ...], has_selector: bool, path: str) -> Errors:
 
 def _topology_key(key: str, path: str) -> Errors:
     if not key:
-        yield FieldError.required(f"{path}.topologyKey", "can not be empty")
+        yield FieldError.required(f"{path}.topologyKey", _NO_KEY)
     else:
         yield from qualified_name(key, f"{path}.topologyKey")
 
@@ -193,7 +194,9 @@ def spread_constraints(given: Iterable[TopologySpreadConstraint], path: str) -> 
         at = f"{path}[{index}]"
         if constraint.max_skew <= 0:
             yield FieldError.invalid(f"{at}.maxSkew", constraint.max_skew, _NOT_POSITIVE)
-        yield from _topology_key(constraint.topology_key, at)
+        # Kubernetes doesn't ask that it is a label's key, as it does in terms of affinity.
+        if not constraint.topology_key:
+            yield FieldError.required(f"{at}.topologyKey", _NO_KEY)
         action, domains = constraint.when_unsatisfiable, constraint.min_domains
         if domains is not None:
             if domains <= 0:

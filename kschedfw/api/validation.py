@@ -128,11 +128,15 @@ def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Er
         yield FieldError.invalid(
             "spec.template.metadata.labels", own, "`selector` does not match template `labels`"
         )
-    yield from _labels_and_annotations(template.metadata, "spec.template.metadata")
-    yield from pod_spec(template.spec, "spec.template.spec")
+    yield from _template_parts(template)
     policy = template.spec.restart_policy
     if policy is not RestartPolicy.ALWAYS:
         yield FieldError.unsupported("spec.template.spec.restartPolicy", policy, [RestartPolicy.ALWAYS])
+
+
+def _template_parts(template: PodTemplateSpec) -> Errors:
+    yield from _labels_and_annotations(template.metadata, "spec.template.metadata")
+    yield from pod_spec(template.spec, "spec.template.spec", in_template=True)
 
 
 def job_errors(job: Job) -> Errors:
@@ -143,8 +147,7 @@ def job_errors(job: Job) -> Errors:
     if job.spec.template is None:
         yield FieldError.required("spec.template")
     else:
-        yield from _labels_and_annotations(job.spec.template.metadata, "spec.template.metadata")
-        yield from pod_spec(job.spec.template.spec, "spec.template.spec")
+        yield from _template_parts(job.spec.template)
 
 
 # --- The rest ----------------------------------------------------------------------------------------------------

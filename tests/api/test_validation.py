@@ -113,10 +113,18 @@ class TestContainers:
         ports = [{"containerPort": 80, "hostPort": 81}]
         assert errors_of_spec(hostNetwork=True, containers=[{"name": "a", "ports": ports}]) == [
             (
-                "spec.containers[0].ports[0].containerPort: Invalid value: 80: "
-                "must match `hostPort` when `hostNetwork` is true"
+                "spec.containers[0].ports[0].hostPort: Invalid value: 81: "
+                "must match `containerPort` when `hostNetwork` is true"
             )
         ]
+        # The API server doesn't compare those of init containers.
+        init = [{"name": "b", "ports": ports}]
+        pod_from_manifest(
+            {
+                "metadata": {"name": "x"},
+                "spec": {"hostNetwork": True, "containers": [{"name": "a"}], "initContainers": init},
+            }
+        )
 
     @pytest.mark.parametrize(
         ("resources", "error"),
@@ -345,6 +353,11 @@ class TestPlacement:
             f"spec.topologySpreadConstraints[0].{error}"
         ]
 
+    def test_a_topology_key_of_a_spread_constraint_may_be_no_label_key(self) -> None:
+        constraint = {"maxSkew": 1, "topologyKey": "no key", "whenUnsatisfiable": "DoNotSchedule"}
+        spec = {"containers": [{"name": "a"}], "topologySpreadConstraints": [constraint]}
+        pod_from_manifest({"metadata": {"name": "x"}, "spec": spec})
+
     def test_spread_constraints_are_unique(self) -> None:
         given = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
         assert errors_of_spec(topologySpreadConstraints=[given, given]) == [
@@ -450,6 +463,23 @@ class TestWorkloads:
         assert errors_of({"spec": {"selector": self.SELECTOR}}, kind) == ["spec.template: Required value"]
         assert errors_of({"spec": {"selector": {}, "template": self.TEMPLATE}}, kind) == [
             f"spec.selector: Invalid value: {{}}: empty selector is invalid for {kind.lower()}"
+        ]
+
+    @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
+    def test_a_template_may_leave_ports_of_the_host_open_and_may_not_name_others(self, kind: str) -> None:
+        container: dict[str, Any] = {"name": "a", "ports": [{"containerPort": 80}]}
+        spec: dict[str, Any] = {"hostNetwork": True, "containers": [container]}
+        template = {**self.TEMPLATE, "spec": spec}
+        manifest: dict[str, Any] = {"metadata": {"name": "x"}, "spec": {"template": template}}
+        if kind != "Job":
+            manifest["spec"]["selector"] = self.SELECTOR
+        object_from_manifest(manifest, kind)
+        container["ports"][0]["hostPort"] = 81
+        assert errors_of(manifest, kind) == [
+            (
+                "spec.template.spec.containers[0].ports[0].hostPort: Invalid value: 81: "
+                "must match `containerPort` when `hostNetwork` is true"
+            )
         ]
 
     def test_numbers_and_policies(self) -> None:
