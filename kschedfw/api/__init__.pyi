@@ -33,6 +33,7 @@ from .containers import Protocol as Protocol
 from .containers import ResourceRequirements as ResourceRequirements
 from .containers import RestartPolicy as RestartPolicy
 from .containers import RestartRuleAction as RestartRuleAction
+from .controllers import pod_alike as pod_alike
 from .custom import CustomKind as CustomKind
 from .custom import CustomObject as CustomObject
 from .custom import CustomResource as CustomResource
@@ -96,7 +97,6 @@ from .node import TaintEffect as TaintEffect
 from .objects import read_object as read_object
 from .objects import supported_kind as supported_kind
 from .owners import TEMPLATE_HASH as TEMPLATE_HASH
-from .owners import pod_from_template as pod_from_template
 from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
@@ -229,11 +229,15 @@ from .volumes import Volume as Volume
 from .volumes import VolumeResourceRequirements as VolumeResourceRequirements
 from .volumes import VsphereVolumeSource as VsphereVolumeSource
 from .workloads import CompletionMode as CompletionMode
+from .workloads import CronJob as CronJob
+from .workloads import CronJobSpec as CronJobSpec
 from .workloads import DaemonSet as DaemonSet
 from .workloads import Deployment as Deployment
+from .workloads import DeploymentSpec as DeploymentSpec
 from .workloads import Job as Job
 from .workloads import JobSpec as JobSpec
 from .workloads import JobStatus as JobStatus
+from .workloads import JobTemplateSpec as JobTemplateSpec
 from .workloads import LabelSelected as LabelSelected
 from .workloads import Namespace as Namespace
 from .workloads import PodDisruptionBudget as PodDisruptionBudget
@@ -249,3 +253,4 @@ from .workloads import StatefulSet as StatefulSet
 from .workloads import StatefulSetOrdinals as StatefulSetOrdinals
 from .workloads import StatefulSetSpec as StatefulSetSpec
 from .workloads import UnhealthyPodEvictionPolicy as UnhealthyPodEvictionPolicy
+from .workloads import Workload as Workload

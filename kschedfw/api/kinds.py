@@ -48,6 +48,7 @@ from kschedfw.api.validate_devices import (
 )
 from kschedfw.api.validate_selectors import Errors
 from kschedfw.api.validation import (
+    cron_job_errors,
     disruption_budget_errors,
     job_errors,
     metadata_errors,
@@ -61,6 +62,7 @@ from kschedfw.api.validation import (
     workload_errors,
 )
 from kschedfw.api.workloads import (
+    CronJob,
     DaemonSet,
     Deployment,
     Job,
@@ -230,10 +232,11 @@ _KINDS: Final = (
     ),
     Kind("ReplicaSet", _APPS, ReplicaSet, older_groups=_EXTENSIONS, errors=workload_errors),
     Kind("StatefulSet", _APPS, StatefulSet, name_problems=label_problems, errors=workload_errors),
-    # Loading replaces the next three by what their controllers make.
+    # Loading replaces the next four by what their controllers make.
     Kind("Deployment", _APPS, Deployment, older_groups=_EXTENSIONS, errors=workload_errors),
     Kind("DaemonSet", _APPS, DaemonSet, older_groups=_EXTENSIONS, errors=workload_errors),
     Kind("Job", "batch/v1", Job, errors=job_errors),
+    Kind("CronJob", "batch/v1", CronJob, errors=cron_job_errors),
     Kind(
         "PodGroup",
         _GROUPS,

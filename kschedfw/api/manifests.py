@@ -38,6 +38,7 @@ from kschedfw.api.objects import (
 )
 from kschedfw.api.pod import Pod
 from kschedfw.api.sources import ManifestSource, sources
+from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -90,7 +91,9 @@ class Manifests:
         problems: the errors.
         warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
         admission: the results of an API server's admission plugins for the pods that no API server has written.
+        workloads: the workloads as they were read, those included that leave only pods, or nothing, in `loaded`.
         made: the number of pods made for workloads, by workload: `Deployment default/web`.
+        without_pods: the reason why a workload has no pods, by workload: it is suspended, no node is eligible.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
@@ -98,7 +101,9 @@ class Manifests:
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
     admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
+    workloads: tuple[Workload | CronJob, ...] = ()
     made: FrozenDict[str, int] = EMPTY
+    without_pods: FrozenDict[str, str] = EMPTY
 
     @classmethod
     def collect(
@@ -264,15 +269,20 @@ class _Loader:
             self._progress(position, max(position, self._total))
 
     def result(self, expand_workloads: bool, existing: Iterable[Named]) -> Manifests:
-        made: Counter[str] = Counter()
-        objects = list(
-            expand(self._objects.values(), self._limits, self._refuse, make_pods=expand_workloads, made=made)
+        before = tuple(existing)
+        expansion = expand(
+            self._objects.values(), self._limits, self._refuse, make_pods=expand_workloads, existing=before
         )
         ignored = FrozenDict(sorted(self._ignored.items()))
         collected = Manifests.collect(
-            objects, ignored, self._problems, self._warnings, self._stored, existing
+            expansion.objects, ignored, self._problems, self._warnings, self._stored, before
         )
-        return attrs.evolve(collected, made=FrozenDict(made))
+        return attrs.evolve(
+            collected,
+            workloads=expansion.workloads,
+            made=expansion.made,
+            without_pods=expansion.without_pods,
+        )
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number

@@ -28,9 +28,11 @@ from kschedfw.api.validate_selectors import (
     text_errors,
 )
 from kschedfw.api.workloads import (
+    CronJob,
     DaemonSet,
     Deployment,
     Job,
+    JobSpec,
     LabelSelected,
     PodDisruptionBudget,
     PriorityClass,
@@ -38,6 +40,7 @@ from kschedfw.api.workloads import (
     ReplicationController,
     Service,
     StatefulSet,
+    StatefulSetSpec,
 )
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -104,6 +107,12 @@ def workload_errors(obj: Deployment | ReplicaSet | StatefulSet | DaemonSet) -> E
     else:
         yield from label_selector(spec.selector, "spec.selector")
     yield from _template(spec.template, spec.selector.compile() if spec.selector is not None else None)
+    if isinstance(spec, StatefulSetSpec):
+        for index, claim in enumerate(spec.volume_claim_templates):
+            path = f"spec.volumeClaimTemplates[{index}]"
+            if not claim.metadata.name:
+                yield FieldError.required(f"{path}.metadata.name")
+            yield from label_selector(claim.spec.selector, f"{path}.spec.selector")
 
 
 def replication_controller_errors(obj: ReplicationController) -> Errors:
@@ -134,20 +143,30 @@ def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Er
         yield FieldError.unsupported("spec.template.spec.restartPolicy", policy, [RestartPolicy.ALWAYS])
 
 
-def _template_parts(template: PodTemplateSpec) -> Errors:
-    yield from _labels_and_annotations(template.metadata, "spec.template.metadata")
-    yield from pod_spec(template.spec, "spec.template.spec", in_template=True)
+def _template_parts(template: PodTemplateSpec, path: str = "spec.template") -> Errors:
+    yield from _labels_and_annotations(template.metadata, f"{path}.metadata")
+    yield from pod_spec(template.spec, f"{path}.spec", in_template=True)
 
 
 def job_errors(job: Job) -> Errors:
-    if job.spec.parallelism < 0:
-        yield FieldError.invalid("spec.parallelism", job.spec.parallelism, _NOT_NEGATIVE)
-    if job.spec.completions is not None and job.spec.completions < 0:
-        yield FieldError.invalid("spec.completions", job.spec.completions, _NOT_NEGATIVE)
-    if job.spec.template is None:
-        yield FieldError.required("spec.template")
+    yield from _job_spec(job.spec, "spec")
+
+
+def cron_job_errors(cron_job: CronJob) -> Errors:
+    template = cron_job.spec.job_template
+    yield from _labels_and_annotations(template.metadata, "spec.jobTemplate.metadata")
+    yield from _job_spec(template.spec, "spec.jobTemplate.spec")
+
+
+def _job_spec(spec: JobSpec, path: str) -> Errors:
+    if spec.parallelism < 0:
+        yield FieldError.invalid(f"{path}.parallelism", spec.parallelism, _NOT_NEGATIVE)
+    if spec.completions is not None and spec.completions < 0:
+        yield FieldError.invalid(f"{path}.completions", spec.completions, _NOT_NEGATIVE)
+    if spec.template is None:
+        yield FieldError.required(f"{path}.template")
     else:
-        yield from _template_parts(job.spec.template)
+        yield from _template_parts(spec.template, f"{path}.template")
 
 
 # --- The rest ----------------------------------------------------------------------------------------------------

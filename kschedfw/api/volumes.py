@@ -36,7 +36,7 @@ class PersistentVolumeClaimSpec:
 
 @attrs.frozen
 class PersistentVolumeClaimTemplate:
-    """The claim of a generic ephemeral volume; only labels and annotations of the metadata are used."""
+    """The claim of a generic ephemeral volume, or of each pod of a StatefulSet; only that needs a name."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)

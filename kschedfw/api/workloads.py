@@ -8,9 +8,10 @@ from typing import TypeAlias
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
 from kschedfw.api.selectors import LabelSelector
+from kschedfw.api.volumes import PersistentVolumeClaimTemplate
 
 
 @attrs.frozen
@@ -65,10 +66,17 @@ class ReplicaSet(Named):
 
 
 @attrs.frozen
+class DeploymentSpec(LabelSelected):
+    """The pods of a Deployment; one that is paused gets no new ReplicaSet (apps/v1 DeploymentSpec)."""
+
+    paused: bool = False
+
+
+@attrs.frozen
 class Deployment(Named):
     """apps/v1 Deployment. The scheduler never sees it: it is expanded into a ReplicaSet and pods."""
 
-    spec: LabelSelected = attrs.field(factory=LabelSelected)
+    spec: DeploymentSpec = attrs.field(factory=DeploymentSpec)
 
 
 @attrs.frozen
@@ -80,9 +88,10 @@ class StatefulSetOrdinals:
 
 @attrs.frozen
 class StatefulSetSpec(LabelSelected):
-    """The number of pods, their template, and their numbering (apps/v1 StatefulSetSpec)."""
+    """The number of pods, their template, their numbering, and the claims of each (apps/v1 StatefulSetSpec)."""
 
     ordinals: StatefulSetOrdinals = attrs.field(factory=StatefulSetOrdinals)
+    volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] = ()
 
 
 @attrs.frozen
@@ -108,12 +117,17 @@ class CompletionMode(StrEnum):
 
 @attrs.frozen
 class JobSpec:
-    """The spec of a job; without `completions` it is done when one of its pods has succeeded."""
+    """The spec of a job; without `completions` it is done when one of its pods has succeeded.
+
+    With a `manual_selector`, pods get no labels of the job. With `managed_by`, another controller makes them.
+    """
 
     parallelism: int = 1
     completions: int | None = None
     completion_mode: CompletionMode = CompletionMode.NON_INDEXED
     suspend: bool = False
+    manual_selector: bool = False
+    managed_by: str = ""
     template: PodTemplateSpec | None = None
 
 
@@ -123,6 +137,7 @@ class JobStatus:
 
     succeeded: int = 0
     completed_indexes: str = ""
+    failed_indexes: str = ""
     conditions: tuple[PodCondition, ...] = ()
 
 
@@ -140,8 +155,30 @@ class Job(Named):
         )
 
 
+@attrs.frozen
+class JobTemplateSpec:
+    """The template of a CronJob's Jobs (batch/v1 JobTemplateSpec)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: JobSpec = attrs.field(factory=JobSpec)
+
+
+@attrs.frozen
+class CronJobSpec:
+    """The template of Jobs that are started by the clock (batch/v1 CronJobSpec)."""
+
+    job_template: JobTemplateSpec = attrs.field(factory=JobTemplateSpec)
+
+
+@attrs.frozen
+class CronJob(Named):
+    """batch/v1 CronJob. Reading makes no Jobs of it, since they come by the clock."""
+
+    spec: CronJobSpec = attrs.field(factory=CronJobSpec)
+
+
 Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
-"""The kinds whose controllers make pods from a template."""
+"""The kinds whose controllers make pods of a template, at any time."""
 
 
 class UnhealthyPodEvictionPolicy(StrEnum):

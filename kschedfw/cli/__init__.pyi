@@ -17,11 +17,13 @@ from .exits import tell as tell
 from .exits import tell_failures as tell_failures
 from .input_options import with_input_options as with_input_options
 from .inputs import DEFAULT_READING as DEFAULT_READING
+from .inputs import Input as Input
 from .inputs import InputFormat as InputFormat
 from .inputs import ReadingOptions as ReadingOptions
 from .inputs import read_input as read_input
 from .inputs import read_manifest_input as read_manifest_input
 from .inputs import refusal_notes as refusal_notes
+from .inputs import tell_notes as tell_notes
 from .live import NO_LIVE_CLUSTER as NO_LIVE_CLUSTER
 from .live import Given as Given
 from .live import Live as Live

@@ -28,7 +28,7 @@ from kschedfw.cli.explain_output import (
     print_group,
 )
 from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input, tell_notes
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -307,6 +307,8 @@ def _pending(loaded: Input, name: str) -> Pod:
         keys = ", ".join(sorted(pod.key for pod in matching))
         raise UsageError(f"pod {name!r}: there are several: {keys}; say which as NAMESPACE/NAME")
     if not matching:
+        # A workload may have none, and the notes say why.
+        tell_notes(loaded)
         check_name("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
     pod = matching[0]
     if pod.node_name:

@@ -16,7 +16,9 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
+from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.exits import tell
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
 from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster
@@ -74,7 +76,7 @@ class Input:
 
     `problems` are warnings and omitted objects; `notes` describe the objects that were read. `refused` are pods
     that an API server would not create; `refusal_notes` describes them. A pod whose name has no namespace is
-    looked for in `namespace`; None stands for all namespaces.
+    looked for in `namespace`; None stands for all namespaces. `workloads` are those of the files, as they were read.
     """
 
     cluster: InMemoryCluster
@@ -82,6 +84,7 @@ class Input:
     notes: Sequence[str] = ()
     refused: Sequence[RefusedPod] = ()
     namespace: str | None = None
+    workloads: Sequence[Workload | CronJob] = ()
 
 
 def read_input(
@@ -156,6 +159,7 @@ def _cluster_of(*parts: _Part) -> Input:
         [problem for part in parts for problem in part.problems],
         [note for part in parts for note in part.notes],
         [pod for part in parts for pod in part.manifests.admission.refused],
+        workloads=[workload for part in parts for workload in part.manifests.workloads],
     )
 
 
@@ -222,7 +226,17 @@ def _notes(manifests: Manifests) -> list[str]:
         name, *others = manifests.made
         whose = counted(len(manifests.made), "workload") if others else printable(name)
         notes.append(f"{pods} made for {whose} (--no-expand makes none)")
-    return [*notes, *_admission_notes(manifests)]
+    return [*notes, *_notes_without_pods(manifests.without_pods), *_admission_notes(manifests)]
+
+
+def _notes_without_pods(reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield notes on workloads without pods, those with the same reason in one."""
+    by_reason: dict[str, list[str]] = {}
+    for workload, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(printable(workload))
+    for reason, (name, *others) in by_reason.items():
+        more = f" and {counted(len(others), 'more workload')}" if others else ""
+        yield f"no pods of {name}{more}: {reason}"
 
 
 def _admission_notes(manifests: Manifests) -> Iterator[str]:
@@ -237,6 +251,11 @@ def _admission_notes(manifests: Manifests) -> Iterator[str]:
         yield "pods tolerate not-ready and unreachable nodes (NoExecute) for 300 s, by DefaultTolerationSeconds"
     for name, pods in admission.unknown_runtime_classes.items():
         yield f'RuntimeClass "{printable(name)}" isn\'t in the input, so {counted(pods, "pod")} got no overhead of it'
+
+
+def tell_notes(loaded: Input) -> None:
+    """Print the notes on an input to standard error, where a command ends without an answer that has them."""
+    tell([f"note: {note}" for note in loaded.notes])
 
 
 def refusal_notes(refused: Iterable[RefusedPod]) -> Iterator[str]:

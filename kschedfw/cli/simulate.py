@@ -18,7 +18,15 @@ from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input, refusal_notes
+from kschedfw.cli.inputs import (
+    DEFAULT_READING,
+    Input,
+    InputFormat,
+    ReadingOptions,
+    read_input,
+    refusal_notes,
+    tell_notes,
+)
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -137,6 +145,7 @@ def simulate(
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
     if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
+        tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
     setup = Setup.of("simulate", chosen.load())
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())

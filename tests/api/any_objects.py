@@ -12,7 +12,7 @@ from kschedfw.api.kinds import KINDS
 Manifest = dict[str, Any]
 
 _LABELS: Final = {"app": "web"}
-_TEMPLATE: Final = {"metadata": {"labels": _LABELS}, "spec": {"containers": [{"name": "main"}]}}
+_TEMPLATE: Final[Manifest] = {"metadata": {"labels": _LABELS}, "spec": {"containers": [{"name": "main"}]}}
 _WORKLOAD: Final = {"spec": {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}}
 _JOB_TEMPLATE: Final = {**_TEMPLATE, "spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"}}
 _REQUESTS: Final = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
@@ -22,6 +22,7 @@ _CONTENTS: Final[dict[str, Manifest]] = {
     "ReplicationController": {"spec": {"selector": _LABELS, "template": _TEMPLATE}},
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), _WORKLOAD),
     "Job": {"spec": {"template": _JOB_TEMPLATE}},
+    "CronJob": {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": _JOB_TEMPLATE}}}},
     "PriorityClass": {"value": 1},
     "RuntimeClass": {"handler": "runc"},
     "StorageClass": {"provisioner": "example.org/disks"},
@@ -47,7 +48,7 @@ _FOREIGN: Final = (
     ("argoproj.io/v1alpha1", "Rollout"),
     # Kubernetes' own, which scheduling doesn't read.
     ("v1", "ConfigMap"),
-    ("batch/v1", "CronJob"),
+    ("networking.k8s.io/v1", "Ingress"),
 )
 """Versions and kinds without a class of their own; some share the name of a kind with one."""
 
@@ -99,7 +100,9 @@ _METADATA: Final = st.fixed_dictionaries(
         "ownerReferences": st.lists(_OWNERS, min_size=1, max_size=2),
     },
 )
-_OBJECTS: Final = st.builds(lambda kind, metadata: object_of(*kind, metadata), _KIND_NAMES, _METADATA)
+_OBJECTS: Final = st.builds(
+    lambda kind, metadata: object_of(kind[0], kind[1], metadata), _KIND_NAMES, _METADATA
+)
 
 
 @st.composite

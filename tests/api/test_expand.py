@@ -7,8 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import Manifests, parse_manifests
 from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api.volumes import claim_name
 from kschedfw.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 
 TEMPLATE: dict[str, Any] = {
@@ -249,6 +252,71 @@ class TestStatefulSets:
             "web-1",
         ]
 
+    CLAIM: ClassVar[dict[str, Any]] = {
+        "metadata": {"name": "data", "labels": {"tier": "db"}, "annotations": {"a": "b"}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"},
+    }
+
+    def test_each_pod_has_a_claim_for_each_template_of_one(self) -> None:
+        logs = {**self.CLAIM, "metadata": {"name": "logs"}}
+        loaded = load(
+            workload(
+                "StatefulSet", replicas=2, ordinals={"start": 3}, volumeClaimTemplates=[self.CLAIM, logs]
+            )
+        )
+        assert [claim.name for claim in loaded.of(PersistentVolumeClaim)] == [
+            "data-web-3",
+            "logs-web-3",
+            "data-web-4",
+            "logs-web-4",
+        ]
+        claim = loaded.of(PersistentVolumeClaim)[0]
+        assert (claim.labels, claim.annotations) == ({"tier": "db", "app": "web"}, {"a": "b"})
+        assert claim.spec.storage_class_name == "fast"
+        assert claim.uid
+        mounted = [
+            (volume.name, claim_name(loaded.pods[1], volume)) for volume in loaded.pods[1].spec.volumes
+        ]
+        assert mounted == [("data", "data-web-4"), ("logs", "logs-web-4")]
+        assert loaded.made == {"StatefulSet default/web": 2}
+
+    def test_a_claim_of_that_name_is_used_as_it_is(self) -> None:
+        kept = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data-web-0"},
+            "spec": {"volumeName": "v"},
+        }
+        given = workload("StatefulSet", volumeClaimTemplates=[self.CLAIM])
+        (claim,) = load(given, kept).of(PersistentVolumeClaim)
+        assert claim.spec.volume_name == "v"
+        # The claim may be one of the cluster that the StatefulSet comes on top of.
+        more = parse_manifests(json.dumps(given), existing=[claim])
+        assert [pod.name for pod in more.pods] == ["web-0"]
+        assert more.of(PersistentVolumeClaim) == ()
+
+    def test_a_volume_of_the_template_gives_way_to_the_claim_of_its_name(self) -> None:
+        volumes = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+        template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "volumes": volumes}}
+        pod = load(workload("StatefulSet", template=template, volumeClaimTemplates=[self.CLAIM])).pods[0]
+        assert [(volume.name, volume.is_storage) for volume in pod.spec.volumes] == [
+            ("data", True),
+            ("tmp", False),
+        ]
+
+    def test_claims_count_for_the_limit(self) -> None:
+        given = workload("StatefulSet", replicas=3, volumeClaimTemplates=[self.CLAIM])
+        (problem,) = parse_manifests(json.dumps(given), limits=Limits(pods=5)).problems
+        assert "spec.replicas: stands for 6 more pods and claims, but only 5 may still be made" in str(
+            problem
+        )
+        assert not parse_manifests(json.dumps(given), limits=Limits(pods=6)).problems
+
+    def test_a_claim_template_has_a_name(self) -> None:
+        given = workload("StatefulSet", volumeClaimTemplates=[{"spec": {}}])
+        (problem,) = parse_manifests(json.dumps(given)).problems
+        assert "spec.volumeClaimTemplates[0].metadata.name: Required value" in str(problem)
+
     def test_names_are_kept_free_for_them(self) -> None:
         assert pod_names(workload("ReplicaSet"), workload("StatefulSet")) == ["web-1", "web-0"]
 
@@ -283,8 +351,25 @@ class TestJobs:
         assert loaded.pods[0].annotations["batch.kubernetes.io/job-completion-index"] == "1"
 
     def test_of_a_cron_job_are_not_made(self) -> None:
-        cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": {}}
-        assert load(cron_job).ignored == {"CronJob": 1}
+        spec = {"schedule": "@daily", "jobTemplate": {"spec": {"template": TEMPLATE}}}
+        loaded = load({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec})
+        assert loaded.objects() == ()
+        assert loaded.without_pods == {"CronJob default/c": "its Jobs come by the clock"}
+
+    def test_without_completions_none_starts_once_one_has_succeeded(self) -> None:
+        job = workload("Job", parallelism=3)
+        assert pod_names({**job, "status": {"succeeded": 1}}) == []
+
+    def test_indexes_that_have_failed_for_good_are_not_run_again(self) -> None:
+        job = workload("Job", parallelism=3, completions=4, completionMode="Indexed", backoffLimitPerIndex=0)
+        assert pod_names({**job, "status": {"failedIndexes": "0,2"}}) == ["web-1", "web-3"]
+
+    def test_with_a_manual_selector_pods_have_only_the_labels_of_the_template(self) -> None:
+        assert only_pod(workload("Job", manualSelector=True)).labels == {"app": "web"}
+
+    def test_the_name_of_an_index_that_another_pod_has_gets_a_number(self) -> None:
+        job = workload("Job", completions=1, completionMode="Indexed")
+        assert pod_names(job, owned("web-0", "X", "y")) == ["web-0-1", "web-0"]
 
 
 class TestDaemonSets:
@@ -324,6 +409,25 @@ class TestDaemonSets:
         assert self.daemons(offline) == []
         assert self.daemons(offline, spec={"hostNetwork": True}) == ["log-b"]
 
+    def test_no_two_have_the_same_name(self) -> None:
+        given = [node("b-c"), node("c"), workload("DaemonSet", "a"), workload("DaemonSet", "a-b")]
+        assert pod_names(*given) == ["a-b-c", "a-c", "a-b-b-c", "a-b-c-1"]
+
+    def test_tolerations_that_are_limited_in_time_give_way_to_unlimited_ones(self) -> None:
+        limited = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+        template = {
+            **TEMPLATE,
+            "spec": {**TEMPLATE["spec"], "tolerations": [{**limited, "tolerationSeconds": 60}]},
+        }
+        pod = only_pod(node("a"), workload("DaemonSet", template=template))
+        assert len(pod.spec.tolerations) == 6
+        assert {each.toleration_seconds for each in pod.spec.tolerations} == {None}
+
+    def test_nodes_of_the_cluster_that_they_come_on_top_of_have_theirs(self) -> None:
+        (existing,) = load(node("a")).nodes
+        loaded = parse_manifests(json.dumps(workload("DaemonSet", "log")), existing=[existing])
+        assert [pod.name for pod in loaded.pods] == ["log-a"]
+
     def test_each_is_tied_to_its_node(self) -> None:
         pod = only_pod(node("a"), workload("DaemonSet"))
         assert pod.node_name == ""
@@ -341,3 +445,66 @@ class TestDaemonSets:
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
         pending = owned("log-y", "DaemonSet", "log", spec={"affinity": affinity})
         assert self.daemons(node("a"), node("b"), node("c"), running, pending) == ["log-x", "log-y", "log-c"]
+
+
+class TestWithoutPods:
+    """What makes no pods says why."""
+
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            (workload("Job", suspend=True), "it is suspended"),
+            (workload("Job", parallelism=0), "its spec.parallelism is 0"),
+            (workload("Job", completions=0), "its spec.completions is 0"),
+            (
+                workload("Job", managedBy="kueue.x-k8s.io/multikueue"),
+                "its pods are made by kueue.x-k8s.io/multikueue",
+            ),
+            (workload("Job") | {"status": {"succeeded": 1}}, "nothing is left to do of it"),
+            (
+                workload("Job", completions=2, completionMode="Indexed", backoffLimitPerIndex=0)
+                | {"status": {"succeeded": 1, "completedIndexes": "0", "failedIndexes": "1"}},
+                "nothing is left to do of it",
+            ),
+            (
+                workload("Job") | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}},
+                "it has finished",
+            ),
+            (workload("Deployment", replicas=0), "its spec.replicas is 0"),
+            (workload("Deployment", paused=True), "it is paused"),
+            (workload("StatefulSet", replicas=0), "its spec.replicas is 0"),
+            (
+                workload("ReplicaSet", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+                "it is being deleted",
+            ),
+            (workload("DaemonSet"), "there is no node"),
+        ],
+    )
+    def test_a_workload_says_why_it_has_none(self, given: dict[str, Any], reason: str) -> None:
+        loaded = load(given)
+        assert loaded.pods == ()
+        assert loaded.without_pods == {f"{given['kind']} default/web": reason}
+        assert len(loaded.workloads) == 1
+
+    def test_a_daemon_set_says_that_no_node_is_eligible(self) -> None:
+        tainted = node("a", taints=[{"key": "gpu", "effect": "NoSchedule"}])
+        assert load(tainted, workload("DaemonSet")).without_pods == {
+            "DaemonSet default/web": "no node is eligible"
+        }
+
+    def test_a_workload_whose_pods_are_there_says_nothing(self) -> None:
+        assert not load(workload("Job", suspend=True), owned("x", "Job", "web")).without_pods
+        assert not load(workload("DaemonSet"), owned("x", "DaemonSet", "web")).without_pods
+
+    def test_replica_sets_of_a_deployments_history_say_nothing(self) -> None:
+        old = workload(
+            "ReplicaSet",
+            "web-old",
+            metadata={"ownerReferences": [{"kind": "Deployment", "name": "web", "controller": True}]},
+            replicas=0,
+        )
+        assert not load(old).without_pods
+
+    def test_nothing_is_said_where_no_pods_are_wanted(self) -> None:
+        text = json.dumps(workload("Job", suspend=True))
+        assert not parse_manifests(text, expand_workloads=False).without_pods

@@ -381,14 +381,14 @@ class TestWhatIsIgnored:
         kinds = [
             ("v1", "ConfigMap"),
             ("v1", "ConfigMap"),
-            ("batch/v1", "CronJob"),
+            ("networking.k8s.io/v1", "Ingress"),
             ("kustomize.config.k8s.io/v1beta1", "Kustomization"),
         ]
         text = "".join(json.dumps({"apiVersion": version, "kind": kind}) for version, kind in kinds)
         manifests = parse_manifests(text)
         assert manifests.ignored == {
             "ConfigMap": 2,
-            "CronJob": 1,
+            "Ingress": 1,
             "Kustomization.kustomize.config.k8s.io": 1,
         }
         assert not manifests.problems

@@ -358,6 +358,43 @@ class TestNothingToSimulate:
             f"this exports what scheduling reads: {EXPORT}\n"
         )
 
+    @pytest.mark.parametrize(
+        ("spec", "why"),
+        [
+            ("suspend: true", "it is suspended"),
+            ("parallelism: 0", "its spec.parallelism is 0"),
+        ],
+    )
+    def test_a_workload_that_makes_no_pods_says_why(
+        self, kschedfw: Kschedfw, cluster_dir: Path, spec: str, why: str
+    ) -> None:
+        template = "{spec: {restartPolicy: Never, containers: [{name: main}]}}"
+        (cluster_dir / "pods.yaml").write_text(
+            f"{{apiVersion: batch/v1, kind: Job, metadata: {{name: held}}, spec: {{{spec}, template: {template}}}}}"
+        )
+        told = f"note: no pods of Job default/held: {why}"
+        assert told in kschedfw("simulate", cluster_dir).out
+        # Where a command ends without an answer, it says so on standard error.
+        (cluster_dir / "nodes.yaml").write_text("")
+        for command in (("simulate", cluster_dir), ("explain", cluster_dir, "held")):
+            result = kschedfw(*command)
+            assert result.code == 2
+            assert f"{told}\n" in result.err
+
+    def test_workloads_without_pods_for_the_same_reason_are_one_note(
+        self, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        job = "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: main}]}}}}"
+        (cluster_dir / "crons.yaml").write_text(
+            "---\n".join(
+                f"{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: {name}}}, "
+                f'spec: {{schedule: "@daily", jobTemplate: {job}}}}}\n'
+                for name in "abc"
+            )
+        )
+        out = kschedfw("simulate", cluster_dir).out
+        assert "note: no pods of CronJob default/a and 2 more workloads: its Jobs come by the clock" in out
+
 
 class TestBadInput:
     """One line per problem on stderr, exit code 2, and nothing is simulated."""

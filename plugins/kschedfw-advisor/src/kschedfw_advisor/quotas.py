@@ -19,7 +19,7 @@ from kschedfw.api import (
     ResourceQuota,
     RuntimeClass,
     StatefulSet,
-    pod_from_template,
+    pod_alike,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.workloads import Workload, workload_of, workload_of_controller
@@ -124,11 +124,10 @@ def _of_kept_workloads(
     )
     admission = _admission(cluster)
     for owner in owners:
-        if owner.spec.template is None:
+        if (pod := pod_alike(owner)) is None:
             continue
         key = owner.namespace, type(owner).__name__, owner.name
         lacking = owner.spec.replicas - there[key]
-        pod = pod_from_template(owner, owner.spec.template, owner.name)
         workload = workload_of(pod, cluster)
         for created in range(min(lacking, _MOST_CREATED)):
             if (refusal := _refusal(admission, pod)) and workload is not None:

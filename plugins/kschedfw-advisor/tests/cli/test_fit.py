@@ -121,6 +121,92 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
         assert result.out.startswith("default/db (cpu 600m): no replica fits on 2 nodes\n")
         assert "device class gpu does not exist" in result.out, "the claim was made from its template"
 
+    @pytest.mark.parametrize(
+        ("kind", "version", "spec"),
+        [
+            ("Job", "batch/v1", "{suspend: true, template: TEMPLATE}"),
+            ("Job", "batch/v1", "{parallelism: 0, template: TEMPLATE}"),
+            ("CronJob", "batch/v1", '{schedule: "@daily", jobTemplate: {spec: {template: TEMPLATE}}}'),
+            ("DaemonSet", "apps/v1", "{selector: {matchLabels: {app: web}}, template: TEMPLATE}"),
+            (
+                "StatefulSet",
+                "apps/v1",
+                "{replicas: 0, selector: {matchLabels: {app: web}}, template: TEMPLATE}",
+            ),
+            (
+                "Deployment",
+                "apps/v1",
+                "{paused: true, selector: {matchLabels: {app: web}}, template: TEMPLATE}",
+            ),
+        ],
+    )
+    def test_the_template_of_a_workload_counts_though_it_makes_no_pods_now(
+        self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path, kind: str, version: str, spec: str
+    ) -> None:
+        path = tmp_path / "workload.yaml"
+        restarts = "restartPolicy: Never, " if "Job" in kind else ""
+        container = "{name: main, resources: {requests: {cpu: 300m}}}"
+        template = f"{{metadata: {{labels: {{app: web}}}}, spec: {{{restarts}containers: [{container}]}}}}"
+        path.write_text(
+            f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: web}}, "
+            f"spec: {spec.replace('TEMPLATE', template)}}}",
+            encoding="utf-8",
+        )
+        result = kschedfw_command("fit", cluster_dir, "--pod", path)
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith("default/web (cpu 300m): 8 more replicas fit, on 2 of 2 nodes\n")
+
+    @pytest.mark.parametrize(
+        ("storage", "answer"),
+        [
+            # Each replica has a disk of its own, and a node attaches one of them.
+            ("fast", "default/db (cpu 100m): 2 more replicas fit, on 2 of 2 nodes\n"),
+            ("missing", "default/db (cpu 100m): no replica fits on 2 nodes\n"),
+        ],
+    )
+    def test_each_replica_of_a_stateful_set_has_claims_of_its_own(
+        self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path, storage: str, answer: str
+    ) -> None:
+        (cluster_dir / "storage.yaml").write_text(
+            """\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: example.org
+volumeBindingMode: WaitForFirstConsumer
+"""
+            + "".join(
+                f"""\
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {{name: {name}}}
+spec: {{drivers: [{{name: example.org, nodeID: {name}, allocatable: {{count: 1}}}}]}}
+"""
+                for name in ("n1", "n2")
+            ),
+            encoding="utf-8",
+        )
+        path = tmp_path / "db.yaml"
+        path.write_text(
+            f"""\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  replicas: 1
+  selector: {{matchLabels: {{app: db}}}}
+  template:
+    metadata: {{labels: {{app: db}}}}
+    spec: {{containers: [{{name: main, resources: {{requests: {{cpu: 100m}}}}}}]}}
+  volumeClaimTemplates:
+  - metadata: {{name: data}}
+    spec: {{accessModes: [ReadWriteOnce], storageClassName: {storage}, resources: {{requests: {{storage: 1Gi}}}}}}
+""",
+            encoding="utf-8",
+        )
+        assert kschedfw("fit", cluster_dir, "--pod", path).out.startswith(answer)
+
     def test_a_pod_of_options_alone(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         result = kschedfw_command("fit", cluster_dir, "--cpu", "400m", "--memory", "512Mi", "--image", "app")
         assert result.out.startswith("pod (cpu 400m, memory 512Mi): 5 more replicas fit")

@@ -9,26 +9,26 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw import FeatureGates, FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction
+from kschedfw import FeatureGates, FrozenDict, Node, ObjectMeta, Pod, Quantity, Transaction
 from kschedfw.api import (
     KINDS,
     TEMPLATE_HASH,
     Admission,
+    DaemonSet,
     ManifestError,
     Named,
     Namespace,
+    PersistentVolumeClaim,
     PodGroup,
     PodStatus,
     QuantityError,
-    ReplicaSet,
-    ReplicationController,
     StatefulSet,
     group_key,
     parse_quantity,
+    pod_alike,
     pod_from_manifest,
-    pod_from_template,
 )
-from kschedfw.cli import ReadingOptions, UsageError, counted, read_manifest_input
+from kschedfw.cli import Input, ReadingOptions, UsageError, counted, read_manifest_input
 from kschedfw.cluster import Cluster
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw_advisor.quotas import POLICIES
@@ -126,9 +126,8 @@ def read_pod_templates(
             loaded = read_manifest_input([path], options)
             if loaded.refused:
                 raise UsageError(f"{path}: {loaded.refused[0].message}")
-            in_file = loaded.cluster
-            found += _in_file(path, in_file)
-            objects += _others(in_file)
+            found += _in_file(path, loaded)
+            objects += _others(loaded)
         if given.are_given:
             if len(found) > 1:
                 raise UsageError(
@@ -213,9 +212,9 @@ def _of_options(image: str, requests: dict[str, str]) -> PodTemplate:
         raise UsageError(str(error)) from None
 
 
-def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
+def _in_file(path: Path, loaded: Input) -> Iterable[PodTemplate]:
     found: dict[str, PodTemplate] = {}
-    for pod in cluster.list(Pod):
+    for pod in loaded.cluster.list(Pod):
         name = _workload(pod)
         before = found.get(name)
         found[name] = (
@@ -223,32 +222,46 @@ def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
             if before is None
             else attrs.evolve(before, count=before.count + 1)
         )
-    # A workload without replicas has no pod in the cluster, so one is made of its template.
-    owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
-        *cluster.list(ReplicaSet),
-        *cluster.list(StatefulSet),
-        *cluster.list(ReplicationController),
-    )
-    for owner in owners:
-        if owner.spec.template is not None:
-            pod = pod_from_template(owner, owner.spec.template, owner.name)
-            name = _workload(pod)
-            found.setdefault(name, PodTemplate(name, _as_new(pod)))
+    for workload in loaded.workloads:
+        # The pods of these have claims or a node of their own, which a further one hasn't.
+        has_its_own = isinstance(workload, DaemonSet) or (
+            isinstance(workload, StatefulSet) and bool(workload.spec.volume_claim_templates)
+        )
+        if (pod_of_it := pod_alike(workload)) is None:
+            continue
+        name = _workload(pod_of_it)
+        if name not in found:
+            found[name] = PodTemplate(name, _as_new(pod_of_it))
+        elif has_its_own:
+            found[name] = attrs.evolve(found[name], pod=_as_new(pod_of_it))
     if not found:
         raise UsageError(f"{path}: there is no pod in it, and no workload with a template of one")
     return found.values()
 
 
-def _others(cluster: InMemoryCluster) -> Iterator[Named]:
+def _others(loaded: Input) -> Iterator[Named]:
     """Return the other objects of a file, without nodes and without claims that were made for its pods."""
-    implied = cluster.implied_namespaces
+    implied = loaded.cluster.implied_namespaces
+    of_pods = set(_claims_of_pods(loaded))
     for kind in KINDS.values():
         if kind.cls not in (Node, Pod):
-            for obj in cluster.list(kind.cls):
+            for obj in loaded.cluster.list(kind.cls):
                 is_of_pod = any(owner.kind == "Pod" for owner in obj.metadata.owner_references)
+                is_of_pod |= kind.cls is PersistentVolumeClaim and obj.key in of_pods
                 is_implied = kind.cls is Namespace and obj.name in implied
                 if not is_of_pod and not is_implied:
                     yield obj.with_metadata(attrs.evolve(obj.metadata, uid="", resource_version=""))
+
+
+def _claims_of_pods(loaded: Input) -> Iterator[str]:
+    """Yield the keys of the claims of a StatefulSet's pods: further pods have claims of their own."""
+    sets = {
+        f"{each.namespace}/{each.name}": each for each in loaded.workloads if isinstance(each, StatefulSet)
+    }
+    for pod in loaded.cluster.list(Pod):
+        if (owner := sets.get(_workload(pod))) is not None:
+            for template in owner.spec.volume_claim_templates:
+                yield f"{pod.namespace}/{template.metadata.name}-{pod.name}"
 
 
 def _workload(pod: Pod) -> str:

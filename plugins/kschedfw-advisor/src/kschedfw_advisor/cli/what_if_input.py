@@ -30,6 +30,7 @@ from kschedfw.cli import (
     reading_bar,
     tell,
     tell_failures,
+    tell_notes,
 )
 from kschedfw.cluster import missing_objects
 from kschedfw.simulator import Failures
@@ -82,6 +83,7 @@ def asked_about(
         loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
+        tell_notes(loaded)
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster), loaded.refused)
     if not loaded.cluster.list(Node):
