@@ -52,8 +52,7 @@ CONTROLLERS: Final = (
     (
         "deployment, replicaset, replicationcontroller, statefulset, daemonset, job",
         Mark.PARTIAL,
-        "[reading manifests](manifests.md#workloads) makes the pods and claims that they would; "
-        "afterwards nothing replaces or scales them",
+        "[reading manifests](manifests.md#workloads) makes the pods and claims that they would; nothing replaces them later",
     ),
     ("cronjob", Mark.NONE, "a Job of one that has started is read like any other"),
     (
