@@ -1,6 +1,6 @@
 """Writes docs/modelled.md from the tables of gates, plugins, kinds and fields: `python docs/generate_modelled.py`.
 
-Only the controllers are written down here: which ones matter can't be read off any table.
+Only the controllers and the faults are written down here: which ones matter can't be read off any table.
 """
 
 from __future__ import annotations
@@ -82,6 +82,15 @@ CONTROLLERS: Final = (
     ("kubelet", Mark.NONE, "a bound pod runs at once, and for the time that a simulation gives it"),
 )
 
+FAULTS: Final = (
+    # A fault of kube-scheduler that is followed here, the versions that have it, and where it is discussed.
+    (
+        "an affinity term of the pod that is scheduled selects every namespace by `NotIn` and `DoesNotExist` alone",
+        "v1.34 to v1.36, and not fixed yet",
+        "[kubernetes#141526](https://github.com/kubernetes/kubernetes/issues/141526)",
+    ),
+)
+
 PAGE = """\
 # What is modelled
 
@@ -119,6 +128,13 @@ What the API server does to new pods before the scheduler sees them is in [Manif
 LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and ResourceQuota are ✓; webhooks, and plugins that
 aren't enabled by default, are *no*.
 
+## Faults that are followed
+
+What v1.36 does though it isn't meant to. Pods are decided on as kube-scheduler decides on them, so these are here, too,
+with every `--kube-version`:
+
+{faults}
+
 ## Controllers
 
 With a real cluster, Kubernetes' own controllers are at work. In a cluster in memory and in simulations, of those that
@@ -134,6 +150,7 @@ def modelled_page() -> str:
         gates=table(("gate", "", "while it is on"), gate_rows()),
         plugins=table(("plugin", "", "in the default profile", "hooks"), plugin_rows()),
         fields=table(("type", "✓", "partial", "no"), field_rows()),
+        faults=table(("fault", "versions", "report"), FAULTS),
         controllers=table(("controller", "", "how"), CONTROLLERS),
     )
 

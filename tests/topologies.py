@@ -32,6 +32,21 @@ SELECTORS: tuple[dict[str, Any] | None, ...] = (
     {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
 )
 
+NAMESPACE_SELECTORS: tuple[dict[str, Any] | None, ...] = (
+    None,
+    None,
+    {},
+    {"matchLabels": {"team": "blue"}},
+    {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["blue"]}]},
+    {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+    {
+        "matchExpressions": [
+            {"key": "team", "operator": "NotIn", "values": ["red"]},
+            {"key": "team", "operator": "Exists"},
+        ]
+    },
+)
+
 _IN_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -44,7 +59,7 @@ def terms(draw: st.DrawFn) -> dict[str, Any]:
         term["labelSelector"] = selector
     if spaces := draw(st.sampled_from([[], [], ["there"], ["there", "default"]])):
         term["namespaces"] = spaces
-    if (of_spaces := draw(st.sampled_from([None, None, {}, {"matchLabels": {"team": "blue"}}]))) is not None:
+    if (of_spaces := draw(st.sampled_from(NAMESPACE_SELECTORS))) is not None:
         term["namespaceSelector"] = of_spaces
     return term
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from kschedfw import make_node, make_pod
-from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -171,6 +171,32 @@ class TestPodAffinity:
             (
                 f"podAntiAffinity on {ZONE} to pods with app=db in namespace default; "
                 "a has default/db-0, default/db-1, default/db-2 and 2 more"
+            )
+        ]
+
+    def test_a_negative_namespace_selector_that_selects_every_namespace(self) -> None:
+        other = make_pod("db").labels(app="db").node("a2").build()
+        but_default = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]}
+        term = {
+            "topologyKey": ZONE,
+            "labelSelector": {"matchLabels": {"app": "db"}},
+            "namespaceSelector": {"matchExpressions": [but_default]},
+        }
+        pod = pod_from_manifest(
+            {
+                "metadata": {"name": "web"},
+                "spec": {
+                    "containers": [{"name": "main"}],
+                    "affinity": {
+                        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+                    },
+                },
+            }
+        )
+        assert texts(decided(pod, self.NODES, other), "a1", "InterPodAffinity") == [
+            (
+                f"podAntiAffinity on {ZONE} to pods with app=db in any namespace (kube-scheduler v1.36 matches "
+                "kubernetes.io/metadata.name!=default with no labels); a has default/db"
             )
         ]
 

@@ -194,6 +194,16 @@ class TestExistingAntiAffinity:
         }
 
 
+_BLUE = {"matchLabels": {"team": "blue"}}
+_WITHOUT_TEAM = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+
+
+def all_but(team: str, *expressions: dict[str, Any]) -> dict[str, Any]:
+    """The part of a term that leaves out the namespaces of a team."""
+    without = {"key": "team", "operator": "NotIn", "values": [team]}
+    return {"namespaceSelector": {"matchExpressions": [without, *expressions]}}
+
+
 class TestNamespaces:
     """Which namespaces a term is about."""
 
@@ -226,6 +236,10 @@ class TestNamespaces:
             ),
             ({"namespaceSelector": {}}, ["a1", "b1", "bare"]),
             ({"namespaceSelector": {"matchLabels": {"team": "green"}}}, []),
+            (all_but("blue"), ["a1", "b1", "bare"]),
+            ({"namespaceSelector": _WITHOUT_TEAM}, ["a1", "b1", "bare"]),
+            ({**all_but("blue"), "namespaces": ["red"]}, ["a1", "b1", "bare"]),
+            (all_but("red", {"key": "team", "operator": "Exists"}), ["a1"]),
         ],
     )
     def test_of_the_pods_own_terms(
@@ -263,6 +277,15 @@ class TestNamespaces:
         verdicts = run.filter(make_pod(labels=WEB, namespace=namespace))
         assert isinstance(verdicts, dict)
         assert verdicts["a1"] == expected
+
+    def test_of_existing_pods_terms_that_leave_a_namespace_out(
+        self, nodes: list[Node], spaces: list[Any]
+    ) -> None:
+        """Only the pod's own negative selectors select every namespace, not those of existing pods."""
+        shy = make_pod("shy", DB, on="a1", namespace="red", affinity=far(term(WEB, **all_but("blue"))))
+        run = cycle(nodes, [shy], *spaces)
+        assert run.filter(make_pod(labels=WEB, namespace="blue")) == "skip"
+        assert run.fits(make_pod(labels=WEB, namespace="red")) == ["b1", "bare"]
 
     def test_group_across_namespaces_may_start(self, nodes: list[Node], spaces: list[Any]) -> None:
         about_blue = term(WEB, namespaceSelector={"matchLabels": {"team": "blue"}})
@@ -433,10 +456,6 @@ def hint(
     (ask,) = [event.hint for event in events if event.resource is resource]
     assert ask is not None
     return ask(pod, old, new).value
-
-
-_BLUE = {"matchLabels": {"team": "blue"}}
-_WITHOUT_TEAM = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
 
 
 class TestPodHints:

@@ -38,10 +38,15 @@ class Oracle:
     args: InterPodAffinityArgs = attrs.field(factory=InterPodAffinityArgs)
 
     def about(self, term: AffinityTerm, pod: Pod) -> bool:
+        """Tell whether the term of an existing pod is about the pod."""
         return term.matches(pod, self.namespaces.get(pod.namespace, {}))
 
+    def own_about(self, term: AffinityTerm, pod: Pod) -> bool:
+        """Tell whether the term of the incoming pod is about the pod: a negative selector is about all namespaces."""
+        return self.about(term, pod) or term.matches(pod, {})
+
     def is_company(self, terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-        return bool(terms) and all(self.about(term, pod) for term in terms)
+        return bool(terms) and all(self.own_about(term, pod) for term in terms)
 
     def existing(self) -> Iterator[tuple[PodInfo, Mapping[str, str]]]:
         return ((existing, info.node.labels) for info in self.nodes for existing in info.pods)
@@ -76,7 +81,7 @@ class Oracle:
                 if not first and not any(near(term, labels) for labels in company):
                     return "affinity"
         for term in own.required_anti_affinity_terms:
-            if any(near(term, labels) and self.about(term, each.pod) for each, labels in self.existing()):
+            if any(near(term, labels) and self.own_about(term, each.pod) for each, labels in self.existing()):
                 return "anti-affinity"
         for each, labels in self.existing():
             if any(
@@ -97,9 +102,12 @@ class Oracle:
             theirs = [(each.term, each.weight) for each in existing.preferred_affinity_terms]
             theirs += [(each.term, -each.weight) for each in existing.preferred_anti_affinity_terms]
             theirs += [(term, hard) for term in existing.required_affinity_terms if hard > 0]
-            for terms, other in ((preferred, existing.pod), (theirs, pod)):
+            for about, terms, other in (
+                (self.own_about, preferred, existing.pod),
+                (self.about, theirs, pod),
+            ):
                 for term, weight in terms:
-                    if term.topology_key in labels and self.about(term, other):
+                    if term.topology_key in labels and about(term, other):
                         yield term.topology_key, labels[term.topology_key], weight
 
     def score(self, pod: Pod, node_labels: Mapping[str, str]) -> int:

@@ -87,6 +87,14 @@ class TestOwnTerms:
         pod = make_pod(affinity=prefers(near=[(1, about_blue)], far=[(1, term(DB, namespaceSelector={}))]))
         assert cycle(nodes, pods, *spaces).score(pod)[0] == [0, 0, -1, 0]
 
+    def test_a_preference_that_leaves_a_namespace_out_counts_it_too(self, nodes: list[Node]) -> None:
+        """As kube-scheduler v1.36, which matches NotIn with no labels in place of the namespace's."""
+        blue = make("Namespace", "blue", labels={"team": "blue"})
+        without = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["blue"]}]}
+        pod = make_pod(affinity=prefers(near=[(5, term(DB, namespaceSelector=without))]))
+        run = cycle(nodes, [make_pod("db", DB, on="b1", namespace="blue")], blue)
+        assert run.score(pod)[0] == [0, 0, 5, 0]
+
     def test_infeasible_nodes_count_too(self, nodes: list[Node]) -> None:
         pod = make_pod(affinity=prefers(near=[(1, term(DB))]))
         run = cycle(nodes, [make_pod("db", DB, on="a1")])

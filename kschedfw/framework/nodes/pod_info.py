@@ -12,7 +12,7 @@ from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
 from kschedfw.api.selector_errors import joined, selector_error
-from kschedfw.api.selectors import NOTHING, Selector, as_selector
+from kschedfw.api.selectors import EVERYTHING, NOTHING, Selector, as_selector
 from kschedfw.api.workloads import Namespace
 
 
@@ -57,11 +57,19 @@ class AffinityTerm:
         return not self.namespace_selector.nothing and not self.namespace_selector.everything
 
     def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerm:
-        """Return the term with the namespaces named that its namespace selector selects."""
+        """Return the term of a pod to be scheduled, which needs no labels of namespaces.
+
+        The namespaces that its namespace selector selects are named. A selector of NotIn and DoesNotExist alone
+        selects all namespaces.
+        """
         if not self.looks_at_namespaces:
             return self
+        # kube-scheduler v1.34 to v1.36 name the namespaces, but keep the selector, and then match it with no labels
+        # (kubernetes/kubernetes#141526). Terms of existing pods are matched with the namespace's labels.
+        if self.namespace_selector.matches(EMPTY):
+            return _about(self, self.namespaces, EVERYTHING)
         selected = {space.name for space in namespaces if self.namespace_selector.matches(space.labels)}
-        return _naming(self, self.namespaces | selected)
+        return _about(self, self.namespaces | selected, NOTHING)
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = EMPTY) -> bool:
         """Return whether the term selects the pod, given the labels of that pod's namespace."""
@@ -115,10 +123,7 @@ class AffinityTerms:
         return bool(self.preferred_affinity or self.preferred_anti_affinity)
 
     def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerms:
-        """Return the terms with the namespaces named that their namespace selectors select.
-
-        Such terms can be matched without the labels of each pod's namespace.
-        """
+        """Return the terms of a pod to be scheduled; see `AffinityTerm.resolved`."""
         if self._resolved is None or self._resolved[0] != namespaces:
             evolve, space = attrs.evolve, namespaces
             resolved = AffinityTerms(
@@ -173,9 +178,9 @@ _compiled_term = functools.lru_cache(maxsize=10_000)(AffinityTerm.of)
 
 
 @functools.lru_cache(maxsize=10_000)
-def _naming(term: AffinityTerm, namespaces: frozenset[str]) -> AffinityTerm:
-    """Return the term with namespaces named in place of its namespace selector, the same object for equal ones."""
-    return attrs.evolve(term, namespaces=namespaces, namespace_selector=NOTHING)
+def _about(term: AffinityTerm, namespaces: frozenset[str], namespace_selector: Selector) -> AffinityTerm:
+    """Return the term with other namespaces, the same object for equal ones."""
+    return attrs.evolve(term, namespaces=namespaces, namespace_selector=namespace_selector)
 
 
 def _error_of(near: PodAffinity, far: PodAffinity) -> str | None:

@@ -10,7 +10,7 @@ import attrs
 from kschedfw import NodeInfo, PodInfo, Snapshot
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.diagnosis import Evidence
-from kschedfw.framework.nodes.pod_info import AffinityTerm
+from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
 from kschedfw.plugins.inter_pod_affinity.filtering import AVERSE, AVOIDED, WANTED, RequiredState
 
 MOST_NAMED = 3
@@ -59,11 +59,12 @@ def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbour
     """Yield evidence for the refusal of the node: one entry for each term that it breaks."""
     labels = node_info.node.labels
     yield from _without_company(state, labels)
-    for term in state.terms.required_anti_affinity:
+    given = affinity_terms(state.pod).required_anti_affinity
+    for term, written in zip(state.terms.required_anti_affinity, given, strict=True):
         key = term.topology_key
         pods = neighbours.of(node_info, key, term, partial(_matches, term))
         if pods and state.any_at(AVOIDED, key, labels[key]):
-            yield _broken("podAntiAffinity", key, labels[key], pods, _text(term))
+            yield _broken("podAntiAffinity", key, labels[key], pods, _text(term, written))
     for key in sorted(state.keys(AVERSE)):
         pods = neighbours.of(node_info, key, _EXISTING, partial(_minds, state, key))
         if pods and state.any_at(AVERSE, key, labels[key]):
@@ -72,7 +73,7 @@ def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbour
 
 def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterator[Evidence]:
     terms = state.terms.required_affinity
-    for term in terms:
+    for term, written in zip(terms, affinity_terms(state.pod).required_affinity, strict=True):
         key = term.topology_key
         domain = labels.get(key)
         if domain is None:
@@ -82,7 +83,7 @@ def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterato
             found = f"no such pod in {domain}{every}"
         else:
             continue
-        selector = _text(term)
+        selector = _text(term, written)
         yield Evidence(
             f"podAffinity on {key} to {selector}",
             found,
@@ -118,13 +119,16 @@ def _minds(state: RequiredState, key: str, existing: PodInfo) -> bool:
     )
 
 
-def _text(term: AffinityTerm) -> str:
-    """Return the term's selector and namespaces in words."""
-    spaces = sorted(term.namespaces)
+def _text(term: AffinityTerm, written: AffinityTerm) -> str:
+    """Return the term's selector and namespaces in words; `written` is the term before its namespaces were resolved."""
+    spaces, of_spaces = sorted(term.namespaces), written.namespace_selector
     if term.namespace_selector.everything:
         where = "any namespace"
+        if not of_spaces.everything:
+            # Nobody who wrote "not this namespace" expects that it is every namespace.
+            where += f" (kube-scheduler v1.36 matches {selector_text(of_spaces)} with no labels)"
     elif spaces:
         where = f"namespace {', '.join(spaces)}"
     else:
-        where = f"namespaces with {selector_text(term.namespace_selector)}"
+        where = f"namespaces with {selector_text(of_spaces)}"
     return f"pods with {selector_text(term.selector)} in {where}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kschedfw.api.defaults import NAMESPACE_NAME_LABEL
 from kschedfw.api.quantity import Quantity
 
 Manifest = dict[str, Any]
@@ -106,6 +107,24 @@ def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrateg
 def label_selectors() -> st.SearchStrategy[Manifest]:
     expressions = st.lists(requirements(), max_size=2)
     return st.fixed_dictionaries({}, optional={"matchLabels": labels(2), "matchExpressions": expressions})
+
+
+def namespace_selectors() -> st.SearchStrategy[Manifest]:
+    """Return a strategy of selectors of namespaces by name, with any operator."""
+    names = st.lists(st.sampled_from(NAMESPACES), min_size=1, max_size=2, unique=True)
+    sets = st.builds(
+        lambda operator, chosen: {"key": NAMESPACE_NAME_LABEL, "operator": operator, "values": chosen},
+        st.sampled_from(["In", "NotIn"]),
+        names,
+    )
+    existence = st.builds(
+        lambda operator: {"key": NAMESPACE_NAME_LABEL, "operator": operator},
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    )
+    return st.builds(
+        lambda expressions: {"matchExpressions": expressions},
+        st.lists(sets | existence, min_size=1, max_size=2),
+    )
 
 
 def node_selector_terms(

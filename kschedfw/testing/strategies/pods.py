@@ -13,6 +13,7 @@ from kschedfw.testing.strategies.parts import (
     Manifest,
     label_selectors,
     labels,
+    namespace_selectors,
     node_selector_terms,
     resources,
 )
@@ -22,6 +23,8 @@ _ONE_LABEL = labels(1)
 _LABEL_SELECTORS = label_selectors()
 _NAMESPACE = st.sampled_from(NAMESPACES)
 _NAMESPACES = st.lists(_NAMESPACE, max_size=2, unique=True)
+# Every namespace, some of them, and all but some.
+_NAMESPACE_SELECTORS = st.just({}) | namespace_selectors()
 _TOPOLOGY_KEY = st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"])
 
 
@@ -33,7 +36,7 @@ def _pod_affinity_terms(draw: st.DrawFn) -> Manifest:
     if draw(st.booleans()):
         term["matchLabelKeys"] = ["app"]
     if draw(st.booleans()):
-        term["namespaceSelector"] = {}
+        term["namespaceSelector"] = draw(_NAMESPACE_SELECTORS)
     return term
 
 
