@@ -26,6 +26,7 @@ from kschedfw.config import (
     load_configuration,
 )
 from kschedfw.config.effective import effective, plain, settings_of
+from kschedfw.config.validation import V1
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.setup import profiles_of
 
@@ -35,8 +36,8 @@ CHECK_HELP = """Validate configurations, and print all problems.
 
 \b
 Exit codes:
-  0  kube-scheduler would accept them (v1.36; for a Policy v1.20), every plugin is installed and can be instantiated,
-     and the profiles can decide on a pod
+  0  kube-scheduler would accept them (v1.36; for a Policy v1.20) but for fields that only kschedfw has, every plugin is
+     installed and can be instantiated, and the profiles can decide on a pod
   1  one of them is invalid; standard output has a line for each problem
   2  a file can't be read
 """
@@ -194,7 +195,8 @@ class FileVerdict:
 def _verdict(file: Path, gates: FeatureGates) -> FileVerdict:
     """Return the verdict on a file. Raises OSError if the file can't be read."""
     try:
-        configuration = load_configuration(file, gates=gates)
+        # Other commands read older versions, too: what such a file would do as v1 can be asked.
+        configuration = load_configuration(file, gates=gates, versions=(V1,))
     except ConfigurationError as error:
         return FileVerdict(error.source, None, error.errors, error.warnings)
     registry = Registry()

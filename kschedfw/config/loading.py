@@ -25,7 +25,7 @@ from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
 from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
-from kschedfw.config.validation import settings_errors
+from kschedfw.config.validation import V1, settings_errors
 from kschedfw.framework.gate_table import DECLARED_GATES, FEATURE_GATES
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
@@ -33,22 +33,28 @@ from kschedfw.framework.runtime.registry import Registry
 
 KIND = "KubeSchedulerConfiguration"
 VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1", "v1beta3", "v1beta2", "v1beta1"))
+"""The versions that are read, the newest first; kube-scheduler v1.36 reads V1 alone."""
 
 
 def load_configuration(
-    path: Path | str, registry: Registry | None = None, *, gates: FeatureGates = DEFAULT_GATES
+    path: Path | str,
+    registry: Registry | None = None,
+    *,
+    gates: FeatureGates = DEFAULT_GATES,
+    versions: Sequence[str] = VERSIONS,
 ) -> SchedulerConfiguration:
     """Read the configuration in a file, or in the only key of a ConfigMap; `-` is the standard input.
 
     `registry` offers its plugins (by default: everything installed). `gates` take precedence over those that
     the configuration gives in `featureGates`. A KubeSchedulerConfiguration refuses gates that only Policies
-    heed.
+    heed. `versions` are the versions of KubeSchedulerConfiguration that are read: by default also those before v1,
+    with a warning; `V1` alone is what kube-scheduler v1.36 reads.
 
     Raises:
         ConfigurationError: the configuration has errors; names all of them.
         OSError: the file can't be read.
     """
-    return _configuration(read_document(path), registry, gates)
+    return _configuration(read_document(path), registry, gates, versions)
 
 
 def parse_configuration(
@@ -66,11 +72,14 @@ def parse_configuration(
         ConfigurationError: the configuration has errors; names all of them.
     """
     document = parse_document(given, source) if isinstance(given, str) else document_of(given, source)
-    return _configuration(document, registry, gates)
+    return _configuration(document, registry, gates, VERSIONS)
 
 
 def _configuration(
-    document: ConfigurationDocument, registry: Registry | None, gates: FeatureGates
+    document: ConfigurationDocument,
+    registry: Registry | None,
+    gates: FeatureGates,
+    versions: Sequence[str],
 ) -> SchedulerConfiguration:
     catalog = PluginCatalog(Registry() if registry is None else registry)
     if (document.kind, document.api_version) == ("ConfigMap", "v1"):
@@ -80,8 +89,8 @@ def _configuration(
         if document.api_version in kind.versions:
             with CONFIGURATION_KINDS.calling(document.kind):
                 return kind.read(document, catalog, gates)
-    if document.kind != KIND or document.api_version not in VERSIONS:
-        raise ConfigurationError(document.source, [FieldError("", _not_registered(document))])
+    if document.kind != KIND or document.api_version not in versions:
+        raise ConfigurationError(document.source, [FieldError("", _not_registered(document, versions))])
     written, errors = _decoded(document)
     gates = _merged(gates, written, errors)
     errors += settings_errors(written, document.api_version)
@@ -147,8 +156,8 @@ def _only_for_policies(name: str, version: str) -> Sequence[FieldError]:
     return (FieldError.forbidden(f"featureGates.{name}", why),)
 
 
-def _not_registered(document: ConfigurationDocument) -> str:
-    supported = {KIND: VERSIONS}
+def _not_registered(document: ConfigurationDocument, versions: Sequence[str]) -> str:
+    supported = {KIND: versions}
     for name in CONFIGURATION_KINDS.names():
         supported[name] = CONFIGURATION_KINDS.load(name).versions
     listed = ", and ".join(f"{kind} in {', '.join(versions)}" for kind, versions in supported.items())
@@ -216,7 +225,7 @@ def _own_fields(document: ConfigurationDocument) -> list[str]:
 
 
 def _version_warning(document: ConfigurationDocument) -> list[str]:
-    if document.api_version == VERSIONS[0]:
+    if document.api_version == V1:
         return []
     read_as = "it is read as v1, with v1's default plugins and weights"
     return [f"kube-scheduler v1.36 no longer reads {document.api_version}; {read_as}"]

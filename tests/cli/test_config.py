@@ -160,6 +160,24 @@ class TestCheck:
         assert verdict["errors"]
         assert verdict["warnings"]
 
+    @pytest.mark.parametrize("version", ["v1beta1", "v1beta2", "v1beta3"])
+    def test_a_version_with_which_kube_scheduler_does_not_start_is_refused(
+        self, tmp_path: Path, version: str, capsys: Captured
+    ) -> None:
+        group = "kubescheduler.config.k8s.io"
+        document = {"apiVersion": f"{group}/{version}", "kind": "KubeSchedulerConfiguration"}
+        file = tmp_path / "old.yaml"
+        file.write_text(json.dumps(document))
+        assert run(["config", "check", str(file)]) == 1
+        out, err = capsys.readouterr()
+        assert out.startswith(
+            f'{file}: no kind "KubeSchedulerConfiguration" is registered for version "{group}/{version}"; '
+            f"supported are KubeSchedulerConfiguration in {group}/v1, "
+        )
+        assert err == ""
+        assert run(["config", "show", str(file)]) == 0
+        assert f"kube-scheduler v1.36 no longer reads {group}/{version}" in capsys.readouterr().err
+
     def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
         assert run(["config", "check", packing, "--json"]) == 0
         valid = {"file": packing, "valid": True, "errors": [], "warnings": []}

@@ -205,7 +205,7 @@ spec:
 """,
             encoding="utf-8",
         )
-        assert kschedfw("fit", cluster_dir, "--pod", path).out.startswith(answer)
+        assert kschedfw_command("fit", cluster_dir, "--pod", path).out.startswith(answer)
 
     def test_a_pod_of_options_alone(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         result = kschedfw_command("fit", cluster_dir, "--cpu", "400m", "--memory", "512Mi", "--image", "app")
