@@ -7,7 +7,7 @@ no effect.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
@@ -34,10 +34,19 @@ def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
     return structured
 
 
-def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[FieldError]:
-    """Yield an error for each key without a field."""
+def _is_always_known(_field: attrs.Attribute[object]) -> bool:
+    return True
+
+
+def unknown_fields(
+    value: object,
+    type_: object,
+    path: str = "",
+    is_known: Callable[[attrs.Attribute[object]], bool] = _is_always_known,
+) -> Iterator[FieldError]:
+    """Yield an error for each key without a field, or whose field isn't known (by default, all are)."""
     for field_path, content, cls in _objects(value, type_, path):
-        known = sorted(json_name(field) for field in attrs.fields(cls))
+        known = sorted(json_name(field) for field in attrs.fields(cls) if is_known(field))
         for key in content:
             if key not in known:
                 yield UnknownField.among(join(field_path, str(key)), known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -24,7 +25,12 @@ from kschedfw.config.document import (
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
 from kschedfw.config.profiles import GROUP, build_profile
-from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
+from kschedfw.config.schema import (
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    Settings,
+    is_in_version,
+)
 from kschedfw.config.validation import V1, settings_errors
 from kschedfw.framework.gate_table import DECLARED_GATES, FEATURE_GATES
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
@@ -91,7 +97,7 @@ def _configuration(
                 return kind.read(document, catalog, gates)
     if document.kind != KIND or document.api_version not in versions:
         raise ConfigurationError(document.source, [FieldError("", _not_registered(document, versions))])
-    written, errors = _decoded(document)
+    written, errors = _decoded(document, gates.version)
     gates = _merged(gates, written, errors)
     errors += settings_errors(written, document.api_version)
     profiles: list[ProfileConfiguration] = []
@@ -194,14 +200,17 @@ def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
     return parse_document(text, f"{document.source}: {at('data', key)}")
 
 
-def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguration, list[FieldError]]:
-    """Return the document with its defaults, and its unknown fields.
+def _decoded(
+    document: ConfigurationDocument, version: str
+) -> tuple[KubeSchedulerConfiguration, list[FieldError]]:
+    """Return the document with its defaults, and the fields that this version of Kubernetes doesn't know.
 
     Raises:
         ConfigurationError: a field has the wrong type, so that nothing else can be checked.
     """
     content = {key: value for key, value in document.content.items() if key not in ("apiVersion", "kind")}
-    unknown = list(unknown_fields(content, KubeSchedulerConfiguration))
+    known = partial(is_in_version, version=version)
+    unknown = list(unknown_fields(content, KubeSchedulerConfiguration, is_known=known))
     try:
         written = structure(without_unset(content, KubeSchedulerConfiguration), KubeSchedulerConfiguration)
     except FieldErrors as error:

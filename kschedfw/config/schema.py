@@ -12,29 +12,24 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.scalars import Duration
 from kschedfw.config.extenders import ExtenderConfig
+from kschedfw.framework.gate_table import VERSIONS
 from kschedfw.framework.profile import ExtensionPoint
 
 MULTI_POINT = "multiPoint"
 ALL = "*"
 """The name that disables all plugins except those that the point itself enables."""
 
-PLACEMENT_POINTS: Final = (
-    ExtensionPoint.PLACEMENT_GENERATE,
-    ExtensionPoint.PLACEMENT_FEASIBLE,
-    ExtensionPoint.PLACEMENT_SCORE,
-)
-"""The extension points that v1 of the API has no list for: their plugins are enabled at multiPoint."""
+POINTS: Final = tuple(point for point in ExtensionPoint if point is not ExtensionPoint.PLACEMENT_FEASIBLE)
+"""The extension points that a configuration lists plugins for; those of other points are enabled at multiPoint."""
 
-POINTS: Final = tuple(point for point in ExtensionPoint if point not in PLACEMENT_POINTS)
-"""The extension points that a configuration lists plugins for."""
-
+_SINCE_V1_36: Final = {"since": "1.36"}
 _UNSET: Final = {"zero_is_unset": True}
 _BEYOND: Final = {"beyond_kube_scheduler": True}
 
 
 @attrs.frozen
 class PluginReference:
-    """A plugin in a list; the weight is for score plugins."""
+    """A plugin in a list; the weight is for plugins that score nodes or placements."""
 
     name: str = ""
     weight: int = 0
@@ -69,12 +64,26 @@ class Plugins:
     pre_bind: PluginSet = PluginSet()
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
+    placement_generate: PluginSet = attrs.field(default=PluginSet(), metadata=_SINCE_V1_36)
+    placement_score: PluginSet = attrs.field(default=PluginSet(), metadata=_SINCE_V1_36)
 
     def at(self, point: ExtensionPoint) -> PluginSet:
-        """Return the point's own plugin set; an empty one for points of placements, which v1 doesn't have."""
+        """Return the point's own plugin set; an empty one for a point that a configuration has no list for."""
         found = getattr(self, point.name.lower()) if point in POINTS else PluginSet()
         assert isinstance(found, PluginSet)
         return found
+
+
+def points_of_version(version: str) -> tuple[ExtensionPoint, ...]:
+    """Return the extension points that a configuration for this version of Kubernetes lists plugins for."""
+    fields = attrs.fields_dict(Plugins)
+    return tuple(point for point in POINTS if is_in_version(fields[point.name.lower()], version))
+
+
+def is_in_version(field: attrs.Attribute[object], version: str) -> bool:
+    """Tell whether kube-scheduler of this version knows a field of its configuration."""
+    since = field.metadata.get("since")
+    return since is None or VERSIONS.index(version) >= VERSIONS.index(since)
 
 
 @attrs.frozen

@@ -15,10 +15,9 @@ from kschedfw.config.loading import KIND, VERSIONS
 from kschedfw.config.schema import (
     ALL,
     MULTI_POINT,
-    PLACEMENT_POINTS,
-    POINTS,
     ClientConnection,
     LeaderElection,
+    points_of_version,
 )
 from kschedfw.config.validation import client_connection_errors, leader_election_errors
 from kschedfw.framework.profile import ExtensionPoint
@@ -30,6 +29,8 @@ _LOOKS_AT_ALL: Final = "only a Policy can ask for every filter's answer (alwaysC
 
 def written(configuration: SchedulerConfiguration) -> dict[str, object]:
     """Return a KubeSchedulerConfiguration with the effect of this configuration, as JSON has it, secrets included.
+
+    It is for the version of Kubernetes whose feature gates the configuration has, and must be read with that version.
 
     Every extension point names its plugins itself, so that another version's defaults change nothing. A Policy
     becomes a KubeSchedulerConfiguration, too; its version is v1beta3 if it has plugins that v1 doesn't know.
@@ -54,19 +55,21 @@ def written(configuration: SchedulerConfiguration) -> dict[str, object]:
         "apiVersion": _OLDER_VERSION if names & REMOVED_IN_V1 else _VERSION,
         "kind": KIND,
         **settings_of(configuration, conceal=False),
-        "profiles": [_profile(profile) for profile in configuration.profiles],
+        "profiles": [_profile(profile, configuration.gates.version) for profile in configuration.profiles],
     }
 
 
-def _profile(profile: ProfileConfiguration) -> dict[str, object]:
+def _profile(profile: ProfileConfiguration, version: str) -> dict[str, object]:
+    points = points_of_version(version)
     percentage = profile.percentage_of_nodes_to_score
     return {
         "schedulerName": profile.scheduler_name,
         **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
         "plugins": {
-            # v1 has no other place for these plugins; what else they would get from here is disabled at every point.
-            MULTI_POINT: _plugin_set(profile, *PLACEMENT_POINTS),
-            **{str(point): _plugin_set(profile, point) for point in POINTS},
+            # Plugins of the other points have no other place; what else they would get from here is disabled at every
+            # point.
+            MULTI_POINT: _plugin_set(profile, *(point for point in ExtensionPoint if point not in points)),
+            **{str(point): _plugin_set(profile, point) for point in points},
         },
         "pluginConfig": [
             {"name": name, "args": plain(args, conceal=False)} for name, args in profile.args.items()

@@ -12,7 +12,7 @@ from kschedfw import Framework, InMemoryCluster, Parallelizer, default_profile
 from kschedfw.config import ProfileConfiguration
 from kschedfw.config.schema import POINTS
 from kschedfw.framework.profile import ExtensionPoint
-from tests.config.documents import REGISTRY, document, loaded, one_profile, plugin_with_hooks
+from tests.config.documents import REGISTRY, document, loaded, one_profile, plugin_with_hooks, refused
 
 SCORES = [
     "TaintToleration",
@@ -117,6 +117,48 @@ def test_disabling_all_in_multi_point_leaves_what_is_named() -> None:
         "score": ["Extra"],
         "bind": ["DefaultBinder"],
     }
+
+
+class TestPlacements:
+    """The plugins that divide nodes for groups, and rate the parts."""
+
+    def test_the_weight_at_the_point_is_for_placements_alone(self) -> None:
+        profile = profile_with(
+            placementScore={"enabled": [*some("PodGroupPodsCount", weight=5), *some("NodeResourcesFit")]},
+            multiPoint={"enabled": some("NodeResourcesFit", weight=3)},
+        )
+        rating = profile.plugins[ExtensionPoint.PLACEMENT_SCORE]
+        assert [(each.name, each.weight, str(each.origin)) for each in rating] == [
+            ("NodeResourcesFit", 1, "explicit"),
+            ("PodGroupPodsCount", 5, "explicit"),
+        ]
+        made = profile.profile()
+        assert made.weight("PodGroupPodsCount", ExtensionPoint.PLACEMENT_SCORE) == 5
+        assert made.weight("NodeResourcesFit", ExtensionPoint.PLACEMENT_SCORE) == 1
+        assert made.weight("NodeResourcesFit") == 3
+
+    def test_multi_point_enables_them_at_their_points(self) -> None:
+        profile = profile_with(
+            multiPoint={
+                "enabled": [*some("TopologyPlacementGenerator"), *some("PodGroupPodsCount", weight=4)]
+            }
+        )
+        assert names(profile, ExtensionPoint.PLACEMENT_GENERATE) == ["TopologyPlacementGenerator"]
+        rating = profile.plugins[ExtensionPoint.PLACEMENT_SCORE]
+        assert {each.name: each.weight for each in rating} == {"NodeResourcesFit": 1, "PodGroupPodsCount": 4}
+
+    def test_a_list_can_disable_what_multi_point_enables(self) -> None:
+        profile = profile_with(placementScore={"disabled": some("*")})
+        assert names(profile, ExtensionPoint.PLACEMENT_SCORE) == []
+        assert "NodeResourcesFit" in names(profile)
+
+    def test_a_plugin_without_the_hook_is_refused(self) -> None:
+        (error,) = refused(one_profile(plugins={"placementGenerate": {"enabled": some("NodeResourcesFit")}}))
+        assert error == (
+            'profiles[0].plugins.placementGenerate.enabled[0]: Invalid value: "NodeResourcesFit": plugin '
+            '"NodeResourcesFit" does not extend placementGenerate; its extension points: preFilter, filter, '
+            "preScore, score, placementScore"
+        )
 
 
 def test_each_names_the_distribution_that_it_comes_from() -> None:

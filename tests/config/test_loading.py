@@ -74,6 +74,19 @@ class TestVersions:
             ),
         )
 
+    @pytest.mark.parametrize("point", ["placementGenerate", "placementScore"])
+    def test_lists_for_placements_are_known_since_v1_36(self, point: str) -> None:
+        content = one_profile(plugins={point: {}})
+        parse_configuration(content, gates=FeatureGates(version="1.36"))
+        with pytest.raises(ConfigurationError) as caught:
+            parse_configuration(content, gates=FeatureGates(version="1.35"))
+        (error,) = caught.value.errors
+        assert str(error).startswith(f'strict decoding error: unknown field "profiles[0].plugins.{point}"; ')
+
+    def test_no_version_has_a_list_for_placement_feasible(self) -> None:
+        (error,) = refused(one_profile(plugins={"placementFeasible": {}}))
+        assert "placementFeasible" in error
+
     def test_what_v1_does_not_have_any_more_is_refused_by_name(self) -> None:
         beta = document("kubescheduler.config.k8s.io/v1beta1", healthzBindAddress="0.0.0.0:10251")
         (error,) = refused(beta)

@@ -14,19 +14,25 @@ from kschedfw.config import (
     DEFAULT_PLUGINS,
     ConfigurationError,
     SchedulerConfiguration,
+    parse_configuration,
     preset_configuration,
 )
 from kschedfw.config.effective import effective, settings_of
 from kschedfw.config.schema import POINTS
 from kschedfw.config.writing import written
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.scheduler.setup import profiles_of
-from tests.config.documents import document, loaded
+from tests.config.documents import document, loaded, plugin_with_hooks
 
 Document = dict[str, Any]
 
 WEIGHED = ("NodeResourcesFit", "ImageLocality", "PodTopologySpread", "TaintToleration", "InterPodAffinity")
 SPARED = {"PrioritySort", "DefaultBinder"}
 CHANGEABLE = sorted({plugin.name for plugin in DEFAULT_PLUGINS} - SPARED)
+
+_TOPOLOGY_GATES = (GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING)
+"""The gates with which profiles have plugins for placements by default."""
 
 seconds = st.integers(1, 3600)
 weights = st.integers(1, 100)
@@ -103,11 +109,21 @@ def profiles(draw: st.DrawFn, name: str) -> Document:
         ),
         "disabled": draw(st.sampled_from(([], [{"name": "*"}]))),
     }
+    placement_score = {
+        "enabled": draw(st.sampled_from(([], [{"name": "NodeResourcesFit", "weight": draw(weights)}]))),
+        "disabled": draw(st.sampled_from(([], [{"name": "*"}], [{"name": "PodGroupPodsCount"}]))),
+    }
+    generators = draw(st.sampled_from(([], [{"name": "TopologyPlacementGenerator"}])))
     args = {name: draw(ARGS[name]) for name in draw(st.sets(st.sampled_from(sorted(ARGS)), max_size=3))}
     percentage = draw(st.none() | st.integers(0, 100))
     return {
         "schedulerName": name,
-        "plugins": {"multiPoint": multi_point, "score": score},
+        "plugins": {
+            "multiPoint": multi_point,
+            "score": score,
+            "placementGenerate": {"enabled": generators},
+            "placementScore": placement_score,
+        },
         "pluginConfig": [{"name": name, "args": value} for name, value in args.items()],
         **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
     }
@@ -143,7 +159,8 @@ def configurations(draw: st.DrawFn) -> SchedulerConfiguration:
         "extenders": draw(st.sampled_from(([], [extender]))),
     }
     names = draw(st.sampled_from((["a"], ["a", "b"])))
-    return loaded(document(**settings, profiles=[draw(profiles(name)) for name in names]))
+    gates = draw(st.sampled_from(({}, dict.fromkeys(_TOPOLOGY_GATES, True))))
+    return loaded(document(**settings, featureGates=gates, profiles=[draw(profiles(name)) for name in names]))
 
 
 def read_again(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
@@ -205,6 +222,18 @@ def test_every_point_names_its_plugins_itself() -> None:
     assert points["score"]["enabled"] == scores
 
 
-def test_plugins_for_placements_are_named_at_multi_point_which_is_all_that_v1_has_for_them() -> None:
-    profile: Any = written(loaded(document()))["profiles"]
-    assert profile[0]["plugins"]["multiPoint"]["enabled"] == [{"name": "NodeResourcesFit", "weight": 1}]
+def test_plugins_of_a_point_that_has_no_list_are_named_at_multi_point() -> None:
+    stops = plugin_with_hooks("Stops", "placement_feasible")
+    enabled = {"multiPoint": {"enabled": [{"name": "Stops"}]}}
+    profile: Any = written(loaded(document(profiles=[{"plugins": enabled}]), stops))["profiles"]
+    assert profile[0]["plugins"]["multiPoint"]["enabled"] == [{"name": "Stops"}]
+
+
+def test_before_v1_36_plugins_for_placements_are_named_at_multi_point() -> None:
+    configuration = parse_configuration(document(), gates=FeatureGates(version="1.35"))
+    content: Any = written(configuration)
+    plugins = content["profiles"][0]["plugins"]
+    assert plugins["multiPoint"]["enabled"] == [{"name": "NodeResourcesFit", "weight": 1}]
+    assert "placementScore" not in plugins
+    again = parse_configuration(content, gates=configuration.gates)
+    assert profiles_of(again) == profiles_of(configuration)

@@ -29,6 +29,7 @@ class ConfigurationDocument:
 
     def __init__(self, configuration: SchedulerConfiguration, registry: Registry) -> None:
         self._registry = registry
+        self._gates = configuration.gates
         self._catalog = PluginCatalog(registry)
         self._base: Mapping[str, Any] = written(configuration)
         self.content: dict[str, Any] = copy.deepcopy(dict(self._base))
@@ -39,7 +40,7 @@ class ConfigurationDocument:
         Raises:
             ConfigurationError: with everything that is wrong with it.
         """
-        return parse_configuration(self.content, EDITED, self._registry)
+        return parse_configuration(self.content, EDITED, self._registry, gates=self._gates)
 
     def set_weight(self, profile: str, plugin: str, weight: int) -> None:
         """Set the weight of a score plugin; with 0 it doesn't score any more."""
@@ -105,7 +106,7 @@ class ConfigurationDocument:
         self, profile: str, point: ExtensionPoint, content: Mapping[str, Any] | None = None
     ) -> Listed:
         plugins = self._profile(content or self.content, profile)["plugins"]
-        # v1 of the API has no lists for placements' plugins; `written` has them at multiPoint, and nothing else there.
+        # `written` has plugins of points that the API has no list for at multiPoint, and nothing else there.
         listed: Listed = plugins.get(point.value, plugins["multiPoint"])["enabled"]
         return listed
 
