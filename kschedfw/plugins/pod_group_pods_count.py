@@ -22,4 +22,7 @@ class PodGroupPodsCount(Plugin):
     @hookimpl
     def normalize_placement_score(self, scores: Mapping[str, int]) -> Mapping[str, int]:
         highest = max(scores.values(), default=0)
-        return {name: score * MAX_NODE_SCORE // highest if highest else 0 for name, score in scores.items()}
+        if not highest:
+            # An error in kube-scheduler, too: a placement without any member can't be feasible.
+            raise ValueError("no pods from pod group are assigned to any of the candidate placements")
+        return {name: score * MAX_NODE_SCORE // highest for name, score in scores.items()}

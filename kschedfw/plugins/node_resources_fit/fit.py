@@ -160,12 +160,17 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def placement_score(self, group: QueuedGroup, placed: PlacedGroup) -> int:
-        """Return the usage of the placement's nodes together, whatever the strategy: groups are packed."""
+        """Return the usage of the placement's nodes together, whatever the strategy: groups are packed.
+
+        As for a pod alone, an extended resource only counts if a member requests it.
+        """
         usages = []
         members = [pod for pod in group.pods if pod.uid in placed.node_names]
         for resource in self._resources.resources:
-            amounts = [resource.on_node(info) for info in placed.placement.nodes]
             wanted = sum(resource.request_of(pod.requests) for pod in members)
+            if not wanted and not resource.on_every_node:
+                continue
+            amounts = [resource.on_node(info) for info in placed.placement.nodes]
             if allocatable := sum(amount for amount, _ in amounts):
                 usages.append((wanted + sum(used for _, used in amounts), allocatable, resource.weight))
         return valid_score(most_allocated(usages))
