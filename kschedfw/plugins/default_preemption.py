@@ -31,7 +31,11 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import PodGroup, group_key
-from kschedfw.framework.gate_table import GENERIC_WORKLOAD, WORKLOAD_AWARE_PREEMPTION
+from kschedfw.framework.gate_table import (
+    GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    WORKLOAD_AWARE_PREEMPTION,
+)
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
@@ -128,12 +132,15 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         key = self._group_of(pod)
         if not key:
             return ""
-        group = self.handle.cluster.get(PodGroup, key)
-        if group is None:
-            return "pod group for pod not found"
-        if group.spec.scheduling_constraints is not None:
-            return "not eligible due to placement-based pod group scheduling limitation"
-        if self.handle.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION):
+        gates = self.handle.feature_gates
+        if gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING):
+            # Only with this gate the group matters at all, so that only then one that is gone is a reason by itself.
+            group = self.handle.cluster.get(PodGroup, key)
+            if group is None:
+                return "pod group for pod not found"
+            if group.spec.scheduling_constraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        if gates.enabled(WORKLOAD_AWARE_PREEMPTION):
             return "not eligible due to workload aware preemption enabled"
         return ""
 

@@ -7,9 +7,17 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
+from kschedfw import make_pod_group
 from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.config import default_profile
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.gate_table import (
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    WORKLOAD_AWARE_PREEMPTION,
+)
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
@@ -36,6 +44,43 @@ def post_filter(
         made.cluster.add(preemptor)
     statuses = made.refused() if refusals is None else refusals
     return made.framework.run_post_filter_plugins(made.state(preemptor), preemptor, statuses)
+
+
+_TAS, _WAP = TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, WORKLOAD_AWARE_PREEMPTION
+_GONE = "pod group for pod not found"
+_BY_PLACEMENT = "not eligible due to placement-based pod group scheduling limitation"
+_AS_A_WHOLE = "not eligible due to workload aware preemption enabled"
+
+
+class TestMembersOfGroups:
+    """Why a member doesn't preempt by itself: with the gate for placements its group decides, else the gates alone."""
+
+    @pytest.mark.parametrize(
+        ("gates", "group", "objection"),
+        [
+            ((), None, ""),
+            ((), "constrained", ""),
+            ((_TAS,), None, _GONE),
+            ((_TAS,), "plain", ""),
+            ((_TAS,), "constrained", _BY_PLACEMENT),
+            ((_WAP,), None, _AS_A_WHOLE),
+            ((_WAP,), "constrained", _AS_A_WHOLE),
+            ((_TAS, _WAP), None, _GONE),
+            ((_TAS, _WAP), "plain", _AS_A_WHOLE),
+            ((_TAS, _WAP), "constrained", _BY_PLACEMENT),
+        ],
+    )
+    def test_objections(self, gates: tuple[str, ...], group: str | None, objection: str) -> None:
+        made = full(
+            pod("low", 500, on="n0"), gates=FeatureGates.of(GENERIC_WORKLOAD, GANG_SCHEDULING, *gates)
+        )
+        if group is not None:
+            builder = make_pod_group("g")
+            made.cluster.add((builder.topology("rack") if group == "constrained" else builder).build())
+        member = pod("member", 500, priority=1, build=lambda builder: builder.group("g"))
+        result, status = post_filter(made, member)
+        assert status.message == (f"preemption: {objection}" if objection else "")
+        assert (result is None) is bool(objection)
 
 
 class TestPostFilter:

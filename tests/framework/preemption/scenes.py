@@ -21,6 +21,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -198,6 +199,7 @@ def scene(
     seed: int = 0,
     limits: Mapping[str, int] | None = None,
     evaluation: Evaluation = Evaluation.MEMO,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> Scene:
     registry = Registry(entry_points=False)
     for each in plugins:
@@ -218,6 +220,7 @@ def scene(
         parallelizer=parallelizer or Parallelizer(1),
         extenders=extenders,
         evaluation=evaluation,
+        feature_gates=gates,
     )
     made = rules(framework.handle, **(limits or {}))
     return Scene(
