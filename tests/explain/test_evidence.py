@@ -148,6 +148,25 @@ class TestSpread:
             )
         ]
 
+    @pytest.mark.parametrize(
+        ("min_domains", "on_b", "why"),
+        [
+            (3, 1, "; the minimum counts as 0 with 2 of the 3 domains of minDomains: the skew would be 3"),
+            (3, 0, ", 0 in the emptiest domain: the skew would be 3"),
+            (2, 0, ", 0 in the emptiest domain: the skew would be 3"),
+        ],
+    )
+    def test_fewer_domains_than_min_domains_are_named_where_they_make_the_minimum_0(
+        self, min_domains: int, on_b: int, why: str
+    ) -> None:
+        others = [make_pod(f"b-{i}").labels(app="web").node("b1").build() for i in range(on_b)]
+        full = make_pod("full").requests(cpu=4).node("b1").build()
+        pod = make_pod("web").labels(app="web").requests(cpu=1)
+        pod = pod.spread(ZONE, {"app": "web"}, min_domains=min_domains)
+        explanation = decided(pod.build(), self.NODES[:2], *self.SEATED, *others, full)
+        (text,) = texts(explanation, "a1", "PodTopologySpread")
+        assert text == f"spread over {ZONE}, maxSkew 1, of pods with app=web; 2 of them in a{why}"
+
     def test_a_node_without_the_label_is_said_to_be_without(self) -> None:
         pod = make_pod("web").labels(app="web").spread(ZONE, {"app": "web"}).build()
         assert texts(decided(pod, self.NODES), "nowhere", "PodTopologySpread") == [

@@ -56,7 +56,7 @@ class TestNodeResourcesFit:
         return builder.limits({GPU: gpus["gpu"]}).build() if gpus else builder.build()
 
     def nodes(self) -> list[Node]:
-        capacity = {"cpu": 4, "memory": "8Gi", GPU: 4}
+        capacity: dict[str, str | int] = {"cpu": 4, "memory": "8Gi", GPU: 4}
         return [make_node(name).capacity(capacity).build() for name in ("node-0", "node-1")]
 
     SCORED = (ResourceSpec("cpu"), ResourceSpec("memory"), ResourceSpec(GPU))

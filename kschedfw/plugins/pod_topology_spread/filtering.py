@@ -63,16 +63,9 @@ class ConstraintCounts:
 
     def allowed(self) -> int:
         """Return the greatest count at which a domain can still take the pod."""
-        constraint, changed = self.constraint, self.changed
-        domains, least = self.extent.domains, self.least
-        if changed:
-            # A domain that a pod was added to or removed from is in kube-scheduler's map of counts, even
-            # without a counted node in the snapshot.
-            domains += sum(not self._is_occupied(domain) for domain in changed)
-            least = self._present_least()
+        constraint = self.constraint
         # With fewer domains than minDomains, the global minimum is 0 (KEP-3022).
-        if domains < constraint.min_domains:
-            least = 0
+        least = 0 if self._number_of_domains() < constraint.min_domains else self._present_least()
         return constraint.max_skew - constraint.self_match + least
 
     def evidence(self, domain: str | None) -> Evidence | None:
@@ -91,11 +84,17 @@ class ConstraintCounts:
             return None
         least = allowed - max_skew + constraint.self_match
         skew = count + constraint.self_match - least
+        values |= {"matching": count, "minimum": least, "skew": skew}
+        minimum = f", {least} in the emptiest domain"
+        if self._present_least() != least:
+            there, wanted = self._number_of_domains(), constraint.min_domains
+            values |= {"domains": there, "minDomains": wanted}
+            minimum = f"; the minimum counts as 0 with {there} of the {wanted} domains of minDomains"
         return Evidence(
             asked,
-            f"{count} of them in {domain}, {least} in the emptiest domain: the skew would be {skew}",
+            f"{count} of them in {domain}{minimum}: the skew would be {skew}",
             gap=(skew - max_skew) / max_skew,
-            values={**values, "matching": count, "minimum": least, "skew": skew},
+            values=values,
         )
 
     def let_pass(self) -> bool:
@@ -119,7 +118,15 @@ class ConstraintCounts:
         verdicts[-1] = _NO_LABEL_CODE
         return verdicts
 
+    def _number_of_domains(self) -> int:
+        # A domain that a pod was added to or removed from is in kube-scheduler's map of counts, even without a counted
+        # node in the snapshot.
+        changed = self.changed
+        return self.extent.domains + sum([not self._is_occupied(domain) for domain in changed])
+
     def _present_least(self) -> int:
+        if not self.changed:
+            return self.least
         least_changed = min(self.changed.values())
         # Otherwise the minimum is in an unchanged domain, whose count is at least the former minimum …
         if least_changed <= self.least:

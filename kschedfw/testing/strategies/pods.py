@@ -24,7 +24,8 @@ _LABEL_SELECTORS = label_selectors()
 _NAMESPACE = st.sampled_from(NAMESPACES)
 _NAMESPACES = st.lists(_NAMESPACE, max_size=2, unique=True)
 # Every namespace, some of them, and all but some.
-_NAMESPACE_SELECTORS = st.just({}) | namespace_selectors()
+_EVERY_NAMESPACE: Manifest = {}
+_NAMESPACE_SELECTORS = st.just(_EVERY_NAMESPACE) | namespace_selectors()
 _TOPOLOGY_KEY = st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"])
 
 

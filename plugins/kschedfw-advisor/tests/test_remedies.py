@@ -106,6 +106,31 @@ class TestEachSortOfChange:
         found = remedies(*nodes, *pods, running("web-3", "n2"), pod=pod)
         assert "maxSkew 2 for the spread over topology.kubernetes.io/zone" in found
 
+    def test_fewer_domains_where_min_domains_makes_the_minimum_0(self) -> None:
+        zone = "topology.kubernetes.io/zone"
+        nodes = [node("n1").zone("a"), node("n2").zone("b")]
+        pods = [running("web-1", "n1"), running("web-2", "n2")]
+        pod = make_pod("p").labels(app="web").spread(zone, {"app": "web"}, max_skew=1, min_domains=3)
+        assert remedies(*nodes, *pods, pod=pod)[:2] == [
+            f"minDomains 2 for the spread over {zone}",
+            f"maxSkew 2 for the spread over {zone}",
+        ]
+
+    def test_a_preferred_spread_says_that_min_domains_goes(self) -> None:
+        zone = "topology.kubernetes.io/zone"
+        pending = [
+            make_pod(f"p{i}")
+            .labels(app="web")
+            .spread(zone, {"app": "web"}, max_skew=1, min_domains=9)
+            .build()
+            for i in range(4)
+        ]
+        nodes = [node("n1").zone("a"), node("n2").zone("b")]
+        pods = [running("web-1", "n1"), running("web-2", "n2")]
+        cluster = what_if([*(each.build() for each in nodes), *pods], *pending)
+        found = [str(remedy) for remedy in find_remedies(cluster, cluster.pending, []).remedies]
+        assert f"whenUnsatisfiable: ScheduleAnyway and no minDomains for the spread over {zone}" in found
+
     def test_no_rule_to_be_apart_or_a_zone_more(self) -> None:
         zone = "topology.kubernetes.io/zone"
         pod = make_pod("p").pod_anti_affinity(zone, {"app": "web"})

@@ -26,6 +26,7 @@ from kschedfw_advisor.changes import (
     DropSelector,
     Effort,
     EnlargeNode,
+    FewerDomains,
     LabelNode,
     PreferPodRule,
     RemoveTaint,
@@ -135,7 +136,7 @@ def _ways(
         case "NodePorts":
             yield from (_without_named_pod(pod, each, cluster) for each in evidence)
         case "PodTopologySpread":
-            yield from (_around_spread(each) for each in evidence)
+            yield from (_around_spread(pod, each) for each in evidence)
         case "InterPodAffinity":
             yield from (_around_pods(pod, each, cluster) for each in evidence)
         case _:
@@ -286,13 +287,20 @@ def _may_go(other: Pod, pod: Pod) -> bool:
     return other.priority <= pod.priority and not is_sibling and not belongs_to_its_node(other)
 
 
-def _around_spread(evidence: Evidence) -> Sequence[Changes]:
+def _around_spread(pod: Pod, evidence: Evidence) -> Sequence[Changes]:
     key, skew = evidence.values.get("topologyKey"), evidence.values.get("skew")
     if not isinstance(key, str):
         return []
+    ways: list[Changes] = []
+    # Given where minDomains makes the minimum 0. The API allows no minDomains below 1.
+    domains = evidence.values.get("domains")
+    if isinstance(domains, int) and domains > 0:
+        ways.append((FewerDomains(key, domains),))
     if isinstance(skew, int):
-        return [(Spread(key, skew),), (Spread(key, None),)]
-    return [(Spread(key, None),)]
+        ways.append((Spread(key, skew),))
+    constraints = [each for each in pod.spec.topology_spread_constraints if each.topology_key == key]
+    has_min_domains = any(each.min_domains is not None for each in constraints)
+    return [*ways, (Spread(key, None, has_min_domains),)]
 
 
 def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:

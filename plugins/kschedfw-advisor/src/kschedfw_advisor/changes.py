@@ -295,16 +295,42 @@ def _effort_without(keys: Iterable[str]) -> Effort:
 
 
 @attrs.frozen
+class FewerDomains(Change):
+    """The pod with a smaller minDomains of its spread over a topology."""
+
+    usual_effort = Effort.POD_RULE
+    topology_key: str
+    min_domains: int
+
+    def __str__(self) -> str:
+        return f"minDomains {self.min_domains} for the spread over {self.topology_key}"
+
+    def changed(self, pod: Pod) -> Pod:
+        constraints = tuple(
+            attrs.evolve(each, min_domains=min(self.min_domains, each.min_domains))
+            if each.topology_key == self.topology_key and each.min_domains is not None
+            else each
+            for each in pod.spec.topology_spread_constraints
+        )
+        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+
+
+@attrs.frozen
 class Spread(Change):
-    """The pod with a greater maxSkew over a topology; with None as `max_skew`, the spread is only preferred."""
+    """The pod with a greater maxSkew over a topology; with None as `max_skew`, the spread is only preferred.
+
+    `has_min_domains` says that the pod's constraint has minDomains, which a preferred spread can't have.
+    """
 
     usual_effort = Effort.POD_RULE
     topology_key: str
     max_skew: int | None
+    has_min_domains: bool = False
 
     def __str__(self) -> str:
         if self.max_skew is None:
-            return f"whenUnsatisfiable: ScheduleAnyway for the spread over {self.topology_key}"
+            without = " and no minDomains" if self.has_min_domains else ""
+            return f"whenUnsatisfiable: ScheduleAnyway{without} for the spread over {self.topology_key}"
         return f"maxSkew {self.max_skew} for the spread over {self.topology_key}"
 
     @property
