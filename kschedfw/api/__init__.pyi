@@ -228,6 +228,8 @@ from .volumes import RBDSource as RBDSource
 from .volumes import Volume as Volume
 from .volumes import VolumeResourceRequirements as VolumeResourceRequirements
 from .volumes import VsphereVolumeSource as VsphereVolumeSource
+from .words import counted as counted
+from .words import with_article as with_article
 from .workloads import CompletionMode as CompletionMode
 from .workloads import CronJob as CronJob
 from .workloads import CronJobSpec as CronJobSpec

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Generic, Self, TypeVar
 
 from kschedfw.api.affinity import PREFERRED, REQUIRED
@@ -52,6 +53,12 @@ class _Builder(Generic[T]):
 
     def uid(self, uid: str) -> Self:
         _at(self._manifest, "metadata")["uid"] = uid
+        return self
+
+    def creation_timestamp(self, when: datetime | str) -> Self:
+        """Set when the object was created, by a datetime with a time zone or a text: `2026-01-31T12:00:00Z`."""
+        text = when if isinstance(when, str) else when.isoformat()
+        _at(self._manifest, "metadata")["creationTimestamp"] = text
         return self
 
     def manifest(self) -> Manifest:

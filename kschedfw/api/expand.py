@@ -37,6 +37,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.owners import Owners, pod_from_template
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api.words import counted
 from kschedfw.api.workloads import (
     CompletionMode,
     CronJob,
@@ -107,7 +108,7 @@ class _Demand:
 
     number: int = 0
     path: str = ""
-    what: str = "pods"
+    what: str = "pod"
 
 
 class _Expander:
@@ -136,7 +137,8 @@ class _Expander:
                     demand = self._demand(obj)
                 if demand.number > left:
                     limit = how_to_raise("pods", limits.pods)
-                    why = f"stands for {demand.number} more {demand.what}, but only {left} may still be made: {limit}"
+                    objects = counted(demand.number, f"more {demand.what}")
+                    why = f"stands for {objects}, but only {left} may still be made: {limit}"
                     refuse(obj, FieldError(demand.path, why))
                     continue
                 left -= demand.number
@@ -200,7 +202,7 @@ class _Expander:
                 present = owners.pods_by_template_hash(obj).total()
                 return _Demand(max(obj.spec.replicas - present, 0), "spec.replicas")
             case StatefulSet() if claims := len(obj.spec.volume_claim_templates):
-                return _Demand(obj.spec.replicas * (1 + claims), "spec.replicas", "pods and claims")
+                return _Demand(obj.spec.replicas * (1 + claims), "spec.replicas", "object")
             case StatefulSet():
                 # Pods of other ordinals don't count.
                 return _Demand(obj.spec.replicas, "spec.replicas")

@@ -38,6 +38,7 @@ from kschedfw.api.objects import (
 )
 from kschedfw.api.pod import Pod
 from kschedfw.api.sources import ManifestSource, sources
+from kschedfw.api.words import with_article
 from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.api.yaml_loader import TAKEN
 
@@ -352,7 +353,7 @@ class _Loader:
         """Warn of a namespace that reading clears, since an object of the kind has none."""
         namespace = _metadata(manifest).get("namespace")
         if not kind.namespaced and isinstance(namespace, str) and namespace:
-            why = f"{shown(namespace)} is ignored, since a {kind.name} is in no namespace"
+            why = f"{shown(namespace)} is ignored, since {with_article(kind.name)} is in no namespace"
             self._warn([FieldError("metadata.namespace", why)], manifest, kind)
 
     def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:

@@ -11,12 +11,12 @@ import attrs
 import typer
 
 from kschedfw.api.field_errors import FieldError
+from kschedfw.api.words import counted
 from kschedfw.cli.configurations import feature_gates as gates_of
 from kschedfw.cli.configurations import print_warnings, selected_configuration
 from kschedfw.cli.construction import refused_profile
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import GatesOption, KubeVersionOption, ProviderOption
-from kschedfw.cli.tables import counted
 from kschedfw.config import (
     ConfigurationError,
     ConfiguredPlugin,

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from kschedfw.api.field_errors import first_of, printable
-from kschedfw.cli.tables import counted
+from kschedfw.api.words import counted
 
 if TYPE_CHECKING:
     from kschedfw.simulator.failures import Failures

@@ -211,7 +211,7 @@ def _group_parts(step: GroupStep, cycles: Sequence[GroupStep], top: int) -> Iter
         said = (
             "the same" if (result, message) == (step.result, step.message) else f"{result.value}: {message}"
         )
-        yield Text(f"attempt{'' if len(others) == 1 else 's'} {numbers}: {said}", "dim")
+        yield Text(f"{'attempt' if len(others) == 1 else 'attempts'} {numbers}: {said}", "dim")
     for section in group_overview(step, top):
         yield section_block(section)
     member = obstructed(step)

@@ -16,11 +16,11 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
+from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
-from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
@@ -215,7 +215,8 @@ def _is_csv(path: Path) -> bool:
 
 
 def _notes(manifests: Manifests) -> list[str]:
-    custom = Counter(str(obj.kind) for obj in manifests.custom_objects)
+    # With the kind as it is written: an object doesn't tell the plural by which its API knows the kind.
+    custom = Counter(f"{obj.kind.name} of {obj.kind.api_version}" for obj in manifests.custom_objects)
     notes = []
     if manifests.ignored:
         notes.append(f"scheduling has no use for some of the input: {_counted(manifests.ignored)}")
@@ -275,7 +276,7 @@ def _counted(numbers: Mapping[str, int]) -> str:
     most = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     kinds = [f"{count} {printable(kind)}" for kind, count in most[:KINDS_NAMED]]
     if (rest := len(most) - KINDS_NAMED) > 0:
-        kinds.append(f"{rest} more kinds")
+        kinds.append(counted(rest, "more kind"))
     return ", ".join(kinds)
 
 

@@ -12,9 +12,9 @@ import typer
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
+from kschedfw.api.words import counted
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.inputs import Input
-from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster, free_pods
 from kschedfw.cluster.freeing import belongs_to_its_node, may_be_freed
 

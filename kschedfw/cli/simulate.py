@@ -14,6 +14,7 @@ import typer
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api.words import counted
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
@@ -43,7 +44,6 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report, progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cli.tables import counted
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.setup import Setup

@@ -12,6 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kschedfw.api import words
+
 PIPE_WIDTH = 100
 """The width of reports if stdout isn't a terminal: they end up in logs, mails and pagers; programs read the JSON."""
 
@@ -139,5 +141,5 @@ def block(*parts: Table | str) -> Padding:
     return Padding(Group(*(Text(part) if isinstance(part, str) else part for part in parts)), (1, 0, 0, 0))
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+counted = words.counted
+"""Commands count things by this name."""

@@ -14,8 +14,8 @@ import attrs
 import typer
 
 from kschedfw.api.field_errors import printable
+from kschedfw.api.words import counted
 from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.tables import counted
 from kschedfw.testing.case_runner import Runner, shown_problems
 from kschedfw.testing.cases import SUFFIXES, Case, CaseError, find_suites, read_cases
 

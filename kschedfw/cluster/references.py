@@ -12,6 +12,7 @@ import attrs
 
 from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.defaults import BUILT_IN_PRIORITIES
+from kschedfw.api.devices import DeviceClass
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
@@ -49,7 +50,8 @@ class MissingObject:
 def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     """Return the objects that scheduling would read for the pods and that the cluster lacks; by kind, then by name.
 
-    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet;
+    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet, and the
+    classes of devices that aren't allocated;
     claims, their volumes and, while they have none, their storage classes; priority classes of pods without a
     priority; for pending pods, the controllers whose selectors default spreading uses; and namespaces whose
     labels a namespaceSelector asks for. References of ended pods don't count.
@@ -134,9 +136,10 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
     named = {each.name for each in pod.status.resource_claim_statuses}
     for claim in spec.resource_claims:
         if claim.resource_claim_name is not None:
-            yield ResourceClaim, f"{pod.namespace}/{claim.resource_claim_name}"
+            yield from _of_devices(cluster, ResourceClaim, f"{pod.namespace}/{claim.resource_claim_name}")
         elif claim.resource_claim_template_name is not None and claim.name not in named:
-            yield ResourceClaimTemplate, f"{pod.namespace}/{claim.resource_claim_template_name}"
+            key = f"{pod.namespace}/{claim.resource_claim_template_name}"
+            yield from _of_devices(cluster, ResourceClaimTemplate, key)
     owner = pod.metadata.controller
     # Default constraints are for pods without constraints of their own, and are looked at only while a pod is
     # scheduled.
@@ -146,6 +149,24 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
             yield kind, f"{pod.namespace}/{owner.name}"
     if implied and any(map(_looks_at_namespaces, spec.affinity.pod_terms)):
         yield from ((Namespace, name) for name in implied)
+
+
+def _of_devices(
+    cluster: Cluster, kind: type[ResourceClaim | ResourceClaimTemplate], key: str
+) -> Iterator[Reference]:
+    """Yield a claim for devices or the template of one, and the classes of devices it needs."""
+    yield kind, key
+    found = cluster.get(kind, key)
+    if isinstance(found, ResourceClaimTemplate):
+        spec = found.spec.spec
+    # Once devices are allocated, nobody looks at their classes again.
+    elif isinstance(found, ResourceClaim) and found.status.allocation is None:
+        spec = found.spec
+    else:
+        return
+    for request in spec.devices.requests:
+        options = request.first_available if request.exactly is None else (request.exactly,)
+        yield from ((DeviceClass, option.device_class_name) for option in options)
 
 
 def _of_claim(cluster: Cluster, key: str) -> Iterator[Reference]:

@@ -13,6 +13,7 @@ from kschedfw.api.extensions import how_to_install
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
 from kschedfw.api.strict import unknown_fields, without_unset
+from kschedfw.api.words import with_article
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
 from kschedfw.config.document import (
@@ -186,7 +187,7 @@ def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
     named = [key for key in keys if key in texts]
     if len(named or texts) != 1:
         found = ", ".join(texts) or "none"
-        others = "".join(f"a {kind} in {key}, or " for key, kind in keys.items() if key)
+        others = "".join(f"{with_article(kind)} in {key}, or " for key, kind in keys.items() if key)
         expected = f"{others}a configuration in the only key"
         raise ConfigurationError(
             document.source, [FieldError("data", f"a ConfigMap must have {expected}; its keys: {found}")]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from kschedfw.api.words import counted
 from kschedfw.explain.explanation import Result
 from kschedfw.explain.groups import GroupStage, GroupStep, MemberStep, PlacementStep
 from kschedfw.explain.section import Section, listed
@@ -81,7 +82,7 @@ def _what_happened(step: GroupStep) -> Iterator[str]:
         yield f"ended at preemption: {'victims are being evicted' if is_success else 'it failed'}"
     elif step.ended_by is not None:
         yield f"ended at {step.ended_by.value}: {_WHY[step.ended_by]}"
-    members = f"{len(step.members)} member{'' if len(step.members) == 1 else 's'} without a node"
+    members = f"{counted(len(step.members), 'member')} without a node"
     before = f", {step.scheduled} on nodes already" if step.scheduled else ""
     if step.min_count is None:
         yield f"{members}{before}; each may run without the others"
@@ -108,7 +109,7 @@ def _placements(step: GroupStep, top: int) -> Section:
             for line in (headers, *rows):
                 del line[column]
     rest = len(step.placements) - len(shown)
-    lines = [f"{rest} more placements"] if rest else []
+    lines = [counted(rest, "more placement")] if rest else []
     lines += [
         f"{placement_name(each.name)}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
         for each in shown
@@ -149,7 +150,7 @@ def members_section(placement: PlacementStep, title: str, top: int, *, taken: bo
         on = Counter(each.node for each in members)
         nodes = listed([f"{node} ({count})" if count > 1 else node for node, count in on.most_common()])
         rows.append((str(len(members)), nodes, permit, listed([each.pod for each in members])))
-    lines = (f"{len(rows) - top} more kinds of refusals",) if len(rows) > top else ()
+    lines = (f"{counted(len(rows) - top, 'more kind')} of refusals",) if len(rows) > top else ()
     return Section(title, ("members", "node", "reason", "e.g."), tuple(rows[:top]), lines)
 
 
@@ -165,7 +166,7 @@ def _preemption(step: GroupStep) -> Section:
     if not preemption.is_success:
         return Section("Preemption", lines=(preemption.message,))
     rows = tuple((listed(pods), str(len(pods))) for pods in preemption.victims)
-    lines = [f"{preemption.considered} pods or groups of a lower priority were considered"]
+    lines = [f"pods and groups of a lower priority that were considered: {preemption.considered:,}"]
     if preemption.budget_violations:
         lines.append(f"PodDisruptionBudgets violated: {preemption.budget_violations}")
     return Section("Preemption", ("victims", "pods"), rows, tuple(lines))

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from kschedfw.api.words import counted
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
 from kschedfw.explain.group_sections import of_group
 from kschedfw.explain.section import EXAMPLES, Section, listed
@@ -131,7 +132,7 @@ def _part(explanation: Explanation, plugin: str) -> Iterator[str]:
     if score is not None and plugin in score.skipped:
         yield f"{plugin}: score skipped, as it has nothing to do for this pod"
     if score is not None and plugin in score.plugins:
-        yield f"{plugin}: scored {len(score.totals)} nodes{f' {_ONLY}' if score.beyond else ''}"
+        yield f"{plugin}: scored {counted(len(score.totals), 'node')}{f' {_ONLY}' if score.beyond else ''}"
 
 
 def _best(explanation: Explanation, top: int) -> Section:
@@ -264,13 +265,13 @@ def _preemption(step: PreemptionStep, top: int) -> Section:
     # A stable sort: the chosen one first, the others in the order in which they were found.
     shown = sorted(step.candidates, key=lambda each: each != step.chosen)[:top]
     if len(step.candidates) > len(shown):
-        lines.append(f"{len(step.candidates) - len(shown)} more candidates")
+        lines.append(counted(len(step.candidates) - len(shown), "more candidate"))
     if len(step.tied) > 1:
         names = listed([candidate.node for candidate in step.tied])
         lines.append(f"{len(step.tied)} candidates do equally little harm, the first is taken: {names}")
     if step.refusals is not None:
         for status, nodes in step.refusals.by_status().items():
-            lines.append(f"no candidates, {len(nodes)} nodes: {status.message}")
+            lines.append(f"no candidates, {counted(len(nodes), 'node')}: {status.message}")
     if not step.candidates:
         lines.insert(0, step.message or "no plugin could make room")
     rows = tuple(_candidate(each, is_chosen=each == step.chosen) for each in shown)

@@ -15,6 +15,7 @@ import msgspec
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import how_to_install
 from kschedfw.api.node import Node
+from kschedfw.api.words import counted
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.pages.decision_matrix import DecisionMatrix, decision_matrix
 from kschedfw.pages.group_matrix import GroupMatrix, group_matrix
@@ -140,7 +141,7 @@ class StaticPage:
 
     def write_simulation(self, nodes: Sequence[Node], timeline: Timeline, report: Report) -> None:
         """Write the map over time, the queues, and the pods that weren't placed."""
-        summary = f"{report.pods:,} pods to schedule on {report.nodes:,} nodes; seed {report.seed}"
+        summary = f"{counted(report.pods, 'pod')} to schedule on {counted(report.nodes, 'node')}; seed {report.seed}"
         run = (report.profile, timeline, report)
         self._write("A simulation", summary, replay(nodes, [run]), "static_simulation.js")
 

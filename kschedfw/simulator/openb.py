@@ -29,6 +29,7 @@ from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, NodeCondition, NodeStatus
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.words import counted
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 
@@ -82,9 +83,9 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
         models += GPU_MODEL in pod.annotations
     notes = []
     if partial:
-        notes.append(f"{partial} pods ask for a part of a GPU; each takes a whole one")
+        notes.append(f"{counted(partial, 'pod')} with a request for a part of a GPU; each takes a whole one")
     if models:
-        notes.append(f"{models} pods name the GPU models they may run on; no default plugin looks at that")
+        notes.append(f"{counted(models, 'pod')} with GPU models to run on; no default plugin looks at that")
     return notes
 
 

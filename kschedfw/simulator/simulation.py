@@ -10,6 +10,7 @@ from random import Random
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.words import counted, with_article
 from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
@@ -421,14 +422,14 @@ class Simulation:
 def _some(keys: Sequence[str]) -> str:
     """Return the number of pods, and a few of their names, as text."""
     names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
-    return f"{len(keys):,} pod{'s' if len(keys) > 1 else ''} ({names})"
+    return f"{counted(len(keys), 'pod')} ({names})"
 
 
 def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
     """Raise TypeError for arguments that are easily mixed up, and would fail far from here, or not at all."""
     if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
-        found = type(cluster).__name__
-        raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found a {found}")
+        found = with_article(type(cluster).__name__)
+        raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found {found}")
     if profiles is not None and not (
         isinstance(profiles, Sequence) and all(isinstance(profile, Profile) for profile in profiles)
     ):
@@ -441,4 +442,4 @@ def _check_types(cluster: object, profiles: object, arrivals: object, seed: obje
 
 
 def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, (str, int, float)) else with_article(type(value).__name__)

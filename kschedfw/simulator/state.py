@@ -14,6 +14,7 @@ from kschedfw.api.node import PRICE, Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
+from kschedfw.api.words import with_article
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.cluster.claim_controller import POD_CLAIM
 from kschedfw.cluster.freeing import MIRROR_ANNOTATION
@@ -122,9 +123,9 @@ class ComingsAndGoings:
             arrival = self.stays[pod.uid].arrival
             if arrival > 0:
                 if not isinstance(self._cluster, InMemoryCluster):
-                    kind = type(self._cluster).__name__
+                    kind = with_article(type(self._cluster).__name__)
                     raise ArrivalsError(
-                        f"arrivals: pods can come and go in an InMemoryCluster only, not in a {kind}"
+                        f"arrivals: pods can come and go in an InMemoryCluster only, not in {kind}"
                     )
                 self._cluster.delete(pod)
                 self._at(self._clock.start + arrival, _COMES, pod)

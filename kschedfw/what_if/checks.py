@@ -10,6 +10,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.words import with_article
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
@@ -60,7 +61,7 @@ def found_text(found: object) -> str:
     if isinstance(found, Named):
         return title(found)
     name = type(found).__name__
-    return f"a {name} that isn't built: call .build()" if hasattr(found, "build") else name
+    return f"{with_article(name)} that isn't built: call .build()" if hasattr(found, "build") else name
 
 
 def expect(kind: type[T], found: object, argument: str, hint: str = "") -> T:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 
-from kschedfw import make_node, make_pod
+from kschedfw import make_claim, make_node, make_pod, make_pod_group
 from kschedfw.api import NodeBuilder, PodBuilder
 from kschedfw.api.affinity import TolerationOperator, UnsatisfiableAction
 from kschedfw.api.containers import Protocol
@@ -184,6 +186,21 @@ class TestNode:
     def test_what_makes_no_valid_node_is_refused(self) -> None:
         with pytest.raises(ManifestError, match="cpu"):
             make_node("n").capacity(cpu="lots").build()
+
+
+@pytest.mark.parametrize(
+    "when", ["2026-01-31T12:00:00Z", datetime(2026, 1, 31, 13, tzinfo=timezone(timedelta(hours=1)))]
+)
+def test_every_object_can_say_when_it_was_created(when: datetime | str) -> None:
+    builders = (make_pod(), make_node(), make_pod_group(), make_claim().requests("1Gi"))
+    for builder in builders:
+        made = builder.creation_timestamp(when).build()
+        assert made.metadata.creation_timestamp == datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ManifestError, match="creationTimestamp"):
+        make_pod().creation_timestamp(datetime(2026, 1, 31)).build()  # noqa: DTZ001  # what is refused
 
 
 def test_a_manifest_that_was_handed_out_can_be_changed_freely() -> None:

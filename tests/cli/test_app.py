@@ -170,7 +170,7 @@ class TestSimulate:
         report = result.json
         assert result.code == 0
         assert (report["nodes"], report["pods"]["placed"], report["pods"]["unschedulable"]) == (2, 2, 1)
-        assert "1 pods ask for a part of a GPU; each takes a whole one" in report["notes"]
+        assert "1 pod with a request for a part of a GPU; each takes a whole one" in report["notes"]
 
     def test_openb_twice(self, kschedfw_command: Command, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
@@ -303,14 +303,14 @@ class TestNotes:
     def test_what_only_plugins_can_have_a_use_for(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text("{apiVersion: x.io/v1, kind: Gang, metadata: {name: x}}")
         notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
-        assert notes == ["kept for plugins that know what it is: 1 gangs.v1.x.io"]
+        assert notes == ["kept for plugins that know what it is: 1 Gang of x.io/v1"]
 
     def test_name_a_few_kinds_only(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text(
             "\n---\n".join(f"{{apiVersion: x.io/v1, kind: K{i}, metadata: {{name: x}}}}" for i in range(7))
         )
         (note,) = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
-        assert note.endswith("1 k4s.v1.x.io, 2 more kinds")
+        assert note.endswith("1 K4 of x.io/v1, 2 more kinds")
 
 
 class TestNothingToSimulate:

@@ -119,6 +119,62 @@ class TestProblemsOfClaims:
         assert problem.text == "claim other/dtaa doesn't exist"
 
 
+class TestDeviceClasses:
+    ALTERNATIVES = (
+        {"name": "one", "exactly": {"deviceClassName": "gpu"}},
+        {
+            "name": "two",
+            "firstAvailable": [{"name": name, "deviceClassName": name} for name in ("tpu", "gpu")],
+        },
+    )
+
+    @staticmethod
+    def claim(**status: object) -> Named:
+        return object_from_manifest(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": "c", "namespace": "default"},
+                "spec": {"devices": {"requests": TestDeviceClasses.ALTERNATIVES}},
+                "status": status,
+            }
+        )
+
+    @staticmethod
+    def pod(**source: str) -> Named:
+        return pod_from_manifest(
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "containers": [{"name": "main", "image": "app"}],
+                    "resourceClaims": [{"name": "devices", **source}],
+                },
+            }
+        )
+
+    def test_those_of_a_claim_that_waits_for_devices(self) -> None:
+        assert missing(self.claim(), self.pod(resourceClaimName="c")) == [
+            ("DeviceClass", "gpu", ("default/a",)),
+            ("DeviceClass", "tpu", ("default/a",)),
+        ]
+
+    def test_not_those_of_a_claim_that_has_its_devices(self) -> None:
+        assert missing(self.claim(allocation={}), self.pod(resourceClaimName="c")) == []
+
+    def test_those_of_a_template_and_the_template(self) -> None:
+        template = object_from_manifest(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaimTemplate",
+                "metadata": {"name": "t", "namespace": "default"},
+                "spec": {"spec": {"devices": {"requests": self.ALTERNATIVES[:1]}}},
+            }
+        )
+        pod = self.pod(resourceClaimTemplateName="t")
+        assert missing(template, pod) == [("DeviceClass", "gpu", ("default/a",))]
+        assert missing(pod) == [("ResourceClaimTemplate", "default/t", ("default/a",))]
+
+
 def test_nodes_of_bound_pods_but_not_of_those_that_have_ended() -> None:
     spec = {"nodeName": "gone", "containers": [{"name": "main", "image": "app"}]}
     ended = {"metadata": {"name": "ended"}, "spec": spec, "status": {"phase": "Succeeded"}}

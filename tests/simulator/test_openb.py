@@ -120,8 +120,8 @@ class TestPods:
     def test_what_the_default_plugins_cannot_see_is_noted(self, pods_csv: Path) -> None:
         pods = read_openb_pods(pods_csv)
         assert openb_notes(pods) == [
-            "1 pods ask for a part of a GPU; each takes a whole one",
-            "1 pods name the GPU models they may run on; no default plugin looks at that",
+            "1 pod with a request for a part of a GPU; each takes a whole one",
+            "1 pod with GPU models to run on; no default plugin looks at that",
         ]
         assert openb_notes([pods[1]]) == []
 

@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
 from kschedfw.api.strict import structure_strictly
+from kschedfw.api.words import with_article
 
 
 @runtime_checkable
@@ -49,7 +50,12 @@ def plugin_args(plugin: str, args_type: type[object] | None, given: object) -> o
     else:
         raise ArgsError(
             plugin,
-            (FieldError("", f"must be a {args_type.__name__} or a mapping, not {type(given).__name__}"),),
+            (
+                FieldError(
+                    "",
+                    f"must be {with_article(args_type.__name__)} or a mapping, not {type(given).__name__}",
+                ),
+            ),
         )
     if isinstance(args, Validated) and (errors := tuple(args.validate())):
         raise ArgsError(plugin, errors)

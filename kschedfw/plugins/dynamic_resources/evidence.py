@@ -17,6 +17,7 @@ import attrs
 from kschedfw import NodeInfo
 from kschedfw.api import EMPTY, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
+from kschedfw.api.words import counted
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.dynamic_resources.answers import budget_of
@@ -175,7 +176,7 @@ def evidence_of(
     try:
         yield from islice(pieces, _MOST_PIECES)
         if more := sum(1 for _ in pieces):
-            yield Evidence("what else the pod asks for", f"{more} more reasons", gap=0.0)
+            yield Evidence("what else the pod asks for", counted(more, "more reason"), gap=0.0)
     except OutOfStepsError:
         yield Evidence("more about the devices", "looking at them takes too long", gap=0.0)
 
@@ -243,10 +244,10 @@ def _of_option(
     """Yield the number of usable devices for an option, and the reasons against the others."""
     total = would_do + sum(map(len, groups.values()))
     count = total if option.wants_all else option.count
-    what = "all devices" if option.wants_all else f"{count} device{'' if count == 1 else 's'}"
+    what = "all devices" if option.wants_all else counted(count, "device")
     yield Evidence(
         f"{name}: {what} of class {option.device_class.name}",
-        f"{would_do} of {total} devices would do" if total else "the node has no device",
+        f"{would_do} of {counted(total, 'device')} would do" if total else "the node has no device",
         gap=max(0, count - would_do) / count if count else 1.0,
         values={
             "request": name,
@@ -265,13 +266,13 @@ def _of_option(
         }
         yield Evidence(
             f"{name}: {reason.asked}",
-            f"{reason.found} {len(devices)} of {total} devices: {_examples(reason, devices)}",
+            f"{reason.found} {len(devices)} of {counted(total, 'device')}: {_examples(reason, devices)}",
             gap=0.0,
             values={**values, **reason.values},
         )
     if len(ordered) > _MOST_REASONS:
         others = sum(len(devices) for _, devices in ordered[_MOST_REASONS:])
-        yield Evidence(f"{name}: other reasons", f"{others} of {total} devices", gap=0.0)
+        yield Evidence(f"{name}: other reasons", f"{others} of {counted(total, 'device')}", gap=0.0)
 
 
 def _examples(reason: DeviceReason, devices: Sequence[PublishedDevice]) -> str:

@@ -141,6 +141,12 @@ class TestEachSortOfChange:
             f"1 more node like n1 with a {zone} of its own",
         ]
 
+    def test_a_rack_of_its_own_is_told_in_english(self) -> None:
+        rack = "example.org/rack"
+        pod = make_pod("p").pod_anti_affinity(rack, {"app": "web"})
+        found = remedies(node("n1").labels({rack: "r1"}), running("web-1", "n1"), pod=pod)
+        assert found[-1] == f"1 more node like n1 with an {rack} of its own"
+
     def test_no_rule_to_be_together(self) -> None:
         pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "absent"})
         assert remedies(node("n1"), pod=pod) == [

@@ -46,7 +46,7 @@ def test_the_selector_of_the_class() -> None:
     both = gpu_class(f'device.driver == "{DRIVER}"', "false")
     explanation = explained(both, devices("a", "g0"), asking())
     summary, selector = explanation.of("a").evidence["DynamicResources"]
-    assert str(selector) == "c/r: selector #1 of class gpu: false; false for 1 of 1 devices: g0"
+    assert str(selector) == "c/r: selector #1 of class gpu: false; false for 1 of 1 device: g0"
     assert selector.values == {
         "request": "c/r",
         "devices": 1,
@@ -76,7 +76,7 @@ def test_who_has_the_device() -> None:
 def test_taints() -> None:
     tainted = {"taints": [{"key": "broken", "value": "yes", "effect": "NoSchedule"}]}
     assert texts(gpu_class(), devices("a", "g0", more=tainted), asking())[1:] == [
-        "c/r: no taint broken=yes:NoSchedule; tainted so: 1 of 1 devices: g0"
+        "c/r: no taint broken=yes:NoSchedule; tainted so: 1 of 1 device: g0"
     ]
 
 

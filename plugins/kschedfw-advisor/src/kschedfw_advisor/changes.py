@@ -26,7 +26,9 @@ from kschedfw.api import (
     TolerationOperator,
     UnsatisfiableAction,
     WeightedPodAffinityTerm,
+    counted,
     requirement_text,
+    with_article,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.amounts import exact_text, quantity_of, step_of
@@ -568,10 +570,9 @@ class AddNodes(Change):
     """A pod of each DaemonSet, whose siblings come with the nodes (`daemons_of`)."""
 
     def __str__(self) -> str:
-        nodes = "1 more node" if self.count == 1 else f"{self.count} more nodes"
-        text = f"{nodes} {'like' if self.exists else 'of group'} {self.group.name}"
+        text = f"{counted(self.count, 'more node')} {'like' if self.exists else 'of group'} {self.group.name}"
         if self.apart:
-            text += f"{', each' if self.count > 1 else ''} with a {self.apart} of its own"
+            text += f"{', each' if self.count > 1 else ''} with {with_article(self.apart)} of its own"
         return text
 
     @property

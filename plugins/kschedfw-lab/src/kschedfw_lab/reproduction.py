@@ -21,6 +21,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError
+from kschedfw.api import counted
 from kschedfw.api.reading import printable
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.results.reading import JOURNAL
@@ -157,7 +158,7 @@ def reproduce(
         waiting = [each for each in tasks if each.key not in writer.done]
         if len(waiting) < len(tasks):
             tell(f"{len(tasks) - len(waiting)} of {len(tasks)} runs are there already")
-        tell(f"{len(waiting)} runs on {engine.name}")
+        tell(f"{counted(len(waiting), 'run')} on {engine.name}")
         recorder = Recorder(writer, len(waiting), _Progress(time.perf_counter(), tell))
         is_interrupted = False
         try:
@@ -250,7 +251,7 @@ def exit_code(reproduced: Reproduced, tasks: Sequence[Task]) -> int:
     """Print to standard error what is missing, and return the exit code."""
     if reproduced.failed:
         failed = ", ".join(dict.fromkeys(str(run.factors["policy"]) for run in reproduced.failed))
-        tell(f"{_counted(len(reproduced.failed))} failed, so there are no figures for {failed}")
+        tell(f"{counted(len(reproduced.failed), 'run')} failed, so there are no figures for {failed}")
     if reproduced.interrupted:
         tell(
             f"interrupted; {len(reproduced.results.runs())} of {len(tasks)} runs are done, --resume does the rest"
@@ -265,10 +266,6 @@ def by_policy(results: Results) -> Mapping[str, Sequence[RunResult]]:
     for run in results.runs():
         found.setdefault(str(run.factors["policy"]), []).append(run)
     return {policy: runs for policy, runs in found.items() if not any(run.error for run in runs)}
-
-
-def _counted(runs: int) -> str:
-    return f"{runs} run{'' if runs == 1 else 's'}"
 
 
 def tell(text: str) -> None:

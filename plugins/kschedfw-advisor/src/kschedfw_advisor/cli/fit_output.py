@@ -207,7 +207,7 @@ def _why_not(each: Fits) -> str:
     if len(without) == members:
         return f"none of its {counted(members, 'pod')} fits{where}: {message}"
     fitting = members - len(without)
-    fits = f"{fitting:,} of its {members:,} pods {'fits' if fitting == 1 else 'fit'}{where}"
+    fits = f"{fitting:,} of its {counted(members, 'pod')} {'fits' if fitting == 1 else 'fit'}{where}"
     if found.would_run:
         fits += ", and would run without the others"
     return f"{fits}; {pods_text(without)}: {message}"

@@ -144,5 +144,5 @@ def _refused(refused: Sequence[Refused]) -> Iterator[RenderableType]:
         for message in messages[:_REASONS_SHOWN]
     ]
     if (more := len(messages) - _REASONS_SHOWN) > 0:
-        lines.append(f"{more:,} more reasons; --json has all")
+        lines.append(f"{counted(more, 'more reason')}; --json has all")
     yield block("Still without a place:", *lines)

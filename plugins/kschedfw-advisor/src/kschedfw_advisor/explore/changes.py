@@ -10,7 +10,7 @@ import attrs
 import msgspec
 
 from kschedfw import KschedfwError, Node, ObjectMeta, Pod, Transaction, WhatIf
-from kschedfw.api import Named, object_from_manifest, parse_manifests, to_manifest
+from kschedfw.api import Named, counted, object_from_manifest, parse_manifests, to_manifest
 from kschedfw.api.reading import DEEPEST, TOO_DEEP
 from kschedfw.cluster import belongs_to_its_node, freed, may_be_freed
 from kschedfw_advisor.edits import Edit, edited
@@ -169,8 +169,7 @@ class Drain(ClusterChange, frozen=True, tag="drain"):
     def apply(self, trial: Transaction, what_if: WhatIf) -> Iterator[str]:  # noqa: ARG002  # see ClusterChange
         drained = trial.drain(*self.nodes)
         evicted, staying = len(drained.evicted), len(drained.staying)
-        pods = "1 pod" if evicted == 1 else f"{evicted:,} pods"
-        yield f"{self.title}: evicts {pods}, leaves {staying:,} of the node's own"
+        yield f"{self.title}: evicts {counted(evicted, 'pod')}, leaves {staying:,} of the node's own"
         for pod, reason in drained.blocked:
             yield f"{self.title}: {pod.key} stays: {reason}"
 
@@ -188,7 +187,7 @@ class DeleteNodes(ClusterChange, frozen=True, tag="delete-nodes"):
         gone = set(self.nodes)
         lost = [pod for pod in what_if.pods if pod.node_name in gone]
         trial.delete(*lost, *(Node(metadata=ObjectMeta(name=name)) for name in self.nodes))
-        return [f"{self.title}: {len(lost)} pods are gone with it"] if lost else []
+        return [f"{self.title}: {counted(len(lost), 'pod')} gone with it"] if lost else []
 
 
 class AddNodes(ClusterChange, frozen=True, tag="add-nodes"):

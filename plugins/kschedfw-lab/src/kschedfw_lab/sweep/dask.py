@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from kschedfw.api import how_to_install
+from kschedfw.api import counted, how_to_install
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.sweep.engine import Engine
 from kschedfw_lab.sweep.errors import SweepError
@@ -70,7 +70,7 @@ def _engine(client: Any, address: str, distributions: Sequence[str], timeout: fl
         raise SweepError(f"--dask {address}: the cluster has no workers after {timeout:g} seconds") from None
     _check(client, address, distributions)
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    name = f"{len(workers)} Dask worker{'' if len(workers) == 1 else 's'}"
+    name = counted(len(workers), "Dask worker")
     if client.dashboard_link:
         name += f", dashboard {client.dashboard_link}"
     return Engine(client.get_executor(), len(workers), name)

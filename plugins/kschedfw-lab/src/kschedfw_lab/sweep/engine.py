@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import attrs
 
+from kschedfw.api import counted
 from kschedfw_lab.sweep.processes import WorkerProcesses
 
 
@@ -30,7 +31,7 @@ def local_engine(workers: int | None = None) -> Iterator[Engine]:
     count = workers or _processors()
     executor = WorkerProcesses(count)
     try:
-        yield Engine(executor, count, f"{count} process{'' if count == 1 else 'es'}")
+        yield Engine(executor, count, counted(count, "process"))
     finally:
         executor.shutdown(cancel_futures=True)
 

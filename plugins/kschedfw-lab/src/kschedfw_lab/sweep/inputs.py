@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
-from kschedfw.api import Named, RefusedPod
+from kschedfw.api import Named, RefusedPod, counted
 from kschedfw.api.reading import open_file, shown, sources
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
@@ -220,7 +220,7 @@ def left_out_of(source: ClusterSource) -> Iterator[str]:
         more = f" (and {len(read.refused) - 1:,} more)" if len(read.refused) > 1 else ""
         yield f"not created: {read.refused[0].message}{more}"
     for why, pods in read.left_out.items():
-        yield f"{pods:,} pod{'' if pods == 1 else 's'} left out for {why}"
+        yield f"{counted(pods, 'pod')} left out for {why}"
 
 
 @attrs.frozen
