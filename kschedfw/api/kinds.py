@@ -7,7 +7,7 @@ writes) and, where plugins may subscribe to changes of the kind, `kschedfw.frame
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -21,8 +21,10 @@ from kschedfw.api.defaults import (
     default_pod,
     default_selector,
 )
+from kschedfw.api.device_versions import claim_as_v1, claim_template_as_v1, class_as_v1, slice_as_v1
 from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.field_errors import FieldError
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.limit_ranges import default_limit_range
 from kschedfw.api.meta import Named
 from kschedfw.api.names import label_problems, subdomain_problems
@@ -88,6 +90,7 @@ class Kind:
         namespaced: whether its objects live in namespaces.
         older_groups: the kind's earlier API groups.
         versions: the versions whose manifests the class can be read from; empty for all versions of its groups.
+        converted: further versions that are read, each with the function that makes such a manifest one of `versions`.
         name_problems: finds the problems of a name, in Kubernetes' words.
         with_defaults: fills in what the API server fills in, except for metadata.
         errors: finds what the API server refuses in an object that has its defaults, except for metadata.
@@ -100,6 +103,9 @@ class Kind:
     older_groups: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     versions: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """The only versions with the fields of the class; empty if all versions have them."""
+    converted: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = attrs.field(
+        default=EMPTY, kw_only=True, hash=False
+    )
     differences: str = attrs.field(default="", kw_only=True)
     """A sentence for errors: where this version has the fields that other versions have elsewhere."""
     name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
@@ -132,8 +138,14 @@ class Kind:
         return f"{self.group}/{self.name}" if self.group else self.name
 
     def reads(self, api_version: str) -> bool:
-        """Tell whether the class can be read from manifests of this version."""
-        return group_of(api_version) in self.groups and (not self.versions or api_version in self.versions)
+        """Tell whether objects can be read from manifests of this version."""
+        is_its_own = not self.versions or api_version in self.versions or api_version in self.converted
+        return is_its_own and group_of(api_version) in self.groups
+
+    def current(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the manifest with the fields of the class, whatever version it is of."""
+        convert = self.converted.get(str(manifest.get("apiVersion")))
+        return manifest if convert is None else convert(manifest)
 
 
 def group_of(api_version: str) -> str:
@@ -148,6 +160,7 @@ _GROUPS: Final = "scheduling.k8s.io/v1alpha2"
 _GROUP_VERSIONS: Final = (_GROUPS, "scheduling.k8s.io/v1beta1")
 _DEVICES: Final = "resource.k8s.io/v1"
 _DEVICE_VERSIONS: Final = (_DEVICES, "resource.k8s.io/v1beta2")
+_OLD_DEVICES: Final = "resource.k8s.io/v1beta1"
 _OF_REQUESTS: Final = (
     "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, "
     "under exactly"
@@ -192,7 +205,8 @@ _KINDS: Final = (
         DeviceClass,
         namespaced=False,
         versions=_DEVICE_VERSIONS,
-        differences="write it so; the fields are the same as in v1beta1",
+        converted={_OLD_DEVICES: class_as_v1},
+        differences="write it so; the fields are the same",
         errors=device_class_errors,
     ),
     Kind(
@@ -201,6 +215,7 @@ _KINDS: Final = (
         ResourceSlice,
         namespaced=False,
         versions=_DEVICE_VERSIONS,
+        converted={_OLD_DEVICES: slice_as_v1},
         differences="write it so, with what is under basic of each of spec.devices beside its name",
         errors=resource_slice_errors,
     ),
@@ -209,6 +224,7 @@ _KINDS: Final = (
         _DEVICES,
         ResourceClaimTemplate,
         versions=_DEVICE_VERSIONS,
+        converted={_OLD_DEVICES: claim_template_as_v1},
         differences=_OF_TEMPLATES,
         with_defaults=default_claim_template,
         errors=resource_claim_template_errors,
@@ -218,6 +234,7 @@ _KINDS: Final = (
         _DEVICES,
         ResourceClaim,
         versions=_DEVICE_VERSIONS,
+        converted={_OLD_DEVICES: claim_as_v1},
         differences=_OF_REQUESTS,
         with_defaults=default_claim,
         errors=resource_claim_errors,

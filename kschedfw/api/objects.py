@@ -149,7 +149,7 @@ def read_object(
     ):
         return pod
     try:
-        raw = structure(manifest, kind.cls)
+        raw = structure(kind.current(manifest), kind.cls)
         if manifest.get("apiVersion") in _WITH_DEFAULT_SELECTOR:
             raw = default_selector(raw)
         result = with_defaults(raw, kind, ordinal)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedfw.api.devices import DeviceClass
 from kschedfw.api.manifests import (
@@ -118,11 +120,11 @@ def test_what_the_api_server_refuses_is_refused(manifest: dict[str, Any], said: 
     assert said in problems(manifest)
 
 
-def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> None:
-    old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta1"}
+def test_versions_that_are_not_served_any_more_are_refused_rather_than_read_wrongly() -> None:
+    old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1alpha3"}
     assert problems(old) == [
         (
-            'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": '
+            'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1alpha3": '
             '"ResourceClaim" is in "resource.k8s.io/v1"; write it so, with the fields of each of '
             "spec.devices.requests, but for name and firstAvailable, under exactly"
         )
@@ -174,3 +176,95 @@ spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
     assert [each.name for each in found.of(DeviceClass)] == ["gpu"]
     assert [each.key for each in found.of(ResourceClaimTemplate)] == ["default/t"]
     assert len(list(found.objects())) == 2
+
+
+EXACTLY = st.fixed_dictionaries(
+    {"deviceClassName": st.sampled_from(["gpu", "nic"])},
+    optional={
+        "selectors": st.just([{"cel": {"expression": "true"}}]),
+        "allocationMode": st.sampled_from(["All", "ExactCount"]),
+        "adminAccess": st.booleans(),
+        "tolerations": st.just([{"key": "broken", "operator": "Exists"}]),
+        "capacity": st.just({"requests": {"memory": "1Gi"}}),
+    },
+)
+REQUESTS = st.lists(
+    EXACTLY.map(lambda exactly: {"exactly": exactly})
+    | st.just({"firstAvailable": [{"name": "x", "deviceClassName": "gpu", "allocationMode": "All"}]}),
+    max_size=3,
+).map(lambda drawn: [{"name": f"r{index}", **each} for index, each in enumerate(drawn)])
+BASIC = st.fixed_dictionaries(
+    {},
+    optional={
+        "attributes": st.just({"model": {"string": "x"}}),
+        "capacity": st.just({"memory": {"value": "1Gi"}}),
+        "taints": st.just([{"key": "broken", "effect": "NoSchedule"}]),
+        "allowMultipleAllocations": st.booleans(),
+    },
+)
+DEVICES = st.lists(BASIC, max_size=3).map(lambda drawn: [(f"d{i}", basic) for i, basic in enumerate(drawn)])
+
+
+class TestV1Beta1:
+    """kube-apiserver v1.36 serves it, and converts it to the same objects as v1's."""
+
+    OLD: ClassVar = {"apiVersion": "resource.k8s.io/v1beta1"}
+
+    @staticmethod
+    def flat(request: dict[str, Any]) -> dict[str, Any]:
+        return {"name": request["name"], **request.get("exactly", {}), **without(request, "exactly")}
+
+    @given(REQUESTS)
+    def test_a_claim_is_the_same_as_of_v1(self, requests: list[dict[str, Any]]) -> None:
+        old = claim(*map(self.flat, requests)) | self.OLD
+        assert object_from_manifest(old) == object_from_manifest(claim(*requests))
+
+    @given(REQUESTS)
+    def test_so_is_a_template(self, requests: list[dict[str, Any]]) -> None:
+        def template(*its: dict[str, Any]) -> dict[str, Any]:
+            return {**claim(), "kind": "ResourceClaimTemplate", "spec": {"spec": claim(*its)["spec"]}}
+
+        old = template(*map(self.flat, requests)) | self.OLD
+        assert object_from_manifest(old) == object_from_manifest(template(*requests))
+
+    @given(DEVICES)
+    def test_so_is_a_slice(self, devices: list[tuple[str, dict[str, Any]]]) -> None:
+        old = slice_(*({"name": name, "basic": basic} for name, basic in devices)) | self.OLD
+        assert object_from_manifest(old) == object_from_manifest(
+            slice_(*({"name": name, **basic} for name, basic in devices))
+        )
+
+    def test_so_is_a_class(self) -> None:
+        made = {
+            "apiVersion": API,
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+            "spec": {"selectors": []},
+        }
+        assert object_from_manifest(made | self.OLD) == object_from_manifest(made)
+
+    @pytest.mark.parametrize(
+        ("request_", "said"),
+        [
+            ({"name": "r"}, "spec.devices.requests[0].exactly.deviceClassName: Required value"),
+            (
+                {
+                    "name": "r",
+                    "deviceClassName": "gpu",
+                    "firstAvailable": [{"name": "x", "deviceClassName": "g"}],
+                },
+                "exactly one of `exactly` or `firstAvailable` is required",
+            ),
+            ({"name": "r", "deviceClassName": 3}, "spec.devices.requests[0].exactly.deviceClassName"),
+        ],
+    )
+    def test_what_it_may_not_say_is_refused(self, request_: dict[str, Any], said: str) -> None:
+        assert any(said in each for each in problems(claim(request_) | self.OLD))
+
+    @pytest.mark.parametrize("spec", [None, 3, [], {"devices": 3}, {"devices": {"requests": {"a": 1}}}])
+    def test_parts_of_a_wrong_type_are_told_as_of_v1(self, spec: object) -> None:
+        assert problems({**claim(), "spec": spec, **self.OLD}) == problems({**claim(), "spec": spec})
+
+
+def without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in keys}
