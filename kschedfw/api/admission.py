@@ -29,7 +29,7 @@ from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
 from kschedfw.api.resource_quotas import QuotaUsage
-from kschedfw.api.validate_pods import gated_pod, pod_spec
+from kschedfw.api.validate_pods import gated_pod, lone_huge_pages, pod_spec
 from kschedfw.api.workloads import PriorityClass
 
 LIMIT_RANGER: Final = "LimitRanger"
@@ -204,9 +204,10 @@ class Admission:
             changed_by.append(RUNTIME_CLASS)
         # A default limit may be below a request, for example. A pod of a controller was made of a template, which
         # may be valid where the pod with its defaults isn't: its requests may exceed those of the pod as a whole.
-        if (changed_by or pod.metadata.controller is not None) and (
-            errors := [str(error) for error in chain(pod_spec(spec, "spec"), gated_pod(pod))]
-        ):
+        errors: list[str] = []
+        if changed_by or pod.metadata.controller is not None:
+            errors += [str(error) for error in chain(pod_spec(spec, "spec"), gated_pod(pod))]
+        if errors := [*errors, *map(str, lone_huge_pages(spec, "spec"))]:
             raise _Invalid(_aggregate(errors))
         for limit_range in limit_ranges:
             if reasons := list(violations(attrs.evolve(pod, spec=spec), limit_range)):

@@ -6,6 +6,7 @@ import functools
 from typing import Final
 
 from kschedfw.api.names import qualified_name_problems
+from kschedfw.api.quantity import Quantity, QuantityError
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -21,6 +22,21 @@ _STANDARD_FOR_CONTAINERS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 def is_huge_pages(name: str) -> bool:
     return name.startswith(_HUGE_PAGES)
+
+
+@functools.cache
+def huge_page_size(name: str) -> int | None:
+    """Return the size in bytes of the pages that a resource of huge pages names; 0 if it names none.
+
+    None stands for other resources.
+    """
+    if not is_huge_pages(name):
+        return None
+    try:
+        size = Quantity.parse(name.removeprefix(_HUGE_PAGES))
+    except QuantityError:
+        return 0
+    return max(0, size.value()) if size.milli_value() % 1000 == 0 else 0
 
 
 def is_attachable_volumes(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
@@ -30,6 +31,13 @@ class VolumeBindingMode(StrEnum):
 
     IMMEDIATE = "Immediate"
     WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+
+DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+"""The annotations of a default class; the API server heeds the old one, too."""
 
 
 @attrs.frozen
@@ -125,6 +133,11 @@ class StorageClass(Named):
     provisioner: str = ""
     volume_binding_mode: VolumeBindingMode = VolumeBindingMode.IMMEDIATE
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        """True if claims without a class get this one (`IsDefaultAnnotation` in Kubernetes' storage utilities)."""
+        return any(self.annotations.get(annotation) == "true" for annotation in DEFAULT_CLASS_ANNOTATIONS)
 
 
 @attrs.frozen

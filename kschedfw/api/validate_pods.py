@@ -1,9 +1,9 @@
 """The API server's validation of pods, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
 
-Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are omitted on
-purpose, because pods that violate them can be scheduled, and simulations have such pods: a pod may not name a
-host port twice, needs CPU or memory with huge pages, and, as long as the feature gate
-UserNamespacesHostNetworkSupport is off, may not combine the host's network with its own user namespace.
+Volumes, security contexts, probes and the like aren't checked. Two rules of the API server are omitted on purpose,
+because pods that violate them can be scheduled, and simulations have such pods: a pod may not name a host port twice,
+and, as long as the feature gate UserNamespacesHostNetworkSupport is off, may not combine the host's network with its
+own user namespace. `lone_huge_pages` is for new pods alone, once admission has changed them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_names import (
     CPU,
     MEMORY,
+    huge_page_size,
     is_extended,
+    is_huge_pages,
     is_native,
     is_pod_level_resource,
     is_standard_for_containers,
@@ -164,6 +166,7 @@ def requirements(resources: ResourceRequirements, path: str) -> Errors:
             if "/" in name or not is_standard_for_containers(name):
                 yield from _container_resource_name(name, at(f"{path}.{field}", name))
         yield from resource_list(amounts, f"{path}.{field}")
+        yield from _whole_huge_pages(amounts, path)
     yield from _within_limits(requests, limits, path)
 
 
@@ -177,6 +180,27 @@ def _container_resource_name(name: str, path: str) -> Errors:
         yield FieldError.invalid(path, name, why)
     if not problems and not is_native(name) and not is_extended(name):
         yield FieldError.invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def _whole_huge_pages(amounts: Mapping[str, Quantity], path: str) -> Errors:
+    """Yield an error for each amount of huge pages that isn't a multiple of the page size in the resource's name."""
+    for name, amount in amounts.items():
+        if (size := huge_page_size(name)) is not None and (size == 0 or amount.value() % size):
+            why = f"{amount} is not positive integer multiple of {name}"
+            yield FieldError.invalid(path, str(amount), why)
+
+
+def lone_huge_pages(spec: PodSpec, path: str) -> Errors:
+    """Yield an error wherever a pod wants huge pages without CPU or memory, which a LimitRange may give it."""
+    every = [(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
+    every += [(f"{path}.initContainers[{index}]", each) for index, each in enumerate(spec.init_containers)]
+    found = [(place, container.resources) for place, container in every]
+    if spec.resources is not None:
+        found.append((path, spec.resources))
+    for place, resources in found:
+        names = {*resources.limits, *resources.requests}
+        if names.isdisjoint((CPU, MEMORY)) and any(map(is_huge_pages, names)):
+            yield FieldError.forbidden(f"{place}.resources", "HugePages require cpu or memory")
 
 
 def _within_limits(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str) -> Errors:
@@ -202,6 +226,7 @@ def _pod_resources(spec: PodSpec, resources: ResourceRequirements, path: str) ->
             if not is_pod_level_resource(name):
                 yield FieldError.unsupported(at(f"{path}.{field}", name), name, (CPU, MEMORY, "hugepages-*"))
         yield from resource_list(amounts, f"{path}.{field}")
+        yield from _whole_huge_pages(amounts, path)
     yield from _within_limits(resources.requests, resources.limits, path)
     total = aggregate(Pod(spec=spec), lambda container: container.resources.requests)
     for name, amount in resources.requests.items():

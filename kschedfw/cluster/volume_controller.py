@@ -44,8 +44,6 @@ from kschedfw.cluster.errors import ClusterError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, WatchEvent
 
-DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-
 _Due: TypeAlias = tuple[type[PersistentVolume] | type[PersistentVolumeClaim] | type[Pod], str]
 
 
@@ -239,9 +237,7 @@ class VolumeController:
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         if claim.spec.storage_class_name is not None:
             return claim
-        defaults = [
-            each for each in self._cluster.list(StorageClass) if each.annotations.get(DEFAULT_CLASS) == "true"
-        ]
+        defaults = [each for each in self._cluster.list(StorageClass) if each.is_default]
         if not defaults:
             return claim
         # Of several default classes the newest, as in Kubernetes; a cluster lists the oldest first.

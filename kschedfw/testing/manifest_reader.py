@@ -66,7 +66,7 @@ class ManifestReader:
         read = [self._object(each) for each in given]
         if all(map(operator.is_, given, read)):
             return read
-        read = list(expand(read, refuse=_refuse))
+        read = list(expand(read, refuse=_refuse).objects)
         priorities = Priorities(obj for obj in read if isinstance(obj, PriorityClass))
         return [
             attrs.evolve(obj, spec=priorities.applied(obj.spec)) if isinstance(obj, Pod) else obj

@@ -244,6 +244,25 @@ class TestLimitRange:
         message = refusal(limit_range(default={"cpu": "1"}), pod("x", asking(cpu=2)))
         assert message.startswith('Pod "x" is invalid: spec.containers[0].resources.requests')
 
+    HUGE: ClassVar = asking({"hugepages-2Mi": "4Mi"})
+
+    def test_huge_pages_need_cpu_or_memory(self) -> None:
+        message = refusal(pod("x", self.HUGE))
+        assert message == (
+            'Pod "x" is invalid: spec.containers[0].resources: Forbidden: HugePages require cpu or memory'
+        )
+
+    @pytest.mark.parametrize("resource", ["cpu", "memory"])
+    def test_what_a_limit_range_gives_suffices_for_huge_pages(self, resource: str) -> None:
+        given = limit_range(defaultRequest={resource: "1"})
+        assert admitted(given, pod("x", self.HUGE)).name == "x"
+
+    def test_huge_pages_of_the_pod_as_a_whole_need_them_too(self) -> None:
+        huge = {"hugepages-2Mi": "4Mi"}
+        whole = {"requests": huge, "limits": huge}
+        assert "spec.resources: Forbidden: HugePages require" in refusal(pod("x", {}, resources=whole))
+        assert admitted(pod("x", asking(cpu=1), resources=whole)).name == "x"
+
     def test_other_namespaces_are_left_alone(self) -> None:
         elsewhere = limit_range(max={"cpu": "1"})
         elsewhere["metadata"]["namespace"] = "elsewhere"

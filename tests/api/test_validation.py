@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedfw.api.manifests import ManifestError, object_from_manifest, pod_from_manifest
 from kschedfw.api.names import (
@@ -23,6 +25,16 @@ def errors_of(manifest: dict[str, Any], kind: str = "Pod") -> list[str]:
 
 def errors_of_spec(**spec: Any) -> list[str]:
     return errors_of({"spec": {"containers": [{"name": "main"}], **spec}})
+
+
+def errors_in(**spec: Any) -> list[str]:
+    """The errors of a spec, which may be valid."""
+    manifest = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "main"}], **spec}}
+    try:
+        object_from_manifest(manifest, "Pod")
+    except ManifestError as error:
+        return [str(each) for each in error.errors]
+    return []
 
 
 def errors_of_container(**fields: Any) -> list[str]:
@@ -168,6 +180,35 @@ class TestContainers:
     )
     def test_resources(self, resources: dict[str, Any], error: str) -> None:
         assert f"spec.containers[0].resources.{error}" in errors_of_container(resources=resources)
+
+    @pytest.mark.parametrize(
+        ("name", "amount", "is_whole"),
+        [
+            ("hugepages-2Mi", "4Mi", True),
+            ("hugepages-2Mi", "0", True),
+            ("hugepages-2Mi", "3Mi", False),
+            ("hugepages-2Mi", "1", False),
+            ("hugepages-1Gi", "2Gi", True),
+            ("hugepages-1Gi", "1Mi", False),
+            ("hugepages-many", "1Gi", False),
+            ("hugepages-0", "1Gi", False),
+            ("hugepages-500m", "1Gi", False),
+        ],
+    )
+    def test_huge_pages_are_wanted_in_whole_pages(self, name: str, amount: str, is_whole: bool) -> None:
+        amounts = {name: amount, "memory": "1Gi"}
+        resources = {"requests": amounts, "limits": amounts}
+        error = f'Invalid value: "{amount}": {amount} is not positive integer multiple of {name}'
+        told = [] if is_whole else [f"spec.containers[0].resources: {error}"] * 2
+        assert errors_in(containers=[{"name": "main", "resources": resources}]) == told
+        assert errors_in(resources=resources) == ([] if is_whole else [f"spec.resources: {error}"] * 2)
+
+    @given(st.integers(0, 2**40), st.sampled_from([2**21, 2**30]))
+    def test_whatever_the_amount_of_huge_pages(self, amount: int, size: int) -> None:
+        amounts = {f"hugepages-{size}": str(amount), "cpu": "1"}
+        resources = {"requests": amounts, "limits": amounts}
+        errors = errors_in(containers=[{"name": "main", "resources": resources}])
+        assert bool(errors) is bool(amount % size)
 
     def test_restart_rules(self) -> None:
         rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}

@@ -366,23 +366,23 @@ class TestNothingToSimulate:
         ],
     )
     def test_a_workload_that_makes_no_pods_says_why(
-        self, kschedfw: Kschedfw, cluster_dir: Path, spec: str, why: str
+        self, kschedfw_command: Command, cluster_dir: Path, spec: str, why: str
     ) -> None:
         template = "{spec: {restartPolicy: Never, containers: [{name: main}]}}"
         (cluster_dir / "pods.yaml").write_text(
             f"{{apiVersion: batch/v1, kind: Job, metadata: {{name: held}}, spec: {{{spec}, template: {template}}}}}"
         )
         told = f"note: no pods of Job default/held: {why}"
-        assert told in kschedfw("simulate", cluster_dir).out
+        assert told in kschedfw_command("simulate", cluster_dir).out
         # Where a command ends without an answer, it says so on standard error.
         (cluster_dir / "nodes.yaml").write_text("")
         for command in (("simulate", cluster_dir), ("explain", cluster_dir, "held")):
-            result = kschedfw(*command)
+            result = kschedfw_command(*command)
             assert result.code == 2
             assert f"{told}\n" in result.err
 
     def test_workloads_without_pods_for_the_same_reason_are_one_note(
-        self, kschedfw: Kschedfw, cluster_dir: Path
+        self, kschedfw_command: Command, cluster_dir: Path
     ) -> None:
         job = "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: main}]}}}}"
         (cluster_dir / "crons.yaml").write_text(
@@ -392,7 +392,7 @@ class TestNothingToSimulate:
                 for name in "abc"
             )
         )
-        out = kschedfw("simulate", cluster_dir).out
+        out = kschedfw_command("simulate", cluster_dir).out
         assert "note: no pods of CronJob default/a and 2 more workloads: its Jobs come by the clock" in out
 
 

@@ -89,12 +89,13 @@ class TestBinding:
         cluster.add(volume("another", storage_class="now").build())
         assert is_bound(cluster, "c2")
 
-    def test_claims_without_a_class_get_the_default_one(self) -> None:
+    @pytest.mark.parametrize("group", ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"])
+    def test_claims_without_a_class_get_the_default_one(self, group: str) -> None:
         default = storage_class(
             "default",
             delayed=False,
             provisioner="csi.example.com",
-            annotations={"storageclass.kubernetes.io/is-default-class": "true"},
+            annotations={f"{group}/is-default-class": "true"},
         )
         bare = claim().build()
         bare = attrs.evolve(bare, spec=attrs.evolve(bare.spec, storage_class_name=None))

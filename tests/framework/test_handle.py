@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kschedfw import CustomKind, CustomObject, InMemoryCluster, Node, ObjectMeta, make_node, retry_on_conflict
 from kschedfw.api.meta import Named
 from kschedfw.cluster import ConflictError, NotFoundError, T
+from kschedfw.testing.properties import examples
 from tests.overtaken import OvertakenCluster, labelled
-from tests.properties import examples
 
 KIND = CustomKind("example.org/v1", "Thing")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kschedfw import InMemoryCluster
 from kschedfw.api import PersistentVolumeClaim, parse_manifests
 from kschedfw.simulator import Simulation
-from tests.properties import examples
+from kschedfw.testing.properties import examples
 
 Manifest = dict[str, Any]
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kschedfw import Node, NodeInfo, PodInfo, Reads, Snapshot, make_node, make_pod
 from kschedfw.plugins.image_locality import ImageIndex
+from kschedfw.testing.properties import examples
 from tests.framework.nodes.columns import assert_rows_are_nodes, interrupted
 from tests.framework.nodes.test_table import histories as histories_of_states
 from tests.framework.nodes.test_topology import assert_right
-from tests.properties import examples
 from tests.topologies import Step, histories
 
 GPU = "example.com/gpu"

@@ -24,7 +24,6 @@ from kschedfw.api import (
 )
 
 _NO_PROVISIONER: Final = ("", "kubernetes.io/no-provisioner")
-_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 # Why pods are left out: "12 pods left out for …".
 UNKNOWN_CLAIM: Final = "a claim that isn't in the recording"
@@ -126,9 +125,7 @@ class Claims:
         return any(
             each.provisioner not in _NO_PROVISIONER
             for each in self._classes.values()
-            if (
-                each.annotations.get(_IS_DEFAULT) == "true" if class_name is None else each.name == class_name
-            )
+            if (each.is_default if class_name is None else each.name == class_name)
         )
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
