@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -125,8 +124,6 @@ class GenericScheduler:
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._exhaustive = exhaustive
-        self._left_to_hooks = 0
-        """How many pods must come before Numba is loaded for the pass."""
         self._next_start_node_index = 0
         self._scheduling = threading.Lock()
         self._observer: DecisionObserver | None = None
@@ -278,10 +275,6 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
 
-    def load_late(self, pods: int) -> None:
-        """Leave the next so many pods to the hooks, unless Numba is loaded already: that takes half a second."""
-        self._left_to_hooks = pods
-
     def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
         """Return the result of the compiled one-pass search for a pod of a known shape; None if it can't be used."""
         selector = picks_row(self._selector)
@@ -302,19 +295,14 @@ class GenericScheduler:
     def _may_pass_at_once(self, framework: Framework, pod: Pod) -> bool:
         """Tell whether nobody has to see the steps, and nothing but the profile's plugins decides."""
         # A pod with a signature may get its node by a hint, and its own search is kept for the next one.
-        if (
+        return not (
             self._observer is not None
             or self._exhaustive
             or pod.status.nominated_node_name
             or framework.handle.extenders
             or not framework.has_score_plugins
             or (self._batch is not None and self._batch.signature is not None)
-        ):
-            return False
-        if self._left_to_hooks and "numba" not in sys.modules:
-            self._left_to_hooks -= 1
-            return False
-        return True
+        )
 
     def _find(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None

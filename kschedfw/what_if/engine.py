@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -33,13 +33,6 @@ from kschedfw.what_if.history import Ended, History
 from kschedfw.what_if.results import Feasibility, Outcome, Placed, Refused, Waiting
 
 _log = logging.getLogger(__name__)
-
-_PODS_WORTH_LOADING: Final = 1_500
-"""The least number of pods at once for which Numba is loaded. On 1,000 nodes the hooks take 0.3 ms longer for a pod
-than the compiled pass; loading takes half a second."""
-_PODS_BEFORE_LOADING: Final = 5_000
-"""How many pods in smaller lots are scheduled before it is loaded: `kschedfw pending` has done with half as many, of
-which many fit nowhere, so that the pass is of no use for them."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of pods done, and of all pods."""
@@ -78,7 +71,6 @@ class Engine:
         self.one_thread = OneThread()
         self.history = History(cluster, scheduler)
         self._algorithm = scheduler.algorithm
-        self._algorithm.load_late(_PODS_BEFORE_LOADING)
         # An algorithm of its own, whose searches don't move the node where the scheduler's next search begins.
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
@@ -188,8 +180,6 @@ class Engine:
         """
         self.history.forget_attempts()
         lost: dict[str, Refused] = {}
-        if len(pods) >= _PODS_WORTH_LOADING:
-            self._algorithm.load_late(0)
         with self._algorithm.trial():
             outcomes = self._place_each(pods, preempt=preempt, lost=lost, progress=progress)
         return self.as_of_now(

@@ -7,11 +7,10 @@ are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.requests import PodRequests
@@ -19,20 +18,14 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.answers.totals import BestRows
-from kschedfw.framework.runtime.plans.plan import ShapePlan, SmallCodes
-
-Codes: TypeAlias = npt.NDArray[np.int32]
-Amounts: TypeAlias = tuple[int, int]
-Weights: TypeAlias = tuple[int, int, int]
-"""The weights of least allocation, balanced allocation and most allocation."""
+from kschedfw.framework.runtime.plans.passes import ANY_AMOUNT, Amounts, Pass, Weights
+from kschedfw.framework.runtime.plans.plan import ShapePlan
 
 _MOST_KEPT: Final = 8
 """The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
 _MOST_CHANGED: Final = 16
 """If more nodes have changed, a pass over all nodes is about as fast."""
 
-ANY_AMOUNT: Final = -(1 << 63)
-"""The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 _ANY_AMOUNTS: Final = (ANY_AMOUNT,) * 4
 _NO_EXTENDED: Final[IntArray] = np.empty((0, 2), dtype=np.int64)
 
@@ -42,79 +35,6 @@ def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
     demand = requests.demand
     cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
     return cpu or ANY_AMOUNT, memory or ANY_AMOUNT, storage or ANY_AMOUNT, 1
-
-
-class Pass(Protocol):
-    """The compiled pass: the module `_pass`, which documents the arguments."""
-
-    @staticmethod
-    def totals_of(
-        scores: FloatArray,
-        free: IntArray,
-        allocatable: FloatArray,
-        requested: FloatArray,
-        non_zero: FloatArray,
-        wanted: tuple[int, int, int, int],
-        extended: IntArray,
-        scored: Amounts,
-        amounts: Amounts,
-        weights: Weights,
-        start: int,
-        most: int,
-        totals: FloatArray,
-        /,
-    ) -> tuple[int, int]: ...
-
-    @staticmethod
-    def total_at(
-        row: int,
-        scores: FloatArray,
-        free: IntArray,
-        allocatable: FloatArray,
-        requested: FloatArray,
-        non_zero: FloatArray,
-        wanted: tuple[int, int, int, int],
-        extended: IntArray,
-        scored: Amounts,
-        amounts: Amounts,
-        weights: Weights,
-        /,
-    ) -> float: ...
-
-    @staticmethod
-    def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray, /) -> None: ...
-
-    @staticmethod
-    def refuse_domains(
-        scores: FloatArray, codes: Codes, refused: npt.NDArray[Any], by: float, found: FloatArray, /
-    ) -> None: ...
-
-    @staticmethod
-    def gather(codes: Codes, values: npt.NDArray[Any], adds: bool, found: FloatArray, /) -> None: ...
-
-    @staticmethod
-    def add_normalized(
-        totals: FloatArray,
-        start: int,
-        looked_at: int,
-        raw: FloatArray,
-        is_stretched: bool,
-        weight: float,
-        found: FloatArray,
-        /,
-    ) -> bool: ...
-
-    @staticmethod
-    def feasible_rows(totals: FloatArray, start: int, looked_at: int, feasible: int, /) -> IntArray: ...
-
-    @staticmethod
-    def add_at(totals: FloatArray, rows: IntArray, scores: IntArray, /) -> None: ...
-
-    @staticmethod
-    def passing(totals: FloatArray, /) -> int: ...
-
-    @staticmethod
-    def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray, /) -> int: ...
 
 
 @attrs.frozen(eq=False)

@@ -16,8 +16,7 @@ for example when no node passes, since a plan doesn't hold the reasons.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
-from typing import Final, cast
+from typing import Final
 
 import attrs
 import numpy as np
@@ -36,7 +35,8 @@ from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
 from kschedfw.framework.results import MAX_NODE_SCORE, ByDomain, DomainScores, Normalizing
 from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin
 from kschedfw.framework.runtime.hooks import HookTable, hooks_of
-from kschedfw.framework.runtime.plans.kept_totals import KeptTotalsOfPods, Pass, PassInput
+from kschedfw.framework.runtime.plans.kept_totals import KeptTotalsOfPods, PassInput
+from kschedfw.framework.runtime.plans.passes import Pass, PassInUse
 from kschedfw.framework.runtime.plans.plan import (
     LARGEST_TOTAL,
     REFUSED,
@@ -47,9 +47,6 @@ from kschedfw.framework.runtime.plans.plan import (
     planned_plugins,
 )
 from kschedfw.framework.runtime.plans.turns import PlannedPod, may_take_members_alike
-
-_FEWEST_NODES: Final = 256
-"""The least number of nodes for which loading the compiled pass pays."""
 
 _MOST_PLANS: Final = 512
 """The number of kept plans: at most 4 KiB a node, as in the memo, and next to nothing for plans in which all nodes
@@ -118,7 +115,7 @@ class Planner:
         self._lately: BoundedDict[Hashable, tuple[int, int]] = BoundedDict(_MOST_LATELY)
         """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
         self._kept = KeptTotalsOfPods()
-        self.fewest_nodes = _FEWEST_NODES
+        self._pass = PassInUse()
         self._scratch = _Scratch(0)
 
     def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
@@ -149,7 +146,7 @@ class Planner:
             refusals, skipped = self._refusals(plan, own, pod, self._snapshot.selection)
         except HOOK_FAILURES:  # as in `best_nodes`
             return None
-        scratch, compiled = self._scratch, _loaded_pass()
+        scratch, compiled = self._scratch, self._pass.for_nodes(len(table))
         scores = _refuse(compiled, refusals, plan.scores, scratch.scores, scratch.scores_to_read)
         totals, asked = scratch.totals, PassInput.of(plan, pod.requests, table)
         feasible, looked_at = asked.totals(compiled, table, scores, start, wanted, totals)
@@ -164,8 +161,7 @@ class Planner:
         """Return the pod's plan, with everything ready for the pass; None if hooks must be called."""
         requests, table = pod.requests, self._snapshot.table
         count = len(table)
-        # `_compiled_pass` comes last: its first call loads Numba, which takes half a second.
-        if count < self.fewest_nodes or pod.shape is None or _compiled_pass() is None:
+        if pod.shape is None:
             return None
         if not (table.is_exact and _is_exact(requests)):
             return None
@@ -213,8 +209,9 @@ class Planner:
 
     def _run(self, plan: ShapePlan, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
         """Return the result of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
-        compiled, scratch, own = _loaded_pass(), self._scratch, CycleState()
+        scratch, own = self._scratch, CycleState()
         everything, table, count = self._snapshot.selection, self._snapshot.table, len(scratch.best)
+        compiled = self._pass.for_nodes(count)
         refusals, skipped_filters = self._refusals(plan, own, pod, everything)
         kept = None
         # Kept totals are for all nodes, and for a search that covers every node from row 0.
@@ -388,18 +385,3 @@ def _is_exact(requests: PodRequests) -> bool:
 
 def _planned_hooks(plugin: AnyPlugin) -> set[str]:
     return {hook for hook in hooks_of(type(plugin)) if hook in PLANNED_HOOKS}
-
-
-def _loaded_pass() -> Pass:
-    compiled = _compiled_pass()
-    assert compiled is not None  # there are no plans without
-    return compiled
-
-
-@cache
-def _compiled_pass() -> Pass | None:
-    try:
-        from kschedfw.framework.runtime.plans import _pass  # Numba takes a while to load, and may be missing
-    except ImportError:
-        return None
-    return cast("Pass", _pass)

@@ -20,7 +20,8 @@ from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, keeps_promise
-from kschedfw.framework.runtime.plans.kept_totals import ANY_AMOUNT, Amounts, PassInput, Weights
+from kschedfw.framework.runtime.plans.kept_totals import PassInput
+from kschedfw.framework.runtime.plans.passes import ANY_AMOUNT, Amounts, Weights
 from kschedfw.framework.runtime.plans.plan import ShapePlan
 
 TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from random import Random
 
@@ -51,14 +50,13 @@ from kschedfw.api.devices import DeviceClassSpec
 from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.plans import planner
+from kschedfw.framework.runtime.plans import passes, planner
+from kschedfw.framework.runtime.plans.passes import Pass
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_name import NodeName
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.scheduler.generic_scheduler import DecisionObserver
 from kschedfw.testing import strategies
-
-pytest.importorskip("numba", reason="needs the extra fast")
 
 REGISTRY = Registry()
 REQUESTS = st.tuples(
@@ -70,9 +68,15 @@ EXTENDED = st.fixed_dictionaries(
 )
 
 
-@pytest.fixture(autouse=True)
-def _any_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_FEWEST_NODES", 1)
+@pytest.fixture(autouse=True, params=["numpy", "compiled"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """The form of the pass that plans are run with; every test is about both."""
+    if request.param == "compiled":
+        pytest.importorskip("numba", reason="needs the extra fast")
+    made = passes.compiled_pass() if request.param == "compiled" else passes.with_numpy()
+    assert made is not None
+    monkeypatch.setattr(passes.PassInUse, "for_nodes", lambda _self, _nodes: made)
+    return made
 
 
 GPU = "nvidia.com/gpu"
@@ -386,23 +390,23 @@ def test_equal_pods_get_the_same_nodes_as_by_hooks_while_pods_come_and_go_and_ki
     assert houses[0].placed > 100
 
 
-def test_equal_pods_are_placed_by_looking_at_the_changed_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = planner._compiled_pass()
-    assert compiled is not None
-    passes: list[int] = []
-    totals_of = compiled.totals_of
+def test_equal_pods_are_placed_by_looking_at_the_changed_node_alone(
+    form: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over_all: list[int] = []
+    totals_of = form.totals_of
 
     def counted(*args: object) -> tuple[int, int]:
-        passes.append(1)
+        over_all.append(1)
         return totals_of(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compiled, "totals_of", counted)
+    monkeypatch.setattr(form, "totals_of", counted)
     house = House(some_nodes(50), percentage=100)
     template = make_pod("pod").requests(cpu="100m").build()
     for number in range(20):
         house.schedule(relative(template, number))
     assert house.placed == 19
-    assert len(passes) == 2  # the first of all, and the one whose totals are kept
+    assert len(over_all) == 2  # the first of all, and the one whose totals are kept
 
 
 def test_pod_of_a_known_shape_is_placed_without_a_question_to_any_plugin() -> None:
@@ -609,15 +613,6 @@ def test_answers_by_domain_of_its_base_dont_stand_for_a_subclasss_own_filter() -
     assert house.placed
 
 
-def test_hooks_are_asked_where_the_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_compiled_pass", lambda: None)
-    house = House(some_nodes(5))
-    template = make_pod("pod").build()
-    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
-    assert all(isinstance(result, ScheduleResult) for result in results)
-    assert house.placed == 0
-
-
 @pytest.mark.parametrize(
     "differing",
     [
@@ -637,15 +632,3 @@ def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(dif
     result = house.schedule(sibling(differing, 3, 100, 0))
     assert isinstance(result, ScheduleResult)
     assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
-
-
-def test_numba_is_not_loaded_for_the_first_pods_of_a_scheduler_that_loads_late(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delitem(sys.modules, "numba")
-    house = House(some_nodes(30), percentage=100)
-    house.scheduler.load_late(100)
-    template = make_pod("pod").build()
-    for number in range(150):
-        house.schedule(sibling(template, number, 100, 2**20))
-    assert house.placed == 49  # the next one is the first of its shape that the pass sees
