@@ -236,19 +236,19 @@ class Pod(Named):
         """Everything in the spec that plugins look at, except fields in which many pods differ.
 
         These are requests, except that the shape tells whether extended resources are among them, affinity of all
-        kinds and topology spread constraints. Names and labels aren't part of it, either. None for a pod with claims,
-        storage or image volumes. Other volumes, such as the one with the token that every pod of a real cluster has,
-        count without their names.
+        kinds and topology spread constraints. Names and labels aren't part of it, either. Of volumes it tells whether
+        any is storage, but not which, since the state of claims changes. Other volumes, such as the one with the token
+        that every pod of a real cluster has, count without their names. None for a pod with claims of devices.
         """
         spec, requests = self.spec, self.requests
         volumes = spec.volumes
-        if spec.resource_claims or (
-            volumes and any(each.is_storage or each.image is not None for each in volumes)
-        ):
+        if spec.resource_claims:
             return None
         return _shape(
             bool(requests.amounts.scalar_resources or requests.demand.scalar_resources),
-            tuple([(each.empty_dir, each.host_path) for each in volumes]) if volumes else (),
+            tuple([(each.is_storage, each.empty_dir, each.host_path, each.image) for each in volumes])
+            if volumes
+            else (),
             spec.node_name,
             spec.tolerations,
             spec.host_network,

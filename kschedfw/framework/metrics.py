@@ -198,8 +198,21 @@ class MetricsRecorder(Protocol):
         return
 
     def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
-        """A plugin was called `count` times. Called for PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE."""
+        """A plugin was asked `count` times. Called for PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE.
+
+        FILTER and SCORE count nodes. For a pod that is placed by its plan these are all nodes that were looked at, and
+        all that were scored.
+        """
         return
+
+    def before_reading(self, tell: Callable[[], None]) -> bool:  # for recorders to override
+        """Return whether this recorder calls `tell` before its values are read; False unless it is overridden.
+
+        `tell` calls `plugin_evaluations` with what has been counted since its last call. It may be called from any
+        thread. Without it the framework tells its counts for every pod, which costs more than most plugins. Called once
+        by each framework.
+        """
+        return False
 
     def permit_wait(self, code: Code, seconds: float) -> None:
         """The wait of a pod at permit has ended: it was allowed, rejected, or timed out."""

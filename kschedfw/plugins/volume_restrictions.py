@@ -78,8 +78,9 @@ class VolumeRestrictions(StoragePlugin[Found]):
     name = "VolumeRestrictions"
     reads = Reads.PODS
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
-        return PlanPart.IDLE
+    def plan_part(self, pod: Pod) -> PlanPart | None:
+        # The state of claims and volumes changes while nodes stay the same.
+        return PlanPart.POD if pod.storage else PlanPart.IDLE
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

@@ -88,8 +88,9 @@ class VolumeZone(StoragePlugin[Topologies]):
     name = "VolumeZone"
     reads = Reads.NODE
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
-        return PlanPart.IDLE
+    def plan_part(self, pod: Pod) -> PlanPart | None:
+        # The state of claims and volumes changes while nodes stay the same.
+        return PlanPart.POD if pod.storage else PlanPart.IDLE
 
     @hookimpl
     @per_signature

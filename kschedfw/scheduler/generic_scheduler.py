@@ -23,6 +23,7 @@ from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.answers.filtering import FilterOutcome
 from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.plans.planner import NoneFeasible
 from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, Search, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
@@ -286,6 +287,11 @@ class GenericScheduler:
         best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, count))
         if best is None:
             return None
+        if isinstance(best, NoneFeasible):
+            self._next_start_node_index = start  # after a look at every node
+            diagnosis = Diagnosis()
+            diagnosis.add_codes(best.refused)
+            raise FitError(pod, count, diagnosis)
         # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
         # fill the first nodes of the order and never look at the last ones.
         self._next_start_node_index = (self._next_start_node_index + best.looked_at) % count

@@ -44,7 +44,7 @@ from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.placement_hooks import PlacementHooks
 from kschedfw.framework.runtime.plans.kept_totals import wanted_amounts
-from kschedfw.framework.runtime.plans.planner import BestNodes, Planner
+from kschedfw.framework.runtime.plans.planner import BestNodes, NoneFeasible, Planner
 from kschedfw.framework.runtime.plans.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
@@ -122,8 +122,8 @@ class Framework(BindingHooks, PlacementHooks):
         self._meter = meter = Meter.for_recorder(
             self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
         )
-        wrap = None if meter is None else meter.measured_hook
-        self._hooks = HookTable(profile, self.plugins, registry, wrap)
+        plain = HookTable(profile, self.plugins, registry)
+        self._hooks = plain if meter is None else meter.follow(plain)
         self.has_score_plugins = bool(self._hooks["score"])
         self._less: tuple[str, Hook] | None = next(iter(self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
@@ -141,9 +141,12 @@ class Framework(BindingHooks, PlacementHooks):
         self._prepares = self._memo is not None and meter is None
         self._planner: Planner | None = None
         if self._memo is not None and not run_all:
-            planner = Planner(
-                self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
-            )
+            filters, scoring = self._filters, self._scoring
+            # A plan tells the recorder of its steps itself, once for each pod.
+            if meter is not None:
+                filters = Filters(plain, self.plugins, self.handle, counts)
+                scoring = Scoring(plain, self.plugins, profile, counts, parallelizer, None, batch=True)
+            planner = Planner(self.plugins, plain, filters, scoring.plugins, self.handle, meter)
             self._planner = planner if planner.is_possible else None
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [self.plugins[name] for name in in_trials]
@@ -236,23 +239,27 @@ class Framework(BindingHooks, PlacementHooks):
             preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
         return run_pre_filters(preparation, state, pod, nodes)
 
-    def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
+    def best_nodes(
+        self, state: CycleState, pod: Pod, start: int, wanted: int
+    ) -> BestNodes | NoneFeasible | None:
         """Return the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
 
-        Return None where this isn't possible, such as for the first pod of a shape, or if no node passes: then
-        the steps from pre_filter to score must be run. Extenders aren't asked.
+        Return all refusals where no node passes. Return None where this isn't possible, such as for the first pod of a
+        shape: then the steps from pre_filter to score must be run. Extenders aren't asked.
         """
-        if self._planner is None or not self._prepares or not self.handle.nominator.is_empty:
-            return None
-        return self._planner.best_nodes(state, pod, start, wanted)
+        planner = self._planner_for(state)
+        return None if planner is None else planner.best_nodes(state, pod, start, wanted)
 
     def feasible_rows(
         self, state: CycleState, pod: Pod, start: int, wanted: int
     ) -> tuple[IntArray, int] | None:
         """Return the rows of the first `wanted` nodes that pass, and the number looked at; None as `best_nodes`."""
-        if self._planner is None or not self._prepares or not self.handle.nominator.is_empty:
-            return None
-        return self._planner.feasible(state, pod, start, wanted)
+        planner = self._planner_for(state)
+        return None if planner is None else planner.feasible(state, pod, start, wanted)
+
+    def _planner_for(self, state: CycleState) -> Planner | None:
+        # In a sampled cycle each plugin's own duration is measured, so its hooks are called.
+        return None if state.record_plugin_metrics else self._planner
 
     def planned_member(self, pod: Pod, members: int) -> PlannedPod | None:
         """Return the pod as planned for all nodes of trials of its group, which has so many members.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cache
 from types import MethodType
 from typing import Any
@@ -64,8 +65,7 @@ def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
 class HookTable:
     """The hooks of a profile: (plugin name, callable) in profile order, by hook name.
 
-    Each callable takes all arguments of its hookspec by position. With `wrap`, the table has `wrap(spec, plugin
-    name, callable)` in its place.
+    Each callable takes all arguments of its hookspec by position.
 
     Raises:
         HookError: a hook was put on a plugin's instance instead of its class.
@@ -77,7 +77,6 @@ class HookTable:
         profile: Profile,
         plugins: Mapping[str, AnyPlugin],
         registry: Registry,
-        wrap: Callable[[HookSpec, str, Hook], Hook] | None = None,
     ) -> None:
         for plugin in plugins.values():
             _refuse_own_hooks(plugin)
@@ -93,11 +92,8 @@ class HookTable:
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)
-            found = [
-                (name, self._implemented[name][hook]) for name in enabled if hook in self._implemented[name]
-            ]
             self._by_hook[hook] = tuple(
-                (name, function if wrap is None else wrap(spec, name, function)) for name, function in found
+                (name, self._implemented[name][hook]) for name in enabled if hook in self._implemented[name]
             )
         for hook, title in (("queue_sort", "queue sort"), ("placement_generate", "placement generate")):
             if len(self[hook]) > 1:
@@ -105,6 +101,15 @@ class HookTable:
                 raise ProfileError(
                     f"profile {profile.scheduler_name!r}: only one {title} plugin can be enabled, not {names}"
                 )
+
+    def wrapped(self, wrap: Callable[[HookSpec, str, Hook], Hook]) -> HookTable:
+        """Return a table that has `wrap(spec, plugin name, callable)` in place of each callable."""
+        table = copy(self)
+        table._by_hook = {
+            hook: tuple((name, wrap(HOOKS[hook], name, function)) for name, function in each)
+            for hook, each in self._by_hook.items()
+        }
+        return table
 
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]

@@ -77,8 +77,9 @@ class NodeVolumeLimits(Plugin):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return volumes_of(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has storage or claims
-        return PlanPart.IDLE
+    def plan_part(self, pod: Pod) -> PlanPart | None:
+        # The state of claims and volumes changes while nodes stay the same.
+        return PlanPart.POD if pod.storage else PlanPart.IDLE
 
     @hookimpl
     @per_signature

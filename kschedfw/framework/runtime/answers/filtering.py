@@ -110,7 +110,7 @@ class Filters:
             and reading[0].plugin.plan_part(pod) in _ABOUT_ROOM
             and not pod.requests.demand.scalar_resources
             and self.pod_followers <= state.skip_filter_plugins
-            and not self._nominated_pods(pod, node_info.name)
+            and not self.nominated_pods(pod, node_info.name)
             and first_refusal(others, state, pod, node_info).is_success
         )
 
@@ -154,7 +154,7 @@ class Filters:
 
         Return None if there are no such pods, and the failed status if a pre_filter_add_pod fails.
         """
-        nominated = self._nominated_pods(pod, node_info.name)
+        nominated = self.nominated_pods(pod, node_info.name)
         if not nominated:
             return None
         # Copies, since other threads filter other nodes with the same state, and the snapshot's node stays as
@@ -167,7 +167,7 @@ class Filters:
                 return status
         return state, node_info
 
-    def _nominated_pods(self, pod: Pod, node_name: str) -> Sequence[PodInfo]:
+    def nominated_pods(self, pod: Pod, node_name: str) -> Sequence[PodInfo]:
         """Return the pods nominated to the node that `pod` has to leave room for: of equal or higher priority."""
         nominated = self._handle.nominator.nominated_pods_for_node(node_name)
         if not nominated:

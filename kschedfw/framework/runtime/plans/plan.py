@@ -10,16 +10,25 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, PlanPart, keeps_promise
+from kschedfw.framework.plugin import (
+    PLANNED_HOOKS,
+    AnyPlugin,
+    PlanPart,
+    Plugin,
+    keeps_promise,
+    plans_own_hooks,
+)
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin, check_range
-from kschedfw.framework.runtime.hooks import Hook, asked_method
+from kschedfw.framework.runtime.hooks import Hook, asked_method, hooks_of
 from kschedfw.framework.status import Status
 
 SmallCodes: TypeAlias = npt.NDArray[np.int8]
@@ -30,7 +39,7 @@ LARGEST_TOTAL = 2**52
 REFUSED = -4.0 * LARGEST_TOTAL
 """The score of a node that refuses the pod. Totals stay below 0 whatever is added."""
 
-_SKIP = Status.skip()
+_SKIP, _SUCCESS = Status.skip(), Status.success()
 
 
 class NotPlannedError(Exception):
@@ -49,6 +58,8 @@ class PlannedPlugin:
     scoring: ScorePlugin | None
     pre_filter: Hook | None
     pre_score: Hook | None
+    promises_part: bool
+    """Whether the plugin's `plan_part` is about these hooks."""
     name: str = attrs.field(init=False)
     sign: Hook = attrs.field(init=False)
     _refuses_by_domain: bool = attrs.field(init=False)
@@ -73,6 +84,31 @@ class PlannedPlugin:
         hooks = ("pre_score", "score", "score_batch", "normalize_score")
         return keeps_promise(self.plugin, "domain_scores", hooks)
 
+    @property
+    def answers_together(self) -> bool:
+        """Tell whether the plugin has batch forms of its hooks."""
+        filtering, scoring = self.filtering, self.scoring
+        return (filtering is None or filtering.batch is not None) and (
+            scoring is None or scoring.batch is not None
+        )
+
+    @property
+    def may_be_planned(self) -> bool:
+        """Tell whether the plugin has a part in the plan of any pod."""
+        return self.promises_part or self._derived is not None
+
+    def part(self, pod: Pod) -> PlanPart | None:
+        """Return how the plugin takes part in the plan for this pod; None where hooks must be called for it."""
+        return self.plugin.plan_part(pod) if self.promises_part else self._derived
+
+    @cached_property
+    def _derived(self) -> PlanPart | None:
+        """The part that follows from `reads` and `sign`, for a plugin that doesn't say how it takes part."""
+        # Answers that follow the pods on nodes are kept by row, with the change log, which plans don't do.
+        if self.plugin.reads is Reads.NODE and type(self.plugin).sign is not Plugin.sign:
+            return PlanPart.SIGNATURE
+        return None
+
     def is_skipped(self, hook: Hook | None, state: CycleState, pod: Pod, nodes: NodeSelection) -> bool:
         """Call pre_filter or pre_score. Return whether it skips."""
         answer = None if hook is None else hook(state, pod, nodes)
@@ -90,15 +126,18 @@ class PlannedPlugin:
 
     def refused(self, state: CycleState, pod: Pod, table: NodeTable) -> SmallCodes | None:
         """Return codes that are 0 where the filter lets a node pass, shape (n,); None where it lets all pass."""
+        verdicts = self.verdicts(state, pod, table)
+        return None if verdicts is None else small_codes(verdicts)
+
+    def verdicts(self, state: CycleState, pod: Pod, table: NodeTable) -> Verdicts | None:
+        """Return the filter's verdicts on all nodes, none of which is an error; None where it lets all pass."""
         each = self.filtering
         assert each is not None
         answer = None
         if each.batch is not None:
             answer = each.batch(state, pod, table, table.all_rows)
         if answer is None:
-            statuses = [each.ask(state, pod, info) for info in table.node_infos]
-            self._check(statuses)
-            return np.array([not status.is_success for status in statuses]).view(np.int8)
+            return self._one_by_one(each, state, pod, table)
         each.counts.rows_asked += len(table)
         if answer is Verdicts.passing(len(table)):
             return None
@@ -106,16 +145,18 @@ class PlannedPlugin:
         if answer.statuses is not self._plain:
             self._check(answer.statuses)
             self._plain = answer.statuses
-        codes = answer.codes
         # The hooks are called again, and say what is wrong with the answer.
-        if codes.shape != (len(table),):
+        if answer.codes.shape != (len(table),):
             raise NotPlannedError
-        # The pass is compiled for arrays of int8 that can be written to.
-        if codes.dtype == np.int8 and codes.flags.writeable:
-            return cast("SmallCodes", codes)
-        # A writable copy. Numba would compile another version for each type, and one for read-only arrays.
-        refused: Mask = codes != 0
-        return refused.view(np.int8)
+        return cast("Verdicts", answer)
+
+    def _one_by_one(
+        self, each: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable
+    ) -> Verdicts | None:
+        numbers: dict[Status, int] = {_SUCCESS: 0}
+        codes = [numbers.setdefault(each.ask(state, pod, info), len(numbers)) for info in table.node_infos]
+        self._check(tuple(numbers))
+        return Verdicts(np.array(codes, dtype=np.int64), tuple(numbers)) if len(numbers) > 1 else None
 
     def _check(self, statuses: Sequence[Status]) -> None:
         # A plan holds no errors, and no refusal that ends at a time (`retry_at`).
@@ -182,6 +223,8 @@ class ShapePlan:
     fits: bool
     """Whether the pass refuses nodes without enough resources."""
     written: CycleState
+    verdicts: Mapping[str, Verdicts] = EMPTY
+    """The verdicts behind `scores` of filters that refuse any node, by plugin."""
     skipped_filters: frozenset[str] = frozenset()
     skipped_scores: frozenset[str] = frozenset()
     signed: tuple[PlannedPlugin, ...] = ()
@@ -223,6 +266,7 @@ class _Making:
         self._state = CycleState()
         self._state.take(base.written)
         self._scores = base.scores
+        self._verdicts = dict(base.verdicts)
         self._skipped_filters = set(base.skipped_filters)
         self._skipped_scores = set(base.skipped_scores)
 
@@ -235,7 +279,7 @@ class _Making:
         }
         fits, signed, asked, computed = base.fits, [], list(base.asked), list(base.computed)
         for each in plugins:
-            match each.plugin.plan_part(self._pod):
+            match each.part(self._pod):
                 case None:
                     return None
                 # A plan is refined for one signature, so there the answers of these plugins are kept, by the
@@ -250,8 +294,11 @@ class _Making:
                     weights[part] = 0 if each.scoring is None else each.scoring.weight
                     fits |= each.filtering is not None
                     computed.append(each)
-                case part:
-                    self._keep(each, is_idle=part is PlanPart.IDLE)
+                case part if not self._kept(each, is_idle=part is PlanPart.IDLE):
+                    # Asked node by node for every pod it would cost more than the memo, which keeps its answers.
+                    if not each.answers_together:
+                        return None
+                    asked.append(each)
         # Plans in which all nodes are equal share their array.
         scores = self._scores if self._scores.any() else _zeros(len(self._scores))
         scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
@@ -262,6 +309,7 @@ class _Making:
             weights[PlanPart.MOST_ALLOCATED],
             fits,
             self._state,
+            self._verdicts,
             frozenset(self._skipped_filters),
             frozenset(self._skipped_scores),
             tuple(signed),
@@ -269,20 +317,40 @@ class _Making:
             tuple(computed),
         )
 
-    def _keep(self, each: PlannedPlugin, *, is_idle: bool) -> None:
-        """Add a plugin's answers for all nodes to the plan."""
-        state, pod, nodes = self._state, self._pod, self._nodes
+    def _kept(self, each: PlannedPlugin, *, is_idle: bool) -> bool:
+        """Add a plugin's answers for all nodes to the plan. Return False where a plan can't hold them."""
         # The state that the hooks write is the plan's: each pod of the shape takes it over.
-        if each.is_skipped(each.pre_filter, state, pod, nodes):
-            self._skipped_filters.add(each.name)
-        elif each.filtering is not None and not is_idle:
-            refused = each.refused(state, pod, nodes.table)
-            if refused is not None:
-                self._scores = np.where(refused, REFUSED, self._scores)
-        if each.is_skipped(each.pre_score, state, pod, nodes):
-            self._skipped_scores.add(each.name)
-        elif each.scoring is not None and not is_idle:
-            self._scores = self._scores + each.kept_score(state, pod, nodes)
+        state, pod, nodes, scores = self._state.clone(), self._pod, self._nodes, self._scores
+        verdicts = None
+        try:
+            skips_filter = each.is_skipped(each.pre_filter, state, pod, nodes)
+            if each.filtering is not None and not (is_idle or skips_filter):
+                verdicts = each.verdicts(state, pod, nodes.table)
+                if verdicts is not None and not verdicts.codes.any():
+                    verdicts = None
+                if verdicts is not None:
+                    scores = np.where(verdicts.codes, REFUSED, scores)
+            skips_score = each.is_skipped(each.pre_score, state, pod, nodes)
+            if each.scoring is not None and not (is_idle or skips_score):
+                scores = scores + each.kept_score(state, pod, nodes)
+        except NotPlannedError:
+            return False
+        self._state, self._scores = state, scores
+        if verdicts is not None:
+            self._verdicts[each.name] = verdicts
+        self._skipped_filters |= {each.name} if skips_filter else set()
+        self._skipped_scores |= {each.name} if skips_score else set()
+        return True
+
+
+def small_codes(verdicts: Verdicts) -> SmallCodes:
+    """Return the codes as the pass takes them: int8 that can be written to, not 0 where a node is refused."""
+    codes = verdicts.codes
+    if codes.dtype == np.int8 and codes.flags.writeable:
+        return cast("SmallCodes", codes)
+    # A writable copy. Numba would compile another version for each type, and one for read-only arrays.
+    refused: Mask = codes != 0
+    return refused.view(np.int8)
 
 
 def planned_plugins(
@@ -300,6 +368,10 @@ def planned_plugins(
             scoring.get(plugin.name),
             hooks[plugin.name].get("pre_filter"),
             hooks[plugin.name].get("pre_score"),
+            # A profile may enable a plugin at some of its extension points alone. Then `plan_part` promises more
+            # than there is to be called.
+            plans_own_hooks(plugin)
+            and hooks[plugin.name].keys() >= set(hooks_of(type(plugin))).intersection(PLANNED_HOOKS),
         )
         for plugin in plugins
     ]

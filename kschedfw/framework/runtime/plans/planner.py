@@ -15,7 +15,7 @@ for example when no node passes, since a plan doesn't hold the reasons.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -25,17 +25,22 @@ from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, plans_own_hooks
+from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import MAX_NODE_SCORE, ByDomain, DomainScores, Normalizing
-from kschedfw.framework.runtime.answers.plugins import FilterPlugin, ScorePlugin
-from kschedfw.framework.runtime.hooks import HookTable, hooks_of
+from kschedfw.framework.runtime.answers.filtering import Filters
+from kschedfw.framework.runtime.answers.plugins import ScorePlugin
+from kschedfw.framework.runtime.answers.status_codes import PASS, StatusCodes
+from kschedfw.framework.runtime.hooks import HookTable
+from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.runtime.plans.kept_totals import KeptTotalsOfPods, PassInput
+from kschedfw.framework.runtime.plans.nominated import NominatedRoom
 from kschedfw.framework.runtime.plans.passes import Pass, PassInUse
 from kschedfw.framework.runtime.plans.plan import (
     LARGEST_TOTAL,
@@ -52,6 +57,8 @@ _MOST_PLANS: Final = 512
 """The number of kept plans: at most 4 KiB a node, as in the memo, and next to nothing for plans in which all nodes
 are equal."""
 _MOST_LATELY: Final = 1024
+_MOST_STATUSES: Final = 16_384
+"""The number of statuses beyond which they are numbered anew, as in the memo."""
 
 
 @attrs.frozen(eq=False)
@@ -64,6 +71,13 @@ class BestNodes:
     rows: Sequence[int] | IntArray
     feasible: int
     looked_at: int
+
+
+@attrs.frozen(eq=False)
+class NoneFeasible:
+    """The result of a pass after which no node passes: the statuses of all nodes, in visiting order."""
+
+    refused: NodeCodes
 
 
 class _Scratch:
@@ -90,24 +104,26 @@ class Planner:
         self,
         plugins: Mapping[str, AnyPlugin],
         hooks: HookTable,
-        filters: Sequence[FilterPlugin],
+        filters: Filters,
         scores: Sequence[ScorePlugin],
-        snapshot: Snapshot,
+        handle: Handle,
+        meter: Meter | None = None,
     ) -> None:
         names = dict.fromkeys(
             name for hook in ("pre_filter", "filter", "pre_score", "score") for name, _ in hooks[hook]
         )
         own_hooks = {name: hooks.of(name) for name in names}
-        self._plugins = planned_plugins([plugins[name] for name in names], own_hooks, filters, scores)
-        self._snapshot = snapshot
+        self._plugins = planned_plugins([plugins[name] for name in names], own_hooks, filters.plugins, scores)
+        self._snapshot = handle.snapshot
+        self._nominator = handle.nominator
+        self._filters = filters.plugins
+        self._codes = StatusCodes()
+        self._nominated = NominatedRoom(filters, handle.nominator)
         largest_total = sum(each.weight for each in scores) * MAX_NODE_SCORE
-        # A profile may enable a plugin at some of its extension points alone. Then `plan_part` promises more
-        # than there is to be called.
         self.is_possible = largest_total <= LARGEST_TOTAL and all(
-            plans_own_hooks(plugins[name]) and own_hooks[name].keys() >= _planned_hooks(plugins[name])
-            for name in names
+            each.may_be_planned for each in self._plugins
         )
-        """Whether all plugins that filter or score override `plan_part`."""
+        """Whether all plugins that filter or score promise enough, by `plan_part` or by `reads` and `sign`."""
         self._plans: BoundedDict[Hashable, tuple[tuple[int, int], ShapePlan | None]] = BoundedDict(
             _MOST_PLANS
         )
@@ -116,13 +132,17 @@ class Planner:
         """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
         self._kept = KeptTotalsOfPods()
         self._pass = PassInUse()
+        self._meter = meter
+        self._now: Callable[[], float] = _no_time if meter is None else meter.now
         self._scratch = _Scratch(0)
 
-    def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
+    def best_nodes(
+        self, state: CycleState, pod: Pod, start: int, wanted: int
+    ) -> BestNodes | NoneFeasible | None:
         """Return the best of the first `wanted` nodes that pass, from row `start` on and round the end.
 
-        Return None where hooks must be called, with the state unchanged. Otherwise write to the state what
-        later hooks read.
+        Return why no node passes if that is so, and None where hooks must be called, with the state unchanged.
+        Otherwise write to the state what later hooks read.
         """
 
         try:
@@ -143,7 +163,10 @@ class Planner:
             plan = self._plan_to_run(pod)
             if plan is None:
                 return None
-            refusals, skipped = self._refusals(plan, own, pod, self._snapshot.selection)
+            began = self._now()
+            skipped = self._pre_filter(plan, own, pod)
+            filtering = self._now()
+            refusals = self._refusals(plan, own, pod, skipped)
         except HOOK_FAILURES:  # as in `best_nodes`
             return None
         scratch, compiled = self._scratch, self._pass.for_nodes(len(table))
@@ -155,7 +178,10 @@ class Planner:
         state.take(plan.written)
         state.take(own)
         state.skip_filter_plugins = skipped
-        return compiled.feasible_rows(totals, start, looked_at, feasible), looked_at
+        rows = compiled.feasible_rows(totals, start, looked_at, feasible)
+        if self._meter is not None:
+            self._meter.planned((began, filtering, self._now()), looked_at, 0, (skipped, frozenset()))
+        return rows, looked_at
 
     def _plan_to_run(self, pod: Pod) -> ShapePlan | None:
         """Return the pod's plan, with everything ready for the pass; None if hooks must be called."""
@@ -207,12 +233,18 @@ class Planner:
             plan, requests, own, plan.skipped_filters | skipped_filters, plan.skipped_scores | skipped_scores
         )
 
-    def _run(self, plan: ShapePlan, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
-        """Return the result of the pass; None if no node passes. Raises what hooks raise, or NotPlannedError."""
+    def _run(
+        self, plan: ShapePlan, state: CycleState, pod: Pod, start: int, wanted: int
+    ) -> BestNodes | NoneFeasible:
+        """Return the result of the pass. Raises what hooks raise, or NotPlannedError."""
         scratch, own = self._scratch, CycleState()
         everything, table, count = self._snapshot.selection, self._snapshot.table, len(scratch.best)
         compiled = self._pass.for_nodes(count)
-        refusals, skipped_filters = self._refusals(plan, own, pod, everything)
+        now = self._now
+        began = now()
+        skipped_filters = self._pre_filter(plan, own, pod)
+        filtering = now()
+        refusals = self._refusals(plan, own, pod, skipped_filters)
         kept = None
         # Kept totals are for all nodes, and for a search that covers every node from row 0.
         if not start and wanted >= count:
@@ -231,33 +263,43 @@ class Planner:
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
         if not feasible:
-            return None
+            refused = self._first_refusals(plan, own, pod, start, skipped_filters)
+            state.take(plan.written)
+            state.take(own)
+            state.skip_filter_plugins = skipped_filters
+            if self._meter is not None:
+                self._meter.planned((began, filtering, now()), count, 0, (skipped_filters, frozenset()))
+            return NoneFeasible(refused)
+        pre_scoring = now()
         skipped_scores = plan.skipped_scores
+        scoring = pre_scoring
         # As in kube-scheduler, a single feasible node is taken without scoring.
         if plan.asked and feasible > 1:
             nodes = everything
             if start or feasible != count:
                 rows = compiled.feasible_rows(totals, start, looked_at, feasible)
                 nodes = NodeSelection(table, rows)
+            skipping = [each.name for each in plan.asked if each.is_skipped(each.pre_score, own, pod, nodes)]
+            skipped_scores = skipped_scores.union(skipping) if skipping else skipped_scores
+            scoring = now()
             for each in plan.asked:
-                if each.is_skipped(each.pre_score, own, pod, nodes):
-                    skipped_scores |= {each.name}
-                elif each.scoring is not None:
-                    if (by_domain := each.domain_scores(own, table)) is not None:
-                        if not by_domain.parts:
-                            continue
-                        looked_from = start, looked_at
-                        self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
+                if each.scoring is None or each.name in skipped_scores:
+                    continue
+                if (by_domain := each.domain_scores(own, table)) is not None:
+                    if not by_domain.parts:
+                        continue
+                    looked_from = start, looked_at
+                    self._add_by_domain(compiled, by_domain, each.scoring, totals, looked_from)
+                else:
+                    added = each.score(own, pod, nodes)
+                    # The kept totals stay as they are for the next pod.
+                    if kept is not None:
+                        np.copyto(scratch.totals, totals)
+                    if nodes is everything:
+                        scratch.totals += added
                     else:
-                        added = each.score(own, pod, nodes)
-                        # The kept totals stay as they are for the next pod.
-                        if kept is not None:
-                            np.copyto(scratch.totals, totals)
-                        if nodes is everything:
-                            scratch.totals += added
-                        else:
-                            compiled.add_at(scratch.totals, nodes.rows, added)
-                    totals, kept = scratch.totals, None
+                        compiled.add_at(scratch.totals, nodes.rows, added)
+                totals, kept = scratch.totals, None
         if kept is None:
             best: Sequence[int] | IntArray = scratch.best[
                 : compiled.best_of(totals, start, looked_at, scratch.best)
@@ -268,24 +310,70 @@ class Planner:
         state.take(own)
         state.skip_filter_plugins = skipped_filters
         state.skip_score_plugins = skipped_scores
+        if self._meter is not None:
+            times = began, filtering, pre_scoring, scoring, now()
+            scored = feasible if feasible > 1 else 0
+            self._meter.planned(
+                times if scored else times[:3], looked_at, scored, (skipped_filters, skipped_scores)
+            )
         return BestNodes(best, feasible, looked_at)
 
+    def _pre_filter(self, plan: ShapePlan, own: CycleState, pod: Pod) -> frozenset[str]:
+        """Call the pre_filters of plugins asked about every pod. Return the plugins that skip."""
+        nodes = self._snapshot.selection
+        skipped = [each.name for each in plan.asked if each.is_skipped(each.pre_filter, own, pod, nodes)]
+        return plan.skipped_filters.union(skipped) if skipped else plan.skipped_filters
+
     def _refusals(
-        self, plan: ShapePlan, own: CycleState, pod: Pod, nodes: NodeSelection
-    ) -> tuple[Sequence[ByDomain | SmallCodes], frozenset[str]]:
-        """Return the refusals of plugins asked about every pod, by domain or by node, and the plugins that skip."""
+        self, plan: ShapePlan, own: CycleState, pod: Pod, skipped: frozenset[str]
+    ) -> Sequence[ByDomain | SmallCodes]:
+        """Return the refusals of plugins asked about every pod, by domain or by node, and those for nominated pods."""
         found: list[ByDomain | SmallCodes] = []
-        skipped = []
+        table = self._snapshot.table
         for each in plan.asked:
-            if each.is_skipped(each.pre_filter, own, pod, nodes):
-                skipped.append(each.name)
-            elif each.filtering is None:
+            if each.filtering is None or each.name in skipped:
                 continue
-            elif (refused_domains := each.domain_refusals(own, nodes.table)) is not None:
+            if (refused_domains := each.domain_refusals(own, table)) is not None:
                 found += refused_domains
-            elif (refused := each.refused(own, pod, nodes.table)) is not None:
+            elif (refused := each.refused(own, pod, table)) is not None:
                 found.append(refused)
-        return found, plan.skipped_filters.union(skipped) if skipped else plan.skipped_filters
+        if not self._nominator.is_empty:
+            crowded = self._nominated.refused(plan, own, pod, self._snapshot.selection, skipped)
+            if crowded is not None:
+                found.append(crowded)
+        return found
+
+    def _first_refusals(
+        self, plan: ShapePlan, own: CycleState, pod: Pod, start: int, skipped: frozenset[str]
+    ) -> NodeCodes:
+        """Return the first refusal of each node in profile order, where every node is refused.
+
+        Completes the state with what the pre_filters of computed plugins write, for preemption.
+        """
+        # A refusal on account of nominated pods comes before those without them, which only the hooks tell.
+        if not self._nominator.is_empty:
+            raise NotPlannedError
+        table = self._snapshot.table
+        if len(self._codes) > _MOST_STATUSES:
+            self._codes = StatusCodes()
+        asked = {each.name: each for each in (*plan.asked, *plan.computed)}
+        for each in plan.computed:
+            each.is_skipped(each.pre_filter, own, pod, self._snapshot.selection)
+        codes: Codes | None = None
+        for filtering in self._filters:
+            name = filtering.name
+            if name in skipped:
+                continue
+            verdicts = asked[name].verdicts(own, pod, table) if name in asked else plan.verdicts.get(name)
+            if verdicts is None:
+                continue
+            its = self._codes.translation(verdicts.statuses, name).codes.take(verdicts.codes)
+            codes = its if codes is None else np.where(codes == PASS, its, codes)
+        # The pass and the hooks agree. If a plugin breaks its promise, what the hooks say counts.
+        if codes is None or not codes.all():
+            raise NotPlannedError
+        nodes = NodeSelection.whole(table, start) if start else self._snapshot.selection
+        return NodeCodes(nodes, table.take(codes, nodes.rows), tuple(self._codes.statuses), count=len(codes))
 
     def _add_by_domain(
         self,
@@ -383,5 +471,5 @@ def _is_exact(requests: PodRequests) -> bool:
     )
 
 
-def _planned_hooks(plugin: AnyPlugin) -> set[str]:
-    return {hook for hook in hooks_of(type(plugin)) if hook in PLANNED_HOOKS}
+def _no_time() -> float:
+    return 0.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Sequence
 from random import Random
 
 import attrs
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kschedfw import (
     Cache,
+    Code,
     CycleState,
     FitError,
     Framework,
@@ -28,19 +30,24 @@ from kschedfw import (
     Pod,
     PodInfo,
     Profile,
+    Reads,
     Registry,
     ScheduleResult,
     Snapshot,
     Status,
     Verdicts,
     hookimpl,
+    make_claim,
     make_node,
     make_pod,
+    make_volume,
 )
 from kschedfw.api import (
     DeviceClass,
     EmptyDirSource,
     ObjectMeta,
+    PersistentVolumeClaim,
+    PodPhase,
     ResourceRequirements,
     Service,
     ServiceSpec,
@@ -48,10 +55,12 @@ from kschedfw.api import (
 )
 from kschedfw.api.devices import DeviceClassSpec
 from kschedfw.config import default_profile, parse_configuration
+from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, NoMetrics
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.plans import passes, planner
+from kschedfw.framework.runtime.plans import passes
 from kschedfw.framework.runtime.plans.passes import Pass
+from kschedfw.framework.runtime.plans.planner import BestNodes, NoneFeasible
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_name import NodeName
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
@@ -142,6 +151,7 @@ class House:
         services: Sequence[Service] = (),
         percentage: int = 0,
         nominator: Nominator | None = None,
+        metrics: MetricsRecorder | None = None,
         selector: HostSelector | None = None,
         in_one_pass: bool = True,
     ) -> None:
@@ -157,6 +167,7 @@ class House:
             cluster=self.cluster,
             snapshot=self.snapshot,
             nominator=nominator,
+            metrics=metrics,
         )
         if not in_one_pass:
             self.framework._planner = None
@@ -175,7 +186,7 @@ class House:
         outcomes: list[object] = []
         place = self.framework.best_nodes
 
-        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> planner.BestNodes | None:
+        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | NoneFeasible | None:
             best = place(state, pod, start, wanted)
             outcomes.append(best)
             return best
@@ -192,8 +203,13 @@ class House:
         return result
 
 
-def by_hooks(house: House, pod: Pod, start: int, wanted: int) -> tuple[list[int], int, int] | None:
-    """The best rows, how many nodes are feasible and how many were looked at, as hooks tell; None if none passes."""
+def by_hooks(
+    house: House, pod: Pod, start: int, wanted: int
+) -> tuple[list[int], int, int] | list[tuple[str, Status]] | None:
+    """The best rows, how many nodes are feasible and how many were looked at, as hooks tell.
+
+    If none passes, the nodes with their refusals; None if a pre_filter has refused the pod, or left few nodes over.
+    """
     framework, state = house.framework, CycleState()
     left_over, status, _ = framework.run_pre_filter_plugins(state, pod)
     if not status.is_success or left_over is not None:
@@ -201,7 +217,7 @@ def by_hooks(house: House, pod: Pod, start: int, wanted: int) -> tuple[list[int]
     nodes = NodeSelection.whole(house.snapshot.table, start)
     found = framework.filter_nodes(state, pod, nodes, wanted)
     if not len(found.feasible):
-        return None
+        return list(found.refused)
     assert framework.run_pre_score_plugins(state, pod, found.feasible).is_success
     totals, _ = framework.total_scores(state, pod, found.feasible)
     assert totals is not None
@@ -253,7 +269,9 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_strategies_and_sam
         for _ in range(2):  # it isn't known the first time
             best = house.framework.best_nodes(CycleState(), pod, start, wanted)
         expected = by_hooks(house, pod, start, wanted)
-        if best is not None:
+        if isinstance(best, NoneFeasible):
+            assert list(best.refused) == expected
+        elif best is not None:
             passes += 1
             assert (list(best.rows), best.feasible, best.looked_at) == expected
         host = data.draw(st.sampled_from(nodes), "host")
@@ -555,7 +573,7 @@ class Picky(Plugin[None]):
 
 
 class OtherName(NodeName):
-    """A subclass that overrides hooks, and not what its base says of shapes."""
+    """A subclass that overrides hooks, and not what its base says of shapes. Its answers follow `reads` and `sign`."""
 
     name = "OtherName"
 
@@ -568,8 +586,20 @@ class OtherName(NodeName):
         return Verdicts.refuse(rows != nodes.rows["n1"], _NOT_N1)
 
 
-@pytest.mark.parametrize("plugin", [Picky, OtherName])
-def test_profile_with_a_plugin_that_says_nothing_of_shapes_asks_hooks(plugin: type[Plugin[None]]) -> None:
+class Signed(Picky):
+    """The same filter with the two promises of the memo."""
+
+    name = "Signed"
+    reads = Reads.NODE
+
+    def sign(self) -> Hashable:
+        return ()
+
+
+@pytest.mark.parametrize(("plugin", "placed"), [(Picky, 0), (Signed, 3), (OtherName, 3)])
+def test_part_of_a_plugin_that_says_nothing_of_shapes_follows_from_what_it_reads_and_signs(
+    plugin: type[Plugin[None]], placed: int
+) -> None:
     registry = Registry()
     registry.register(plugin)
     default = default_profile()
@@ -578,7 +608,11 @@ def test_profile_with_a_plugin_that_says_nothing_of_shapes_asks_hooks(plugin: ty
     template = make_pod("pod").build()
     results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
     assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n1"}
-    assert house.placed == 0
+    assert house.placed == placed
+    refused = [house.schedule(sibling(template, number, 90_000, 0)) for number in (5, 6)]
+    assert (
+        refused == ["0/3 nodes are available: 3 Insufficient cpu."] * 2
+    )  # the plugin comes last in the profile
 
 
 class KeepsToN1(InterPodAffinity):
@@ -632,3 +666,263 @@ def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(dif
     result = house.schedule(sibling(differing, 3, 100, 0))
     assert isinstance(result, ScheduleResult)
     assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
+
+
+def nominated_to(nodes: Sequence[Node], count: int, random: Random) -> Nominator:
+    """A nominator with pods of three priorities for so many nodes; some have terms of their own."""
+    nominator = Nominator()
+    for number in range(count):
+        made = (
+            make_pod(f"nominated{number}").labels(app=random.choice("ab")).priority(random.choice([0, 5, 9]))
+        )
+        if random.random() < 0.2:
+            made = made.pod_anti_affinity("host", {"app": "a"})
+        pod = sibling(made.build(), 0, random.choice([500, 4000, 8000]), 2**30, gpus=number % 2)
+        nominator.add(PodInfo.of(pod), random.choice(nodes).name)
+    return nominator
+
+
+@pytest.mark.parametrize("count", [1, 6, 25])
+@pytest.mark.parametrize("percentage", [30, 100])
+def test_nominated_pods_of_equal_or_higher_priority_are_left_room_for_as_by_hooks(
+    count: int, percentage: int
+) -> None:
+    random = Random(count)
+    nodes = zoned_nodes(30)
+    nominators = [nominated_to(nodes, count, Random(4)) for _ in range(2)]
+    houses = [
+        House(nodes, percentage=percentage, in_one_pass=not index, nominator=nominators[index])
+        for index in range(2)
+    ]
+    templates = [
+        *(each.build() for each in RELATED),
+        *[make_pod("plain").priority(n).build() for n in (0, 5, 9)],
+    ]
+    for number in range(120):
+        template = random.choice(templates)
+        pod = sibling(
+            template, number, random.choice([0, 250, 5000]), 2**20, gpus=random.choice([0, 0, 0, 1])
+        )
+        assert houses[0].schedule(pod) == houses[1].schedule(pod)
+        if number % 30 == 29:
+            moved = nominators[0].nominated_pods()[0]
+            for nominator in nominators:
+                nominator.add(moved, f"n{number % 7}")
+    assert houses[0].scheduler._random.getstate() == houses[1].scheduler._random.getstate()
+    assert houses[0].placed >= (20 if count == 25 else 50)
+
+
+def refusal(house: House, pod: Pod) -> tuple[object, ...]:
+    """What is known of a pod that no node takes, and what preemption does about it."""
+    state = CycleState()
+    with pytest.raises(FitError) as refused:
+        house.scheduler.schedule(house.framework, state, pod)
+    diagnosis = refused.value.diagnosis
+    preempted, status = house.framework.run_post_filter_plugins(state, pod, diagnosis.node_to_status)
+    return (
+        str(refused.value),
+        list(diagnosis.node_to_status),
+        diagnosis.unschedulable_plugins,
+        state.skip_filter_plugins,
+        preempted,
+        status,
+        house.scheduler._next_start_node_index,
+    )
+
+
+@pytest.mark.parametrize("percentage", [30, 100])
+def test_pod_that_no_node_takes_is_refused_for_the_reasons_that_the_hooks_give(percentage: int) -> None:
+    nodes = [
+        attrs.evolve(node, spec=attrs.evolve(node.spec, unschedulable=number % 5 == 0))
+        for number, node in enumerate(zoned_nodes(12))
+    ]
+    low = [
+        attrs.evolve(pod.bound_to(f"n{number}"), status=attrs.evolve(pod.status, phase=PodPhase.RUNNING))
+        for number in range(12)
+        for pod in [sibling(make_pod("low").labels(app="a").build(), number, 7000, 2**30)]
+    ]
+    houses = [House(nodes, low, percentage=percentage, in_one_pass=planned) for planned in (True, False)]
+    templates = [
+        make_pod("large").priority(7).build(),
+        make_pod("chosen").node_selector(zone="z1").priority(7).build(),
+        make_pod("far").labels(app="b").pod_anti_affinity("zone", {"app": "a"}).build(),
+        make_pod("spread").labels(app="a").spread("rack", {"app": "a"}).priority(1).build(),
+    ]
+    amounts = [(2000, 2**20), (9000, 2**20), (3000, 2**37), (1500, 0)]
+    outcomes: list[object] = []
+    best_nodes = houses[0].framework.best_nodes
+
+    def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | NoneFeasible | None:
+        outcomes.append(best_nodes(state, pod, start, wanted))
+        return outcomes[-1]  # type: ignore[return-value]
+
+    houses[0].framework.best_nodes = watched  # type: ignore[method-assign]
+    for number in range(24):
+        pod = sibling(templates[number % 4], number, *amounts[number // 4 % 4])
+        first, second = (refusal(house, pod) for house in houses)
+        assert first == second
+    assert sum(isinstance(each, NoneFeasible) for each in outcomes) >= 18
+
+
+def test_pods_with_volumes_get_the_same_nodes_in_one_pass_as_by_hooks_while_claims_are_bound_and_gone() -> (
+    None
+):
+    random = Random(6)
+    nodes = [
+        make_node(f"n{number}").capacity(cpu=8, memory="64Gi", pods=4).zone(f"z{number % 3}").build()
+        for number in range(20)
+    ]
+    houses = [House(nodes, percentage=100, in_one_pass=planned) for planned in (True, False)]
+    for house in houses:
+        for number in range(60):
+            claim = make_claim(f"c{number}").requests("1Gi").access_modes("ReadWriteOnce")
+            if number % 7:
+                volume = make_volume(f"v{number}").capacity("1Gi").access_modes("ReadWriteOnce")
+                house.cluster.add(volume.zone(f"z{number % 4}").claimed_by(f"default/c{number}").build())
+                claim = claim.bound_to(f"v{number}")
+            house.cluster.add(claim.build())
+    for number in range(60):
+        template = make_pod("pod").claim(f"c{random.randrange(64)}").build()
+        pod = sibling(template, number, random.choice([100, 2000]), 2**20)
+        assert houses[0].schedule(pod) == houses[1].schedule(pod)
+        if number % 20 == 19:
+            for house in houses:
+                house.cluster.delete(house.cluster.get(PersistentVolumeClaim, f"default/c{number}"))  # type: ignore[arg-type]
+    assert houses[0].placed > 25
+
+
+def test_scores_of_a_plugin_that_reads_nodes_alone_are_normalized_for_every_pod_in_one_pass() -> None:
+    nodes = [
+        make_node(f"n{number}")
+        .capacity(cpu=8, memory="64Gi", pods=110)
+        .taint(f"k{number % 3}", effect="PreferNoSchedule")
+        .build()
+        for number in range(9)
+    ]
+    houses = [House(nodes, percentage=100, in_one_pass=planned) for planned in (True, False)]
+    template = make_pod("pod").toleration("k0", operator="Exists").build()
+    for number in range(20):
+        pod = sibling(template, number, 100 * number, 2**20)
+        assert houses[0].schedule(pod) == houses[1].schedule(pod)
+    assert houses[0].placed == 19
+
+
+class Told(NoMetrics):
+    """What a recorder is told about each pod. One that reads is told its counts when it asks for them."""
+
+    def __init__(self, reads: bool = False) -> None:
+        self.points: list[tuple[MeasuredPoint, Code]] = []
+        self.seconds: list[float] = []
+        self.asked: Counter[tuple[str, MeasuredPoint]] = Counter()
+        self.reads = reads
+        self.tell: list[Callable[[], None]] = []
+
+    def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
+        self.points.append((point, code))
+        self.seconds.append(seconds)
+
+    def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
+        self.asked[plugin, point] += count
+
+    def before_reading(self, tell: Callable[[], None]) -> bool:
+        self.tell.append(tell)
+        return self.reads
+
+    def taken(self) -> tuple[list[tuple[MeasuredPoint, Code]], Counter[tuple[str, MeasuredPoint]]]:
+        """The points and the evaluations since the last call."""
+        for tell in self.tell:
+            tell()
+        points, asked = self.points, self.asked
+        self.points, self.asked = [], Counter()
+        return points, asked
+
+
+POINTS = [MeasuredPoint.PRE_FILTER, MeasuredPoint.FILTER, MeasuredPoint.PRE_SCORE, MeasuredPoint.SCORE]
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["told for each pod", "told when it reads"])
+class TestRecorder:
+    """A recorder is told of a pod that is placed in one pass what it is told of one that hooks place."""
+
+    def test_points_and_plugins_of_each_pod_are_those_of_the_hooks(self, reads: bool) -> None:
+        random = Random(11)
+        templates = [*(each.build() for each in RELATED), make_pod("plain").build()]
+        one, other = Told(reads), Told(reads)
+        houses = [
+            House(zoned_nodes(12), percentage=100, metrics=told, in_one_pass=told is one)
+            for told in (one, other)
+        ]
+        for number in range(40):
+            pod = sibling(random.choice(templates), number, random.choice([0, 250]), 2**20)
+            placed = houses[0].placed
+            assert houses[0].schedule(pod) == houses[1].schedule(pod)
+            (points, asked), (by_hooks, called) = one.taken(), other.taken()
+            assert points == by_hooks
+            if houses[0].placed > placed:
+                assert asked.keys() == called.keys() | kept_by(houses[1], asked)
+                assert {count for (_, point), count in asked.items() if point is POINTS[0]} == {1}
+                assert {count for (_, point), count in asked.items() if point is POINTS[1]} == {12}
+        assert houses[0].placed > 20
+
+    def test_single_feasible_node_isnt_scored(self, reads: bool) -> None:
+        told = Told(reads)
+        house = House(some_nodes(1), metrics=told)
+        template = make_pod("pod").build()
+        for number in range(3):
+            told.taken()
+            house.schedule(sibling(template, number, 100, 0))
+        points, asked = told.taken()
+        assert house.placed == 2
+        assert [point for point, _ in points] == POINTS[:2]
+        assert {point for _, point in asked} == set(POINTS[:2])
+
+    def test_cycle_of_the_sample_calls_the_hooks_one_by_one(self, reads: bool) -> None:
+        house = House(some_nodes(4), metrics=Told(reads))
+        template = make_pod("pod").build()
+        for number in range(3):
+            house.schedule(sibling(template, number, 100, 0))
+        state = CycleState()
+        state.record_plugin_metrics = True
+        assert house.framework.best_nodes(state, sibling(template, 9, 50, 0), 0, 4) is None
+        assert house.framework.best_nodes(CycleState(), sibling(template, 9, 50, 0), 0, 4) is not None
+
+    def test_search_without_a_choice_tells_of_filters_alone(self, reads: bool) -> None:
+        told = Told(reads)
+        house = House(some_nodes(4), metrics=told)
+        template = make_pod("pod").build()
+        for number in range(3):
+            told.taken()
+            house.scheduler.find(house.framework, CycleState(), sibling(template, number, 100, 0))
+        assert [point for point, _ in told.taken()[0]] == POINTS[:2]
+
+
+def kept_by(house: House, asked: Collection[tuple[str, MeasuredPoint]]) -> set[tuple[str, MeasuredPoint]]:
+    """Those that hooks weren't called for, since their answers were kept."""
+    counts = house.framework.memo_report()
+    return {
+        (plugin, point)
+        for plugin, point in asked
+        if point in POINTS[1::2] and plugin in counts and not counts[plugin].objection
+    }
+
+
+def test_durations_of_points_are_those_of_the_plugins_that_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told()
+    house = House(zoned_nodes(6), percentage=100, metrics=told)
+    pods = [relative(RELATED[1].build(), number) for number in range(4)]  # soft constraints alone
+    for pod in pods[:3]:
+        house.schedule(pod)
+    clock = [0.0]
+    monkeypatch.setattr(house.framework._planner, "_now", lambda: clock[0])
+    spread = next(each for each in house.framework._planner._plugins if each.name == "PodTopologySpread")  # type: ignore[union-attr]
+    pre_score = spread.pre_score
+
+    def slow(*arguments: object) -> object:
+        clock[0] += 5.0
+        return pre_score(*arguments)  # type: ignore[misc]
+
+    monkeypatch.setattr(spread, "pre_score", slow)
+    told.taken()
+    told.seconds.clear()
+    house.schedule(pods[3])
+    assert told.seconds == [0.0, 0.0, 5.0, 0.0]

@@ -11,7 +11,10 @@ from kschedfw import RECORDERS, MetricsRecorder, NoMetrics, PluginMetric
 
 _log = logging.getLogger(__name__)
 
-_TOLD: Final = tuple(name for name in vars(MetricsRecorder) if not name.startswith("_"))
+_TOLD: Final = tuple(
+    name for name in vars(MetricsRecorder) if not name.startswith("_") and name != "before_reading"
+)
+"""The methods that tell something. Several recorders are told for every pod, since each may be read at another time."""
 """The names of a recorder's methods."""
 
 
