@@ -7,13 +7,17 @@ from enum import Enum
 from pathlib import Path
 from random import Random
 
+import attrs
+
 from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
+from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.decide import PodRun
 from kschedfw.testing.conformance.groups import GroupRun
 from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
 from tests.conformance.changes import RunsChanges, SchedulersChanges
+from tests.conformance.plans import PlanRun
 
 
 def pod_scenarios(path: Path) -> Iterator[Scenario]:
@@ -34,25 +38,46 @@ class Mode(Enum):
     """Call the plugins with the memo, as schedulers do."""
     CHANGES = "changes"
     """Call the plugins with the memo; before each decision, change the cluster and undo the changes."""
+    PLAN = "plan"
+    """Decide by the plan of each pod's shape wherever there is one, at any number of nodes; groups by the memo."""
 
     @property
     def evaluation(self) -> Evaluation:
-        return Evaluation.MEMO if self is Mode.CHANGES else Evaluation(self.value)
+        by_memo = self in (Mode.CHANGES, Mode.PLAN)
+        return Evaluation.MEMO if by_memo else Evaluation(self.value)
 
 
-def decide_in(mode: Mode, scenario: Scenario, registry: Registry) -> list[Json]:
-    """Return the decision on each pending pod, as `decide`."""
-    run = PodRun(scenario, registry, mode.evaluation)
+class Recorder(NoMetrics):
+    """A recorder of metrics. A framework measures for every recorder but the one that drops everything."""
+
+
+@attrs.frozen
+class Decided:
+    """The decisions on the pending pods of a scenario, and the number of those that a plan made."""
+
+    decisions: list[Json]
+    planned: int = 0
+
+
+def decide_in(mode: Mode, scenario: Scenario, registry: Registry, *, recorded: bool = False) -> Decided:
+    """Return the decision on each pending pod, as `decide`; with a recorder of metrics if it is to be `recorded`."""
+    metrics = Recorder() if recorded else None
+    if mode is Mode.PLAN:
+        planned = PlanRun(scenario, registry, mode.evaluation, metrics)
+        return Decided(planned.decisions(), planned.planned)
+    run = PodRun(scenario, registry, mode.evaluation, metrics)
     if mode is not Mode.CHANGES or not run.nodes:
-        return run.decisions()
+        return Decided(run.decisions())
     manifests = [*(scenario.objects.get("pods") or ()), *scenario.pending]
     pods = list(map(pod_from_manifest, manifests))
-    return run.decisions(RunsChanges(run, pods, Random(scenario.name)).go_through)
+    return Decided(run.decisions(RunsChanges(run, pods, Random(scenario.name)).go_through))
 
 
-def decide_groups_in(mode: Mode, scenario: GroupScenario, registry: Registry) -> list[Json]:
-    """Return the rounds of a scenario with groups, as `decide_groups`."""
-    run = GroupRun(scenario, registry, mode.evaluation)
+def decide_groups_in(
+    mode: Mode, scenario: GroupScenario, registry: Registry, *, recorded: bool = False
+) -> list[Json]:
+    """Return the rounds of a scenario with groups, as `decide_groups`; with a recorder if they are to be `recorded`."""
+    run = GroupRun(scenario, registry, mode.evaluation, Recorder() if recorded else None)
     if mode is not Mode.CHANGES:
         return run.rounds()
     manifests = [pod for each in scenario.events if isinstance(pod := each.get("pod"), dict)]

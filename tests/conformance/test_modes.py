@@ -37,12 +37,15 @@ def registry() -> Registry:
     return Registry()
 
 
-@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.MEMO])
+@pytest.mark.parametrize(
+    ("mode", "recorded"),
+    [(mode, recorded) for mode in Mode for recorded in (False, True) if recorded or mode is not Mode.MEMO],
+)
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_the_first_scenarios_of_the_category_are_decided_as_recorded(
-    category: str, mode: Mode, registry: Registry
+    category: str, mode: Mode, recorded: bool, registry: Registry
 ) -> None:
     for scenario in islice(pod_scenarios(DATA / f"{category}.jsonl.gz"), 4):
-        decisions = decide_in(mode, scenario, registry)
-        found = [str(each) for each in differences(scenario, decisions)]
+        decided = decide_in(mode, scenario, registry, recorded=recorded)
+        found = [str(each) for each in differences(scenario, decided.decisions)]
         assert found == []

@@ -13,6 +13,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import parse_configuration
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
+from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -79,7 +80,11 @@ class PodRun:
     """The state of one scenario: cluster, cache, and a framework over all nodes on one thread."""
 
     def __init__(
-        self, scenario: Scenario, registry: Registry, evaluation: Evaluation = Evaluation.MEMO
+        self,
+        scenario: Scenario,
+        registry: Registry,
+        evaluation: Evaluation = Evaluation.MEMO,
+        metrics: MetricsRecorder | None = None,
     ) -> None:
         self._scenario = scenario
         cluster = InMemoryCluster()
@@ -104,6 +109,7 @@ class PodRun:
             snapshot=self.snapshot,
             parallelizer=Parallelizer(1),
             evaluation=evaluation,
+            metrics=metrics,
         )
         self.scheduler = GenericScheduler(
             self.cache,

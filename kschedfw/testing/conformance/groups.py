@@ -22,6 +22,7 @@ from kschedfw.framework.gate_table import (
 )
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import GroupPlacement
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
@@ -79,7 +80,11 @@ class GroupRun:
     """One scenario: a scheduler on a cluster that answers after each cycle."""
 
     def __init__(
-        self, scenario: GroupScenario, registry: Registry, evaluation: Evaluation = Evaluation.MEMO
+        self,
+        scenario: GroupScenario,
+        registry: Registry,
+        evaluation: Evaluation = Evaluation.MEMO,
+        metrics: MetricsRecorder | None = None,
     ) -> None:
         self._events = scenario.events
         self._view = InMemoryCluster()
@@ -101,6 +106,7 @@ class GroupRun:
             percentage_of_nodes_to_score=100,
             selector=FirstByNameSelector(),
             evaluation=evaluation,
+            metrics=NO_METRICS if metrics is None else metrics,
             feature_gates=feature_gates,
         )
         self.algorithm = self.scheduler.algorithm
