@@ -139,7 +139,8 @@ class Plugin(Generic[ArgsT]):
         """Return how this plugin treats all pods of this pod's shape (`Pod.shape`), or None where that isn't known.
 
         Where all plugins of a profile give this promise, pods are placed without calls of the hooks up to
-        score, except for plugins whose part is POD. Later hooks find in the state what pre_filter and pre_score
+        score, except for plugins whose part is POD. A plugin that doesn't override this, reads `Reads.NODE` and
+        signs has the part SIGNATURE. Later hooks find in the state what pre_filter and pre_score
         wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing.
         A subclass that overrides a hook must override this, too; otherwise the profile has no plan.
         """
