@@ -52,7 +52,7 @@ CONTROLLERS: Final = (
     (
         "deployment, replicaset, replicationcontroller, statefulset, daemonset, job",
         Mark.PARTIAL,
-        "[reading manifests](manifests.md#workloads) makes the pods and claims that they would; nothing replaces them later",
+        "[reading manifests](manifests.md#workloads) makes the pods and claims that they would; nothing replaces them",
     ),
     ("cronjob", Mark.NONE, "a Job of one that has started is read like any other"),
     (

@@ -71,6 +71,7 @@ from .kinds import KIND_OF as KIND_OF
 from .kinds import KINDS as KINDS
 from .kinds import Kind as Kind
 from .known_fields import unknown_fields as unknown_fields
+from .manifests import Expand as Expand
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
 from .manifests import Limits as Limits

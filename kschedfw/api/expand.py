@@ -82,6 +82,7 @@ def expand(
     *,
     make_pods: bool = True,
     existing: Iterable[Named] = (),
+    made: int = 0,
 ) -> Expansion:
     """Return all objects with the pods that the controllers of workloads would make.
 
@@ -89,11 +90,12 @@ def expand(
 
     No pods are made for a workload that was exported from a cluster together with pods of its own: its
     controller had made all its pods. Without `make_pods`, none are made for any. `existing` are the objects of the
-    cluster that the objects come on top of: its nodes get pods of DaemonSets, and its claims are used.
+    cluster that the objects come on top of: its nodes get pods of DaemonSets, and its claims are used. The
+    pods that were `made` before count for the limit.
     """
     everything = list(objects)
     expander = _Expander(everything, (*existing, *everything), make_pods=make_pods)
-    allowed = list(expander.within(limits, refuse))
+    allowed = list(expander.within(limits, made, refuse))
     return Expansion(
         tuple(each for obj in allowed for each in expander.replaced(obj)),
         tuple(obj for obj in allowed if isinstance(obj, Workload | CronJob)),
@@ -125,9 +127,9 @@ class _Expander:
         self._short: set[int] = set()
         """The identities of the workloads that get pods."""
 
-    def within(self, limits: Limits, refuse: Refuse) -> Iterator[Named]:
+    def within(self, limits: Limits, made: int, refuse: Refuse) -> Iterator[Named]:
         """Yield the objects whose pods are within the limit, and note which workloads get pods."""
-        left = limits.pods
+        left = limits.pods - made
         for obj in self._objects:
             if isinstance(obj, Workload | CronJob) and self._make_pods and not self._has_its_pods(obj):
                 demand = _Demand()

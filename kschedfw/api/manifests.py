@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
@@ -15,8 +16,10 @@ import attrs
 
 from kschedfw.api.admission import Admission, AdmissionOutcome
 from kschedfw.api.custom import CustomObject, read_custom_object
+from kschedfw.api.custom_owners import owners_without_pods
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
+from kschedfw.api.expand_custom import CustomExpansion, expand_custom
 from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.files import UnreadableError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
@@ -80,6 +83,16 @@ _STEP: Final = 1 << 16
 """How many characters are read between two calls of `Progress`."""
 
 
+class Expand(Enum):
+    """The workloads that get the pods which they lack."""
+
+    NOTHING = "nothing"
+    WORKLOADS = "workloads"
+    """Deployments, Jobs and the like."""
+    ALL = "all"
+    """Well-known custom kinds, too, such as JobSets."""
+
+
 @attrs.frozen
 class Manifests:
     """The loaded objects, and the problems.
@@ -95,6 +108,7 @@ class Manifests:
         workloads: the workloads as they were read, those included that leave only pods, or nothing, in `loaded`.
         made: the number of pods made for workloads, by workload: `Deployment default/web`.
         without_pods: the reason why a workload has no pods, by workload: it is suspended, no node is eligible.
+        custom_owners: the number of objects whose pods only `Expand.ALL` makes, by custom kind.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
@@ -105,6 +119,7 @@ class Manifests:
     workloads: tuple[Workload | CronJob, ...] = ()
     made: FrozenDict[str, int] = EMPTY
     without_pods: FrozenDict[str, str] = EMPTY
+    custom_owners: FrozenDict[str, int] = EMPTY
 
     @classmethod
     def collect(
@@ -173,7 +188,7 @@ def read_manifests(
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
-    expand_workloads: bool = True,
+    expand_workloads: Expand = Expand.WORKLOADS,
     existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
@@ -182,7 +197,7 @@ def read_manifests(
     by its own path may have any name. Files are read in pieces; `progress` is called after each.
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
-    otherwise. Deployments, Jobs and the like get the pods that they lack, unless `expand_workloads` is false.
+    otherwise. Deployments, Jobs and the like get the pods that they lack, unless `expand_workloads` says otherwise.
 
     `existing` are the objects of the cluster that the manifests come on top of: new pods are admitted under its
     policies, too, and its pods count for quotas. They aren't in the result.
@@ -196,7 +211,7 @@ def parse_manifests(
     *,
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
-    expand_workloads: bool = True,
+    expand_workloads: Expand = Expand.WORKLOADS,
     existing: Iterable[Named] = (),
 ) -> Manifests:
     """Load a YAML or JSON text with any number of documents; `source` is its name in problems.
@@ -211,7 +226,7 @@ def _load(
     field_validation: FieldValidation,
     limits: Limits,
     progress: Progress | None,
-    expand_workloads: bool,
+    expand_workloads: Expand,
     existing: Iterable[Named] = (),
 ) -> Manifests:
     loader = _Loader(field_validation, limits, progress, sum(source.size for source in texts))
@@ -269,10 +284,20 @@ class _Loader:
             self._told = position
             self._progress(position, max(position, self._total))
 
-    def result(self, expand_workloads: bool, existing: Iterable[Named]) -> Manifests:
+    def result(self, expand_workloads: Expand, existing: Iterable[Named]) -> Manifests:
         before = tuple(existing)
+        owners = [] if expand_workloads is Expand.NOTHING else owners_without_pods(self._objects.values())
+        custom = CustomExpansion(self._objects.values())
+        if expand_workloads is Expand.ALL:
+            custom = expand_custom(self._objects.values(), owners, self._limits, self._made, self._refuse)
+            owners = []
         expansion = expand(
-            self._objects.values(), self._limits, self._refuse, make_pods=expand_workloads, existing=before
+            custom.objects,
+            self._limits,
+            self._refuse,
+            make_pods=expand_workloads is not Expand.NOTHING,
+            existing=before,
+            made=sum(custom.made.values()),
         )
         ignored = FrozenDict(sorted(self._ignored.items()))
         collected = Manifests.collect(
@@ -281,9 +306,25 @@ class _Loader:
         return attrs.evolve(
             collected,
             workloads=expansion.workloads,
-            made=expansion.made,
-            without_pods=expansion.without_pods,
+            made=FrozenDict({**custom.made, **expansion.made}),
+            without_pods=FrozenDict({**custom.without_pods, **expansion.without_pods}),
+            custom_owners=FrozenDict(Counter(str(obj.kind) for obj in owners)),
         )
+
+    def _made(self, manifest: Mapping[str, Any], owner: Named) -> Named | None:
+        """Read an object that the controller of a custom object makes; None if one of its name is in the input.
+
+        Raises:
+            ManifestError: it is invalid.
+        """
+        kind = KINDS[manifest["kind"]]
+        obj = read_object(manifest, kind, unknown=self._unknown_fields(manifest, kind))
+        key = (type(obj), obj.key)
+        if key in self._objects:
+            return None
+        self._objects[key] = obj
+        self._places[key] = self._places[type(owner), owner.key]
+        return obj
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number

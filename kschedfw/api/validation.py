@@ -28,6 +28,7 @@ from kschedfw.api.validate_selectors import (
     text_errors,
 )
 from kschedfw.api.workloads import (
+    CompletionMode,
     CronJob,
     DaemonSet,
     Deployment,
@@ -163,6 +164,8 @@ def _job_spec(spec: JobSpec, path: str) -> Errors:
         yield FieldError.invalid(f"{path}.parallelism", spec.parallelism, _NOT_NEGATIVE)
     if spec.completions is not None and spec.completions < 0:
         yield FieldError.invalid(f"{path}.completions", spec.completions, _NOT_NEGATIVE)
+    if spec.completion_mode is CompletionMode.INDEXED and spec.completions is None:
+        yield FieldError.required(f"{path}.completions", "when completion mode is Indexed")
     if spec.template is None:
         yield FieldError.required(f"{path}.template")
     else:

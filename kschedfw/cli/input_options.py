@@ -12,7 +12,7 @@ import typer
 
 from kschedfw.api.extensions import ExtensionError, how_to_install
 from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
+from kschedfw.api.manifests import Expand, FieldValidation
 from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
@@ -20,6 +20,7 @@ from kschedfw.cli.inputs import ReadingOptions
 from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Source, SourceOption
 from kschedfw.cli.options import (
     ConfigOption,
+    ExpandCustomOption,
     FieldValidationOption,
     GatesOption,
     KubeVersionOption,
@@ -71,8 +72,12 @@ def _reading(
     field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     no_expand: NoExpandOption = False,
+    expand_custom: ExpandCustomOption = False,
 ) -> ReadingOptions:
-    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []), expand=not no_expand)
+    if no_expand and expand_custom:
+        raise UsageError("--no-expand makes no pods, and --expand-custom makes more: give one of them")
+    expand = Expand.NOTHING if no_expand else Expand.ALL if expand_custom else Expand.WORKLOADS
+    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []), expand)
 
 
 def _choice(

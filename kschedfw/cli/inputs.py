@@ -13,7 +13,7 @@ from kschedfw.api.admission import TOLERATED_BY_DEFAULT, RefusedPod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
-from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
+from kschedfw.api.manifests import Expand, FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.words import counted
@@ -64,7 +64,7 @@ class ReadingOptions:
     skip_invalid: bool = False
     field_validation: FieldValidation = FieldValidation.STRICT
     limits: Limits = DEFAULT_LIMITS
-    expand: bool = True
+    expand: Expand = Expand.WORKLOADS
 
 
 DEFAULT_READING = ReadingOptions()
@@ -227,6 +227,8 @@ def _notes(manifests: Manifests) -> list[str]:
         name, *others = manifests.made
         whose = counted(len(manifests.made), "workload") if others else printable(name)
         notes.append(f"{pods} made for {whose} (--no-expand makes none)")
+    if manifests.custom_owners:
+        notes.append(f"--expand-custom makes the pods of {_counted(manifests.custom_owners)}")
     return [*notes, *_notes_without_pods(manifests.without_pods), *_admission_notes(manifests)]
 
 

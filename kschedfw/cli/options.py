@@ -46,6 +46,13 @@ NoExpandOption = Annotated[
         "--no-expand", help="Make no pods of Deployments, Jobs and the like that the input has no pods of."
     ),
 ]
+ExpandCustomOption = Annotated[
+    bool,
+    typer.Option(
+        "--expand-custom",
+        help="Make pods of well-known custom kinds, too: JobSet, LeaderWorkerSet, RayCluster and the like.",
+    ),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(

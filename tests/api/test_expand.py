@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import Manifests, parse_manifests
+from kschedfw.api.manifests import Expand, Manifests, parse_manifests
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.volumes import claim_name
@@ -184,7 +184,7 @@ def test_without_expansion_no_pods_are_made_and_what_scheduling_reads_of_workloa
     text = "\n".join(
         map(json.dumps, [workload("Deployment", replicas=2), workload("Job", "j"), owned("a", "X", "y")])
     )
-    loaded = parse_manifests(text, expand_workloads=False)
+    loaded = parse_manifests(text, expand_workloads=Expand.NOTHING)
     assert [pod.name for pod in loaded.pods] == ["a"]
     assert len(loaded.of(ReplicaSet)) == 1
     assert not loaded.made
@@ -507,4 +507,4 @@ class TestWithoutPods:
 
     def test_nothing_is_said_where_no_pods_are_wanted(self) -> None:
         text = json.dumps(workload("Job", suspend=True))
-        assert not parse_manifests(text, expand_workloads=False).without_pods
+        assert not parse_manifests(text, expand_workloads=Expand.NOTHING).without_pods

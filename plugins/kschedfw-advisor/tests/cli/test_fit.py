@@ -156,6 +156,26 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
         assert (result.code, result.err) == (0, "")
         assert result.out.startswith("default/web (cpu 300m): 8 more replicas fit, on 2 of 2 nodes\n")
 
+    def test_pods_of_a_custom_object_are_told_apart(
+        self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "ray.yaml"
+        path.write_text(
+            """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: ray}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: main, resources: {requests: {cpu: 300m}}}]}}}
+  workerGroupSpecs:
+  - {groupName: gpu, replicas: 2, template: {spec: {containers: [{name: main, resources: {requests: {cpu: 600m}}}]}}}
+""",
+            encoding="utf-8",
+        )
+        out = kschedfw("fit", cluster_dir, "--pod", path, "--expand-custom").out
+        assert "default/ray (cpu 300m): 8 more replicas fit" in out
+        assert "default/ray-gpu-worker (cpu 600m): 3 more replicas fit" in out
+
     @pytest.mark.parametrize(
         ("storage", "answer"),
         [

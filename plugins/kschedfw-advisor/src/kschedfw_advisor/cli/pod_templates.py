@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from string import digits
 from typing import Final, TypeAlias
 
 import attrs
@@ -217,6 +218,14 @@ def _in_file(path: Path, loaded: Input) -> Iterable[PodTemplate]:
     for pod in loaded.cluster.list(Pod):
         name = _workload(pod)
         before = found.get(name)
+        if (
+            before is not None
+            and _is_of_custom_owner(pod)
+            and before.pod.spec.containers != pod.spec.containers
+        ):
+            # A custom object such as a RayCluster has pods of several kinds; their names tell them apart.
+            name = f"{pod.namespace}/{pod.name.rstrip(digits).rstrip('-')}"
+            before = found.get(name)
         found[name] = (
             PodTemplate(name, _as_new(pod))
             if before is None
@@ -237,6 +246,11 @@ def _in_file(path: Path, loaded: Input) -> Iterable[PodTemplate]:
     if not found:
         raise UsageError(f"{path}: there is no pod in it, and no workload with a template of one")
     return found.values()
+
+
+def _is_of_custom_owner(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and not (owner.kind in KINDS and KINDS[owner.kind].reads(owner.api_version))
 
 
 def _others(loaded: Input) -> Iterator[Named]:
