@@ -20,6 +20,7 @@ from .inputs import DEFAULT_READING as DEFAULT_READING
 from .inputs import Input as Input
 from .inputs import InputFormat as InputFormat
 from .inputs import ReadingOptions as ReadingOptions
+from .inputs import gate_notes as gate_notes
 from .inputs import read_input as read_input
 from .inputs import read_manifest_input as read_manifest_input
 from .inputs import refusal_notes as refusal_notes

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -16,12 +17,20 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import Expand, FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
+from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
-from kschedfw.cluster import InMemoryCluster
+from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.framework.gate_table import (
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+)
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
@@ -29,6 +38,12 @@ KINDS_NAMED = 5
 
 REASONS_NAMED = 5
 """For how many reasons notes say that admission refuses pods; other pods are counted."""
+
+_NOT_MODELLED: Final = {
+    "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36",
+    "CompositePodGroup": "CompositePodGroup, which v1.36 doesn't have",
+}
+"""Kinds that scheduling depends on with a gate that isn't here."""
 
 OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
 
@@ -218,8 +233,13 @@ def _notes(manifests: Manifests) -> list[str]:
     # With the kind as it is written: an object doesn't tell the plural by which its API knows the kind.
     custom = Counter(f"{obj.kind.name} of {obj.kind.api_version}" for obj in manifests.custom_objects)
     notes = []
-    if manifests.ignored:
-        notes.append(f"scheduling has no use for some of the input: {_counted(manifests.ignored)}")
+    not_modelled = {kind: number for kind, number in manifests.ignored.items() if kind in _NOT_MODELLED}
+    for kind, number in not_modelled.items():
+        notes.append(
+            f"not modelled (it needs the feature gate {_NOT_MODELLED[kind]}): {counted(number, kind)}"
+        )
+    if useless := {kind: number for kind, number in manifests.ignored.items() if kind not in not_modelled}:
+        notes.append(f"scheduling has no use for some of the input: {_counted(useless)}")
     if custom:
         notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
     if manifests.made:
@@ -259,6 +279,26 @@ def _admission_notes(manifests: Manifests) -> Iterator[str]:
 def tell_notes(loaded: Input) -> None:
     """Print the notes on an input to standard error, where a command ends without an answer that has them."""
     tell([f"note: {note}" for note in loaded.notes])
+
+
+def gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:
+    """Yield notes on groups of pods, or parts of their specs, that are without effect since a feature gate is off."""
+    groups = cluster.list(PodGroup)
+    keys = {group.key for group in groups} | {group_key(pod) for pod in cluster.list(Pod)} - {""}
+    if keys and not gates.enabled(GENERIC_WORKLOAD):
+        yield f"without effect, since the feature gate {GENERIC_WORKLOAD} is off: {counted(len(keys), 'PodGroup')}"
+        return
+    parts = (
+        (GANG_SCHEDULING, "minCount", sum(group.min_count is not None for group in groups)),
+        (
+            TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+            "topology constraint",
+            sum(bool(group.topology_key) for group in groups),
+        ),
+    )
+    for gate, part, number in parts:
+        if number and not gates.enabled(gate):
+            yield f"the {part} is without effect, since the feature gate {gate} is off: {counted(number, 'PodGroup')}"
 
 
 def refusal_notes(refused: Iterable[RefusedPod]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from kschedfw.cli.inputs import (
     Input,
     InputFormat,
     ReadingOptions,
+    gate_notes,
     read_input,
     refusal_notes,
     tell_notes,
@@ -148,6 +149,7 @@ def simulate(
         tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
     setup = Setup.of("simulate", chosen.load())
+    group_notes = tuple(gate_notes(loaded.cluster, setup.feature_gates))
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(setup.extenders)
@@ -174,7 +176,7 @@ def simulate(
             max_backoff=setup.max_backoff,
             parallelism=parallelism,
             clock=time.perf_counter,
-            notes=(*loaded.notes, *refusal_notes(loaded.refused), *setup.notes),
+            notes=(*loaded.notes, *group_notes, *refusal_notes(loaded.refused), *setup.notes),
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,

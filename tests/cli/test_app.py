@@ -300,6 +300,46 @@ class TestNotes:
         notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]
         assert notes == ["scheduling has no use for some of the input: 2 Secret, 1 ConfigMap"]
 
+    def test_what_needs_a_gate_that_is_not_here(self, kschedfw_command: Command, cluster_dir: Path) -> None:
+        rule = "{apiVersion: resource.k8s.io/v1beta2, kind: DeviceTaintRule, metadata: {name: x}}"
+        (cluster_dir / "more.yaml").write_text(rule)
+        assert kschedfw_command("simulate", cluster_dir, "--json").json["notes"] == [
+            (
+                "not modelled (it needs the feature gate DRADeviceTaintRules, which is off by default in v1.36): "
+                "1 DeviceTaintRule"
+            )
+        ]
+
+    @pytest.mark.parametrize(
+        ("gates", "told"),
+        [
+            ("", ["without effect, since the feature gate GenericWorkload is off: 1 PodGroup"]),
+            (
+                "GenericWorkload=true,GangScheduling=false",
+                [
+                    "the minCount is without effect, since the feature gate GangScheduling is off: 1 PodGroup",
+                    (
+                        "the topology constraint is without effect, since the feature gate "
+                        "TopologyAwareWorkloadScheduling is off: 1 PodGroup"
+                    ),
+                ],
+            ),
+            ("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true", []),
+        ],
+    )
+    def test_groups_without_their_gates(
+        self, kschedfw_command: Command, cluster_dir: Path, gates: str, told: list[str]
+    ) -> None:
+        spec = {
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        }
+        group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
+        (cluster_dir / "more.yaml").write_text(json.dumps({**group, "spec": spec}))
+        options = ["--feature-gates", gates] if gates else []
+        notes = kschedfw_command("simulate", cluster_dir, "--json", *options).json["notes"]
+        assert [each for each in notes if "feature gate" in each] == told
+
     def test_what_only_plugins_can_have_a_use_for(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text("{apiVersion: x.io/v1, kind: Gang, metadata: {name: x}}")
         notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]

@@ -194,3 +194,16 @@ def test_interrupted(kschedfw_command: Command, cluster_dir: Path, monkeypatch: 
     monkeypatch.setattr(Transaction, "explain", explain)
     result = kschedfw_command("pending", cluster_dir)
     assert (result.code, result.out) == (130, "")
+
+
+def test_a_note_says_that_groups_are_without_effect_without_their_gate(
+    kschedfw: Kschedfw, cluster_dir: Path
+) -> None:
+    group = (
+        "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g}, "
+        "spec: {schedulingPolicy: {basic: {}}}}"
+    )
+    (cluster_dir / "group.yaml").write_text(group, encoding="utf-8")
+    note = "note: without effect, since the feature gate GenericWorkload is off: 1 PodGroup"
+    assert note in kschedfw("pending", cluster_dir).out
+    assert note not in kschedfw("pending", cluster_dir, "--feature-gates", "GenericWorkload=true").out

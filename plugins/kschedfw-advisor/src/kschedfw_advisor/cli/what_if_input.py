@@ -26,6 +26,7 @@ from kschedfw.cli import (
     complain,
     counted,
     failure_summary,
+    gate_notes,
     read_input,
     reading_bar,
     tell,
@@ -85,7 +86,8 @@ def asked_about(
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         tell_notes(loaded)
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
-    background = Background(list(loaded.notes), missing_objects(loaded.cluster), loaded.refused)
+    notes = [*loaded.notes, *gate_notes(loaded.cluster, configuration.gates)]
+    background = Background(notes, missing_objects(loaded.cluster), loaded.refused)
     if not loaded.cluster.list(Node):
         # On standard error, which doesn't wrap the command in this text.
         tell([NO_NODES])
