@@ -217,6 +217,25 @@ class Quantity:
         """Return the amount with the other sign, in the same format."""
         return _quantity(-self._unscaled, self._scale, self.format, self._grain, "")
 
+    def __mul__(self, factor: int) -> "Quantity":
+        """Return the exact multiple, in the same format (Kubernetes' `Mul`).
+
+        A narrow amount becomes wide where its digits no longer fit an int64. Kubernetes also counts the zeros of a
+        text without suffix as digits.
+
+        Raises:
+            OverflowError: the factor doesn't fit an int64.
+        """
+        # Not True or False, which are integers, too.
+        if type(factor) is not int:
+            return NotImplemented
+        if not -_INT64_MAX - 1 <= factor <= _INT64_MAX:
+            raise OverflowError(f"a factor must fit an int64, not {factor}")
+        number = self._unscaled * factor
+        narrow = self._grain is None and -_INT64_MAX <= number <= _INT64_MAX
+        grain = None if narrow else _NANO if self._grain is None else self._grain
+        return _quantity(*_without_factors_of_ten(number, self._scale), self.format, grain, "")
+
     # Each comparison is written out: `functools.total_ordering` makes the others four times as slow.
     def __lt__(self, other: "Quantity") -> bool:
         if not isinstance(other, Quantity):

@@ -379,6 +379,45 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "factor", "product"),
+    [
+        ("5", 3, "15"),
+        ("250m", 4, "1"),
+        ("1.5Gi", 2, "3Gi"),
+        ("15M", 0, "0"),
+        ("2Ki", -3, "-6Ki"),
+        ("1e3", 5, "5e3"),
+        (str(MAX), 2, str(2 * MAX)),
+        ("1n", 10**18, "1G"),
+    ],
+)
+def test_a_multiple_is_exact_and_keeps_its_format(text: str, factor: int, product: str) -> None:
+    assert str(Quantity.parse(text) * factor) == product
+
+
+@given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "Ki", "Gi", "e3"]), st.integers(0, 5))
+def test_a_multiple_is_so_many_added_up(amount: int, suffix: str, factor: int) -> None:
+    quantity = Quantity.parse(f"{amount}{suffix}")
+    total = Quantity.parse("0")
+    for _ in range(factor):
+        total = total + quantity
+    assert quantity * factor == total
+    assert (quantity * factor).value() == total.value()
+
+
+@pytest.mark.parametrize("factor", [2**63, -(2**63) - 1])
+def test_a_factor_has_to_fit_an_int64(factor: int) -> None:
+    with pytest.raises(OverflowError, match="must fit an int64"):
+        Quantity.parse("1") * factor
+
+
+@pytest.mark.parametrize("factor", [True, 1.5, Quantity.parse("2")])
+def test_only_integers_are_factors(factor: object) -> None:
+    with pytest.raises(TypeError):
+        Quantity.parse("1") * factor  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
     ("text", "number"),
     [("0", 0.0), ("100m", 0.1), ("1.5Gi", 1.5 * 2**30), ("-3k", -3000.0), ("1n", 1e-9), ("1e400", math.inf)],
 )
