@@ -8,22 +8,10 @@ This is an implementation of our own because no library has Kubernetes' semantic
 cel-expr-python and cel-python don't count costs during evaluation; and the first and the last don't know the
 static types of Kubernetes' environment, which decide what compiles. Only patterns come from a library,
 google-re2, since they are RE2's.
+
+The names in `__init__.pyi` are imported when they are first used: a cluster without devices needs no compiler.
 """
 
-from kschedfw.cel.budget import STEPS_PER_SECOND, Budget, OutOfStepsError
-from kschedfw.cel.kubernetes import Version
-from kschedfw.cel.selector import COST_LIMIT, AttributeValue, DeviceInput, Selector, compile_selector
-from kschedfw.cel.values import SelectorError
+import lazy_loader as _lazy
 
-__all__ = [
-    "COST_LIMIT",
-    "STEPS_PER_SECOND",
-    "AttributeValue",
-    "Budget",
-    "DeviceInput",
-    "OutOfStepsError",
-    "Selector",
-    "SelectorError",
-    "Version",
-    "compile_selector",
-]
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -31,7 +31,6 @@ from kschedfw.framework.gate_table import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
 )
 from kschedfw.framework.gates import FeatureGates
-from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
 """How many kinds a note lists; more are counted."""
@@ -323,6 +322,8 @@ def _counted(numbers: Mapping[str, int]) -> str:
 
 
 def _read_openb(nodes: Sequence[Path], pods: Sequence[Path]) -> Input:
+    from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
+
     if directories := [path for path in (*nodes, *pods) if path.is_dir()]:
         raise UsageError(f"--format openb: {directories[0]} is a directory, expected a CSV of the trace")
     trace = [pod for path in pods for pod in read_openb_pods(path)]

@@ -18,7 +18,6 @@ from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import PRESETS
 from kschedfw.framework.gate_table import VERSIONS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
-from kschedfw.simulator.simulation import LONGEST_ATTEMPT
 
 _NONE = "none is installed, kschedfw-legacy has some"
 
@@ -157,6 +156,8 @@ def _is_time(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
+    from kschedfw.simulator.simulation import LONGEST_ATTEMPT  # only commands that simulate need it
+
     try:
         seconds = read_duration(text, float)
     except FieldErrors:

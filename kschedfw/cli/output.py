@@ -29,10 +29,10 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.cluster import MissingObject
 from kschedfw.scheduler.errors import MissingExtraError
-from kschedfw.simulator import Replay, Report
 
 if TYPE_CHECKING:
     from kschedfw.pages.static_page import StaticPage
+    from kschedfw.simulator import Replay, Report
 
 
 WIDE = 90

@@ -422,20 +422,20 @@ class TestNothingToSimulate:
             assert f"{told}\n" in result.err
 
     def test_pods_of_well_known_custom_kinds_are_made_when_asked_for(
-        self, kschedfw: Kschedfw, cluster_dir: Path
+        self, kschedfw_command: Command, cluster_dir: Path
     ) -> None:
         container = "{name: main, resources: {requests: {cpu: 100m}}}"
         (cluster_dir / "ray.yaml").write_text(
             "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray}\n"
             f"spec: {{headGroupSpec: {{template: {{spec: {{containers: [{container}]}}}}}}}}\n"
         )
-        plain = kschedfw("simulate", cluster_dir, "--json").json
+        plain = kschedfw_command("simulate", cluster_dir, "--json").json
         assert "--expand-custom makes the pods of 1 rayclusters.v1.ray.io" in plain["notes"]
-        report = kschedfw("simulate", cluster_dir, "--expand-custom", "--json").json
+        report = kschedfw_command("simulate", cluster_dir, "--expand-custom", "--json").json
         assert report["pods"]["total"] == plain["pods"]["total"] + 1
         assert "1 pod made for RayCluster default/ray (--no-expand makes none)" in report["notes"]
         assert not any("--expand-custom" in note for note in report["notes"])
-        both = kschedfw("simulate", cluster_dir, "--expand-custom", "--no-expand")
+        both = kschedfw_command("simulate", cluster_dir, "--expand-custom", "--no-expand")
         assert (both.code, both.out) == (2, "")
         assert "give one of them" in both.err
 

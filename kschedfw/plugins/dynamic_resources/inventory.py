@@ -12,14 +12,17 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from kschedfw import Node
+from kschedfw import Node, cel
 from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
-from kschedfw.cel import AttributeValue, Budget, DeviceInput, SelectorError, Version, compile_selector
 from kschedfw.plugins._node_terms import any_matches, usable_terms
+
+if TYPE_CHECKING:
+    # `cel` is used by its attributes: the compiler of selectors is loaded with the first one.
+    from kschedfw.cel import AttributeValue, Budget, DeviceInput
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name."""
@@ -140,13 +143,13 @@ def _evaluated(
     device: PublishedDevice, expressions: tuple[str, ...], budget: Budget
 ) -> bool | SelectorFailure:
     for index, expression in enumerate(expressions):
-        selector = compile_selector(expression)
+        selector = cel.compile_selector(expression)
         if selector.compile_error is not None:
             return SelectorFailure(index, f"CEL compile error: {selector.compile_error}")
         try:
             if not selector.matches(device.input, budget):
                 return False
-        except (SelectorError, ValueError) as error:
+        except (cel.SelectorError, ValueError) as error:
             return SelectorFailure(index, f"CEL runtime error: {error}")
     return True
 
@@ -404,7 +407,7 @@ class Inventory:
 
 
 def _input(device: Device, driver: str) -> DeviceInput:
-    return DeviceInput(
+    return cel.DeviceInput(
         driver,
         {name: _value(attribute) for name, attribute in device.attributes.items()},
         {name: capacity.value for name, capacity in device.capacity.items()},
@@ -416,4 +419,4 @@ def _value(attribute: DeviceAttribute) -> AttributeValue:
     for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
         if value is not None:
             return value
-    return Version.parse(attribute.version_value or "")
+    return cel.Version.parse(attribute.version_value or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,24 @@ def effective(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[A
     assert run(["run", *map(str, arguments), "--write-config-to", "-"]) == 0
     captured = capsys.readouterr()
     return json.loads(captured.out), captured.err
+
+
+@pytest.mark.slow
+def test_starting_imports_nothing_of_simulations_devices_and_shared_clusters() -> None:
+    code = """
+import os, sys
+from kschedfw_kubernetes.serve.process import SchedulerProcess
+unneeded = ("kschedfw.simulator", "kschedfw.explain", "kschedfw.cel.", "kschedfw_kubernetes.cluster.claim")
+def follow(self):
+    print([name for name in sys.modules if name.startswith(unneeded) and name != "kschedfw.cel.budget"])
+    sys.stdout.flush()
+    os._exit(0)
+SchedulerProcess._follow = follow
+from kschedfw.cli.app import run
+run(["run", "--secure-port=0", "--leader-elect=false", "--master=http://127.0.0.1:1"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.fixture

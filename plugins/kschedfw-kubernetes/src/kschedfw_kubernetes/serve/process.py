@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import Random
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -28,7 +28,6 @@ from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.scheduler import Structured, profiles_of
 from kschedfw_kubernetes.cluster import (
     SCHEDULER_KINDS,
-    ClaimingCluster,
     Client,
     KubernetesCluster,
     LeaderElector,
@@ -36,7 +35,6 @@ from kschedfw_kubernetes.cluster import (
 from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
 from kschedfw_kubernetes.serve.access import Access
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
-from kschedfw_kubernetes.serve.claim_metrics import in_words
 from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
 from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
@@ -47,6 +45,9 @@ from kschedfw_kubernetes.serve.report import Report
 from kschedfw_kubernetes.serve.server import EndpointServer
 from kschedfw_kubernetes.serve.sharing import Sharing
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
+
+if TYPE_CHECKING:
+    from kschedfw_kubernetes.cluster import ClaimingCluster
 
 _log = logging.getLogger(__name__)
 
@@ -371,6 +372,8 @@ class SchedulerProcess:
         elif not self._scheduled.wait(BINDING_SECONDS):
             _log.warning("binding cycles are still at work after %g s; they are left alone", BINDING_SECONDS)
         if self._claiming is not None:
+            from kschedfw_kubernetes.serve.claim_metrics import in_words
+
             self._claiming.close()
             _log.info(Structured("Claims", **in_words(self._claiming)))
         self._cluster.close(EVENT_SECONDS)

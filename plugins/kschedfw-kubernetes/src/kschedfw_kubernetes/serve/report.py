@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -12,17 +12,19 @@ from prometheus_client.registry import Collector
 from kschedfw import Clock, Scheduler, SchedulerConfiguration, format_duration
 from kschedfw.api import EMPTY
 from kschedfw.config import effective
-from kschedfw_kubernetes.cluster import ClaimingCluster, KubernetesCluster, LeaderElector
+from kschedfw_kubernetes.cluster import KubernetesCluster, LeaderElector
 from kschedfw_kubernetes.prometheus_metrics import CONTENT_TYPE, Registry
 from kschedfw_kubernetes.prometheus_resources import PodResources
 from kschedfw_kubernetes.serve.build_info import BuildInfo
-from kschedfw_kubernetes.serve.claim_metrics import ClaimMetrics
 from kschedfw_kubernetes.serve.endpoints import Content, Page, as_json, text
 from kschedfw_kubernetes.serve.health import PING, Check, HealthEndpoint
 from kschedfw_kubernetes.serve.profiling import Profiling
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
 from kschedfw_kubernetes.serve.zpages import Status, flagz, statusz
 from kschedfw_kubernetes.web.asgi import Response
+
+if TYPE_CHECKING:
+    from kschedfw_kubernetes.cluster import ClaimingCluster
 
 LOOP_SECONDS: Final = 20.0
 """Seconds without progress after which a scheduling loop counts as hanging, in addition to the extenders' timeouts."""
@@ -75,6 +77,8 @@ class Report:
         self._checks = HealthMetrics(self._started, disabled)
         self._add_metrics(disabled)
         if claiming is not None:
+            from kschedfw_kubernetes.serve.claim_metrics import ClaimMetrics  # few share a cluster
+
             metrics.registry.register(ClaimMetrics(claiming))
 
     def begin_scheduling(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import attrs
 
 from kschedfw import KschedfwError, Pod, Profile
-from kschedfw.scheduler import StillFits
-from kschedfw_kubernetes.cluster import ClaimBook, ClaimingCluster, Client, KubernetesCluster, NodeRecords
+
+if TYPE_CHECKING:
+    from kschedfw.scheduler import StillFits
+    from kschedfw_kubernetes.cluster import ClaimingCluster, Client, KubernetesCluster
 
 
 class ShareError(KschedfwError, ValueError):
@@ -57,6 +60,10 @@ class Sharing:
         Raises:
             PluginError, ProfileError: a profile can't run.
         """
+        # Imported here: few schedulers share a cluster, and all start with this module.
+        from kschedfw.scheduler import StillFits
+        from kschedfw_kubernetes.cluster import ClaimBook, ClaimingCluster, NodeRecords
+
         # Claims have a rate limit of their own, so that they don't delay bindings, which must follow their claim soon.
         records = NodeRecords(client.with_own_rate(), self.namespace, holder)
 

@@ -1,0 +1,10 @@
+from .budget import STEPS_PER_SECOND as STEPS_PER_SECOND
+from .budget import Budget as Budget
+from .budget import OutOfStepsError as OutOfStepsError
+from .kubernetes import Version as Version
+from .selector import COST_LIMIT as COST_LIMIT
+from .selector import AttributeValue as AttributeValue
+from .selector import DeviceInput as DeviceInput
+from .selector import Selector as Selector
+from .selector import compile_selector as compile_selector
+from .values import SelectorError as SelectorError
