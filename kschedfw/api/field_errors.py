@@ -141,6 +141,21 @@ def printable(text: str, longest: int = _SHOWN) -> str:
     return "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
+LONGEST_TEXT = 4000
+"""The most characters of a line that a report shows. Messages of large clusters have some hundred."""
+
+
+def harmless(text: str) -> str:
+    """Return a text from outside for a terminal or a page: each line printable, and cut where it is long.
+
+    Reasons of plugins and values of objects could otherwise move the cursor, turn the direction of what follows, or
+    fill a report with one line.
+    """
+    if len(text) <= LONGEST_TEXT and text.isprintable():
+        return text
+    return "\n".join(printable(line, LONGEST_TEXT) for line in text.split("\n"))
+
+
 def first_of(lines: Sequence[str], what: str) -> list[str]:
     """Return the lines; of very many, only the first and the number of the others."""
     if len(lines) <= _MOST_LINES:

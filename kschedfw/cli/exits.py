@@ -42,7 +42,7 @@ def tell(problems: Sequence[str]) -> None:
 
 def tell_failures(failures: Failures) -> None:
     """Print each distinct failure of a plugin on stderr, with its traceback and its count."""
-    _write(failures.lines())
+    _write(printable(line, _LONGEST) for line in failures.lines())
 
 
 def failure_summary(failures: Failures) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kschedfw.api import words
+from kschedfw.api.field_errors import harmless
 
 PIPE_WIDTH = 100
 """The width of reports if stdout isn't a terminal: they end up in logs, mails and pagers; programs read the JSON."""
@@ -30,20 +31,40 @@ def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
 
 
 def print_parts(console: Console, parts: Iterable[RenderableType], *, keep_tables: bool = False) -> None:
-    """Print the parts under each other to stdout.
+    """Print the parts under each other to stdout, with texts from outside made harmless.
 
     A table that is too wide even with one word per line is printed row by row, a cell a line: the name of a node is
     copied from a terminal, so it must not be broken. With `keep_tables` such a table is wider than the terminal.
     """
     width = console.width
     with console.capture() as capture:
-        for part in parts:
+        for part in map(_harmless, parts):
             # `print` takes no width beyond the console's.
             console.width = max(width, _least_width(console, part)) if keep_tables else width
             console.print(part if keep_tables else _in_rows(console, part, width))
     console.width = width
     # rich fills every line with spaces up to the width.
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _harmless(part: RenderableType) -> RenderableType:
+    """Return a part of a report whose texts are harmless."""
+    match part:
+        case str():
+            return harmless(part)
+        case Text():
+            text = harmless(part.plain)
+            # Only what is changed loses the styles of its words.
+            return part if text == part.plain else Text(text, part.style)
+        case Padding():
+            return Padding(_harmless(part.renderable), (part.top, part.right, part.bottom, part.left))
+        case Group():
+            return Group(*map(_harmless, part.renderables))
+        case Table():
+            for column in part.columns:
+                # rich has no other way to change the cells of a table.
+                column._cells[:] = map(_harmless, column.cells)
+    return part
 
 
 def plain_table(title: str, *headers: str, first: str = "left") -> Table:

@@ -14,6 +14,7 @@ import msgspec
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import how_to_install
+from kschedfw.api.field_errors import LONGEST_TEXT, harmless
 from kschedfw.api.node import Node
 from kschedfw.api.words import counted
 from kschedfw.explain import Explanation, GroupStep
@@ -33,6 +34,10 @@ STYLES: Final = ("theme.css", "explore.css", "map.css", "chart.css")
 _IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:class|const|function|async function) )", re.MULTILINE)
 _TOP_LEVEL: Final = re.compile(r"^(?:async )?(?:class|const|let|function\*?) (\w+)", re.MULTILINE)
+
+
+_CONTROL: Final = re.compile(r"\\[bfrtu]")
+"""The escapes of control characters in JSON; newlines are harmless."""
 
 
 class AssetError(KschedfwError):
@@ -104,9 +109,26 @@ def _collect(name: str, modules: dict[str, str]) -> None:
 
 
 def data_block(content: object) -> str:
-    """Return JSON for a `<script type="application/json">`: no text in it can end that element."""
+    """Return JSON for a `<script type="application/json">`.
+
+    No text in it can end that element; all are `harmless`.
+    """
     encoded = msgspec.json.encode(content).decode()
+    # Most pages need no look at each of their texts. A part between two quotes may be more than one text, never less.
+    longest = max(map(len, encoded.split('"')))
+    if longest > LONGEST_TEXT or _CONTROL.search(encoded) or not encoded.isprintable():
+        encoded = msgspec.json.encode(_harmless(msgspec.json.decode(encoded))).decode()
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _harmless(content: object) -> object:
+    if isinstance(content, str):
+        return harmless(content)
+    if isinstance(content, list):
+        return [_harmless(each) for each in content]
+    if isinstance(content, dict):
+        return {harmless(key): _harmless(value) for key, value in content.items()}
+    return content
 
 
 MOST_ATTEMPTS = 20

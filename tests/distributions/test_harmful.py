@@ -292,3 +292,52 @@ def test_the_process_ends_with_the_exit_code_of_the_error(site: Site, files: Map
     assert (
         "plugin 'Ends' (from distribution ends 1.0): loading ends:Ends failed: SystemExit: 0" in done.stderr
     )
+
+
+LOUD = """
+import kschedfw
+
+TEXT = "\\x1b[31mred\\x1b[0m\\x07\\r\\u202e\\x9b" + "x" * 1_000_000
+
+
+class Loud(kschedfw.Plugin):
+    name = "Loud"
+
+    @kschedfw.hookimpl
+    def filter(self, pod, node_info):
+        if pod.name == "failing":
+            raise RuntimeError(TEXT)
+        return kschedfw.Status.unschedulable(f"node(s) are {TEXT}")
+
+    def evidence(self, pod, node_info):
+        return [kschedfw.Evidence(TEXT, TEXT)]
+"""
+
+
+@pytest.mark.slow
+def test_what_a_plugin_says_reaches_the_terminal_escaped_and_shortened(
+    site: Site, files: Mapping[str, str]
+) -> None:
+    site.install("loud", "1.0", "loud", LOUD, "Ends = loud:Loud", "Loud = loud:Loud")
+    profile = Path(files["profile"])
+    profile.write_text(profile.read_text().replace("Ends", "Loud"))
+    cluster = Path(files["cluster"])
+    pod = cluster.read_text().split("---")[1]
+    both, alone = cluster.with_name("both.yaml"), cluster.with_name("pod.yaml")
+    alone.write_text(pod)
+    both.write_text(f"{cluster.read_text()}---\n{pod.replace('name: p}', 'name: failing}')}")
+    options = ("--config", str(profile))
+    commands = {
+        ("simulate", str(both), *options): 1,
+        ("explain", str(both), "p", *options): 1,
+        ("explain", str(both), "failing", *options): 1,
+        ("pending", str(cluster), *options): 1,
+        ("fit", str(cluster), "--pod", str(alone), *options): 1,
+    }
+    done = kschedfw(site, *commands)
+    for (command, code), (found, out, errors) in zip(commands.items(), done, strict=True):
+        assert found == code, (command, out[:300], errors[:300])
+        for text in (out, errors):
+            assert text.replace("\n", "").isprintable(), command
+            assert len(text) < 40_000, command
+    assert r"\x1b[31mred\x1b[0m" in done[0][1]

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedfw.api import how_to_install
+from kschedfw.api.field_errors import LONGEST_TEXT, harmless
 from kschedfw.api.node import Node
 from kschedfw.explain import explain_pod
-from kschedfw.pages.static_page import PageFileError, StaticPage
+from kschedfw.pages.static_page import PageFileError, StaticPage, data_block
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Simulation, Timeline
 from tests.pages.clusters import HOSTILE, cluster, pods
@@ -91,3 +94,26 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=re.escape(how_to_install("kschedfw", "html"))):
         StaticPage(tmp_path / "page.html")
+
+
+def test_texts_of_plugins_are_escaped_and_shortened() -> None:
+    loud = "\x1b[31mred\x07\u202e\n" + "x" * 1_000_000
+    block = data_block({loud: [loud, 7], "short": "as it is\nand below, \u00e4"})
+    assert block.isprintable()
+    assert len(block) < 10_000
+    content = json.loads(block)
+    (key,) = content.keys() - {"short"}
+    assert content[key] == [key, 7]
+    assert key.startswith("\\x1b[31mred\\a\\u202e\nxxx")
+    assert content["short"] == "as it is\nand below, \u00e4"
+
+
+@given(st.text() | st.characters().map(lambda character: character * 5000))
+def test_a_harmless_text_has_no_control_characters_and_no_long_line(text: str) -> None:
+    shown = harmless(text)
+    for line in shown.split("\n"):
+        assert line.isprintable()
+        # A character becomes ten at most: `\U000e0001`.
+        assert len(line) <= 10 * LONGEST_TEXT
+    if text.isprintable() and len(text) <= LONGEST_TEXT:
+        assert shown == text
