@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.node import Taint, TaintEffect
+from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -84,7 +85,7 @@ class PodAffinityTerm:
 class WeightedPodAffinityTerm:
     """A preferred term with its weight (1–100)."""
 
-    weight: int
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -131,11 +132,11 @@ class NodeInclusionPolicy(StrEnum):
 class TopologySpreadConstraint:
     """The constraint on spreading matching pods over the values of a node label (core/v1 TopologySpreadConstraint)."""
 
-    max_skew: int
+    max_skew: Int32
     topology_key: str
     when_unsatisfiable: UnsatisfiableAction = attrs.field(metadata={"required": "can not be empty"})
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: NodeInclusionPolicy = NodeInclusionPolicy.HONOR
     node_taints_policy: NodeInclusionPolicy = NodeInclusionPolicy.IGNORE
     match_label_keys: tuple[str, ...] = ()

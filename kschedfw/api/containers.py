@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.scalars import Int32
 
 
 class Protocol(StrEnum):
@@ -30,8 +31,8 @@ class RestartPolicy(StrEnum):
 class ContainerPort:
     """A port of a container; only a `host_port` (0 means none) takes a port of the node."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = attrs.field(default="", metadata={"json": "hostIP"})
     protocol: Protocol = Protocol.TCP
     name: str = ""

@@ -31,10 +31,12 @@ from kschedfw.api.quantity import Quantity
 from kschedfw.api.scalars import (
     ZERO,
     Duration,
+    Int32,
     read_boolean,
     read_bytes,
     read_duration,
     read_enumeration,
+    read_int32,
     read_int_or_string,
     read_integer,
     read_number,
@@ -269,6 +271,7 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
         (FrozenDict[str, object], _map_hook(_as_it_is, None)),
         (int | str | None, read_int_or_string),
         (Duration, read_duration),
+        (Int32, read_int32),
         (DisruptionModeOrUnion, read_disruption_mode),
     ):
         converter.register_structure_hook_func(functools.partial(operator.eq, type_), hook)

@@ -16,6 +16,7 @@ from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Condition, Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.scalars import Int32
 from kschedfw.api.volumes import Volume
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class PodSpec:
     affinity: Affinity = attrs.field(factory=Affinity)
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY
     scheduler_name: str = DEFAULT_SCHEDULER_NAME

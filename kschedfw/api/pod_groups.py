@@ -12,7 +12,7 @@ import attrs
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.meta import Condition, Named
 from kschedfw.api.pod import Pod
-from kschedfw.api.scalars import read_enumeration
+from kschedfw.api.scalars import Int32, read_enumeration
 
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
 """The type of the condition that the scheduler writes."""
@@ -58,7 +58,7 @@ class BasicSchedulingPolicy:
 class GangSchedulingPolicy:
     """Members run only if at least `min_count` of them can (scheduling.k8s.io GangSchedulingPolicy)."""
 
-    min_count: int = 0
+    min_count: Int32 = 0
 
 
 @attrs.frozen
@@ -90,7 +90,7 @@ class PodGroupSpec:
     scheduling_policy: PodGroupSchedulingPolicy = attrs.field(factory=PodGroupSchedulingPolicy)
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     disruption_mode: DisruptionModeOrUnion = DisruptionMode.POD
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
 
 

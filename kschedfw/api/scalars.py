@@ -28,6 +28,9 @@ ZERO: Final = Quantity.parse(0)
 Duration: TypeAlias = Annotated[float, "duration"]
 """Seconds; in a manifest a text such as `1m30s`."""
 
+Int32: TypeAlias = Annotated[int, "int32"]
+"""An integer that Kubernetes keeps in 32 bits; its API server refuses others when it reads them."""
+
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Possessive, so that a long wrong text takes linear time.
 _PART: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
@@ -54,6 +57,13 @@ def read_integer(value: object, _type: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
         return value
     raise wrong(value, "an integer")
+
+
+def read_int32(value: object, _type: object) -> int:
+    number = read_integer(value, int)
+    if number in INT32:
+        return number
+    raise wrong(value, f"an integer of 32 bits, from {INT32.start} to {INT32.stop - 1}")
 
 
 def read_boolean(value: object, _type: object) -> bool:

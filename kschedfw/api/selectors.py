@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
+from kschedfw.api.scalars import Int32
 
 _INT64_DIGITS: Final = 19
 
@@ -191,5 +192,5 @@ class NodeSelector:
 class PreferredSchedulingTerm:
     """A node selector term with a weight of 1–100 that matching nodes earn."""
 
-    weight: int
+    weight: Int32
     preference: NodeSelectorTerm

@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector, NodeSelector
 from kschedfw.api.volumes import (
     AWSElasticBlockStoreSource,
@@ -144,7 +145,7 @@ class StorageClass(Named):
 class VolumeNodeResources:
     """The number of volumes that a driver can attach to a node; None means no limit."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 @attrs.frozen

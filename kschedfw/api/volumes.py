@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector
 
 
@@ -78,7 +79,7 @@ class ISCSISource:
     """An iSCSI disk (core/v1 ISCSIVolumeSource)."""
 
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     target_portal: str = ""
     read_only: bool = False
 

@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
+from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.api.volumes import PersistentVolumeClaimTemplate
 
@@ -38,7 +39,7 @@ class ReplicationControllerSpec:
     """The number of pods, and their template (core/v1 ReplicationControllerSpec)."""
 
     selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
-    replicas: int = 1
+    replicas: Int32 = 1
     template: PodTemplateSpec | None = None
 
 
@@ -54,7 +55,7 @@ class LabelSelected:
     """The spec of a controller that finds its pods by a label selector, and makes them from a template."""
 
     selector: LabelSelector | None = None
-    replicas: int = 1
+    replicas: Int32 = 1
     template: PodTemplateSpec | None = None
 
 
@@ -83,7 +84,7 @@ class Deployment(Named):
 class StatefulSetOrdinals:
     """The number of the first pod (apps/v1 StatefulSetOrdinals)."""
 
-    start: int = 0
+    start: Int32 = 0
 
 
 @attrs.frozen
@@ -122,8 +123,8 @@ class JobSpec:
     With a `manual_selector`, pods get no labels of the job. With `managed_by`, another controller makes them.
     """
 
-    parallelism: int = 1
-    completions: int | None = None
+    parallelism: Int32 = 1
+    completions: Int32 | None = None
     completion_mode: CompletionMode = CompletionMode.NON_INDEXED
     suspend: bool = False
     manual_selector: bool = False
@@ -135,7 +136,7 @@ class JobSpec:
 class JobStatus:
     """The progress of a job (batch/v1 JobStatus)."""
 
-    succeeded: int = 0
+    succeeded: Int32 = 0
     completed_indexes: str = ""
     failed_indexes: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -205,11 +206,11 @@ class PodDisruptionBudgetStatus:
     `expected_pods` is the number of pods that the budget counts; also 0 until a controller has looked at it.
     """
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
-    expected_pods: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
+    expected_pods: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
 
 
 @attrs.frozen
@@ -224,6 +225,6 @@ class PodDisruptionBudget(Named):
 class PriorityClass(Named):
     """scheduling/v1 PriorityClass: a name for a priority; `global_default` is for pods that name no class."""
 
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY

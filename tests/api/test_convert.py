@@ -5,16 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.api import affinity, containers, pod, pod_groups, selectors, storage, volumes, workloads
 from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.containers import Protocol
-from kschedfw.api.convert import structure, unstructure
+from kschedfw.api.convert import json_name, structure, unstructure
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroupSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, NodeSelectorTerm
 from kschedfw.api.workloads import PodDisruptionBudgetSpec
@@ -235,3 +238,36 @@ def test_an_unknown_operator_is_told_which_there_are(cls: type, field: str, supp
         structure(manifest, cls)
     (error,) = caught.value.errors
     assert str(error) == f'{field}[0].operator: Unsupported value: "Like": supported values: {supported}'
+
+
+INT32_FIELDS = [
+    (module, cls, attribute)
+    for module in (affinity, containers, pod, pod_groups, selectors, storage, volumes, workloads)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and attrs.has(cls) and cls.__module__ == module.__name__
+    for attribute in attrs.fields(cls)
+    if "Int32" in str(attribute.type)
+]
+
+
+@pytest.mark.parametrize(("cls", "key"), [(cls, json_name(field)) for _, cls, field in INT32_FIELDS], ids=str)
+def test_integers_of_32_bits_are_refused_beyond_them_as_by_the_api_server(cls: type[Any], key: str) -> None:
+    found = {}
+    for number in (-(1 << 31) - 1, -(1 << 31), (1 << 31) - 1, 1 << 31, 1 << 63):
+        try:
+            structure({key: number}, cls)
+        except FieldErrors as error:
+            found[number] = [each.detail for each in error.errors if each.path == key]
+    wrong = "Invalid value: {}: must be an integer of 32 bits, from -2147483648 to 2147483647"
+    beyond = (-(1 << 31) - 1, 1 << 31)
+    assert {number: found[number] for number in beyond} == {
+        number: [wrong.format(number)] for number in beyond
+    }
+    assert not found.get((1 << 31) - 1)
+    assert not found.get(-(1 << 31))
+    assert found[1 << 63] == [f"Invalid value: {1 << 63}: must be an integer"]
+
+
+def test_the_fields_of_32_bits_are_found() -> None:
+    assert len(INT32_FIELDS) == 23
+    assert (PodGroupSpec, "priority") in [(cls, field.name) for _, cls, field in INT32_FIELDS]
