@@ -25,6 +25,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
         "\x00",
         "\ufeff",
         "-0",
+        '=HYPERLINK("http://x","y")',
+        "@SUM(1)",
+        "+1",
+        "-a",
+        "'=a",
+        "''=a",
+        "'a",
     ]
 )
 ints = st.integers(-(1 << 63) + 1, (1 << 63) - 1)

@@ -13,11 +13,13 @@ from kschedfw_lab.results.values import (
     ResultsError,
     Value,
     cell,
+    cell_text,
     cell_value,
     checked_number,
     checked_value,
     of_one_type,
     one_line,
+    text_cell,
 )
 from results import strategies
 
@@ -86,3 +88,10 @@ def test_an_error_is_one_line(text: str) -> None:
     line = one_line(text)
     assert line.isprintable()
     assert len(line) <= 20_000
+
+
+@given(strategies.texts)
+def test_no_cell_of_a_text_is_a_formula_and_each_is_read_as_it_was(text: str) -> None:
+    for written, read in ((cell(text), cell_value), (text_cell(text), cell_text)):
+        assert not written.startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert read(written) == text

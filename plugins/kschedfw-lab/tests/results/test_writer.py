@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import re
@@ -210,3 +211,15 @@ writer.add("c", {{"seed": 3}}, {{"placed": 1}})
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout == f"{errno.EFBIG} ['a']\n"
         assert keys(tmp_path) == ["a", "c"]
+
+
+def test_a_table_has_no_formulas_and_is_read_as_it_was_written(tmp_path: Path) -> None:
+    formula = '=HYPERLINK("http://example.com")'
+    with ResultsWriter(tmp_path, ["=f"]) as results:
+        results.add("a", {"=f": formula}, {"@SUM(1)": -1.5})
+        results.add_failure("b", {"=f": "+1"}, formula)
+        written = results.finish()
+    with (tmp_path / "results.csv").open(newline="") as file:
+        cells = [each for row in csv.reader(file) for each in row]
+    assert [each for each in cells if each.startswith(("=", "+", "-", "@"))] == ["-1.5"]
+    assert list(read_results(tmp_path / "results.csv").rows()) == list(written.rows())

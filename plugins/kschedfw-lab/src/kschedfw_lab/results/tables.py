@@ -13,7 +13,7 @@ from typing import TextIO
 from kschedfw.api.reading import open_file
 from kschedfw_lab.results.journal import LONGEST_LINE, Row, too_many_rows
 from kschedfw_lab.results.results import ERROR, METRIC, RUN
-from kschedfw_lab.results.values import ResultsError, Value, cell, cell_value
+from kschedfw_lab.results.values import ResultsError, Value, cell, cell_text, cell_value, text_cell
 
 _TEXTS = (RUN, METRIC, ERROR)
 """The columns that have only texts. Their cells contain the text itself, not JSON."""
@@ -37,10 +37,10 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]
     Raises:
         OSError: the file can't be written.
     """
-    cells = [str if name in _TEXTS else cell for name in header]
+    cells = [_text_cell if name in _TEXTS else cell for name in header]
     with replaced(path) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(header)
+        table.writerow(map(text_cell, header))
         for row in rows:
             table.writerow([text(value) for text, value in zip(cells, row, strict=True)])
 
@@ -57,7 +57,12 @@ def read_csv(path: Path, most_rows: int) -> tuple[list[str], Iterator[Row]]:
     header = next(rows, None)
     if header is None:
         raise ResultsError(f"{path}: empty; expected a header")
+    header = list(map(cell_text, header))
     return header, _rows(path, header, rows, most_rows)
+
+
+def _text_cell(value: Value) -> str:
+    return text_cell(str(value))
 
 
 def _rows(path: Path, header: Sequence[str], records: Iterable[list[str]], most_rows: int) -> Iterator[Row]:
@@ -69,7 +74,7 @@ def _rows(path: Path, header: Sequence[str], records: Iterable[list[str]], most_
         if number > most_rows:
             raise too_many_rows(path, most_rows)
         yield {
-            name: text if name in _TEXTS else cell_value(text)
+            name: cell_text(text) if name in _TEXTS else cell_value(text)
             for name, text in zip(header, record, strict=True)
         }
 

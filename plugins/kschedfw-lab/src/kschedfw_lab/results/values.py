@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Final, TypeAlias
@@ -96,10 +97,15 @@ def of_one_type(values: Collection[Value]) -> list[Value]:
     return [value if value is None or isinstance(value, str) else _json(value) for value in values]
 
 
+_FORMULA: Final = re.compile(r"'*+[=+\-@\t\r]")
+"""The beginning of a cell that a spreadsheet may evaluate, after the apostrophes of `text_cell`."""
+
+
 def cell(value: Value) -> str:
     """Format the value as a cell of a CSV file.
 
-    None is an empty cell. A text that can't be mistaken for another value stands for itself. Everything else is JSON.
+    None is an empty cell. A text that can't be mistaken for another value, or for a formula by a spreadsheet, stands
+    for itself. Everything else is JSON.
     """
     if value is None:
         return ""
@@ -119,8 +125,27 @@ def cell_value(text: str) -> Value:
     return value
 
 
+def text_cell(text: str) -> str:
+    """Format a text as a cell of a column that has only texts.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe, and so does one that has some before.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def cell_text(cell: str) -> str:
+    """Parse a cell of a column that has only texts; see `text_cell`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
 def _is_plain(text: str) -> bool:
-    return text.isprintable() and text == text.strip() and bool(text) and cell_value(text) is text
+    return (
+        text.isprintable()
+        and text == text.strip()
+        and bool(text)
+        and not _FORMULA.match(text)
+        and cell_value(text) is text
+    )
 
 
 def _json(value: Value) -> str:
