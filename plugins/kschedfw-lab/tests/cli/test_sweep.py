@@ -285,8 +285,7 @@ def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(sweep: Command, tmp_path
                 shown += os.read(terminal, 4096)
             except OSError:  # the process has ended
                 break
-        # Before its first run, the journal has a block that describes the columns.
-        if not sent and journal.exists() and journal.read_bytes().count(b"\n\n") >= 4:
+        if not sent and journal.exists() and journal.read_bytes().count(b"\n\n") >= 3:
             os.write(terminal, b"\x03")
             sent = True
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -297,6 +296,6 @@ def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(sweep: Command, tmp_path
     assert "kschedfw: interrupted" in text
     assert "Traceback" not in text
     done = len(set(read_results(tmp_path / "packing-results").columns["run"]))
-    assert 3 <= done < 120
+    assert 2 <= done < 120  # the third is taken back where Ctrl-C comes before it is on the disk
     end = sweep("packing.yaml", "--resume", "--json").json_lines[-1]
     assert (end["done"], end["skipped"]) == (120 - done, done)
