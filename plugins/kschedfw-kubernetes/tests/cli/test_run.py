@@ -64,6 +64,23 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--shared-state", "--shared-state-share=3/3"), "'3/3' is no share"),
+        (("--shared-state", "--leader-elect=true"), "either several schedule, or one leader"),
+        (
+            ("--shared-state-share", "0/2"),
+            "--shared-state-share and --shared-state-namespace need --shared-state",
+        ),
+    ],
+)
+def test_flags_of_several_schedulers_that_do_not_go_together(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    assert said in complaint(capsys, *options)
+
+
 class TestFlags:
     def test_without_a_configuration_they_say_it_all(self, capsys: pytest.CaptureFixture[str]) -> None:
         written, said = effective(

@@ -72,19 +72,3 @@ def _sharer(server: ApiServer, folder: Path, name: str, share: str) -> Replica:
     return Replica(
         server, folder, name, f"--config={config}", "--shared-state", f"--shared-state-share={share}"
     )
-
-
-@pytest.mark.slow
-def test_bad_usage(tmp_path: Path) -> None:
-    with ApiServer() as server:
-        for options, said in (
-            (("--shared-state", "--shared-state-share=3/3"), "'3/3' is no share"),
-            (("--shared-state", "--leader-elect=true"), "either several schedule, or one leader"),
-            (
-                ("--shared-state-share", "0/2"),
-                "--shared-state-share and --shared-state-namespace need --shared-state",
-            ),
-        ):
-            with Replica(server, tmp_path, "one", *options) as replica:
-                assert replica.process.wait() == 2
-                assert said in replica.log
