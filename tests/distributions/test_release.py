@@ -7,7 +7,7 @@ import os
 import runpy
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZipFile
@@ -28,8 +28,8 @@ class Built(NamedTuple):
         return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.archives.items()}
 
 
-def built(sources: Path, place: Path, epoch: int) -> Built:
-    RELEASE["build"](PROJECTS(sources), place, os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
+def built(projects: Sequence[Path], place: Path, epoch: int) -> Built:
+    RELEASE["build"](projects, place, os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
     return Built({each.name: each for each in place.iterdir()})
 
 
@@ -41,7 +41,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def once(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return built(sources, tmp_path_factory.mktemp("once") / "dist", 1_700_000_000)
+    return built(PROJECTS(sources), tmp_path_factory.mktemp("once") / "dist", 1_700_000_000)
 
 
 pytestmark = pytest.mark.slow
@@ -80,7 +80,10 @@ def test_the_same_sources_give_the_same_bytes_whatever_their_times_and_modes(
     for path in sources.rglob("*.py"):
         path.chmod(0o600)
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    assert built(sources, tmp_path / "dist", 1_700_000_000).hashes == once.hashes
+    # Each distribution is built in the same way, and takes a second: the core and two others stand for all.
+    again = built(PROJECTS(sources)[:3], tmp_path / "dist", 1_700_000_000).hashes
+    assert len(again) == 6
+    assert again == {name: once.hashes[name] for name in again}
 
 
 def test_archives_carry_the_time_that_is_given(once: Built) -> None:
