@@ -157,7 +157,7 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
         assert result.out.startswith("default/web (cpu 300m): 8 more replicas fit, on 2 of 2 nodes\n")
 
     def test_pods_of_a_custom_object_are_told_apart(
-        self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path
+        self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
     ) -> None:
         path = tmp_path / "ray.yaml"
         path.write_text(
@@ -172,7 +172,7 @@ spec:
 """,
             encoding="utf-8",
         )
-        out = kschedfw("fit", cluster_dir, "--pod", path, "--expand-custom").out
+        out = kschedfw_command("fit", cluster_dir, "--pod", path, "--expand-custom").out
         assert "default/ray (cpu 300m): 8 more replicas fit" in out
         assert "default/ray-gpu-worker (cpu 600m): 3 more replicas fit" in out
 

@@ -197,7 +197,7 @@ def test_interrupted(kschedfw_command: Command, cluster_dir: Path, monkeypatch: 
 
 
 def test_a_note_says_that_groups_are_without_effect_without_their_gate(
-    kschedfw: Kschedfw, cluster_dir: Path
+    kschedfw_command: Command, cluster_dir: Path
 ) -> None:
     group = (
         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g}, "
@@ -205,5 +205,5 @@ def test_a_note_says_that_groups_are_without_effect_without_their_gate(
     )
     (cluster_dir / "group.yaml").write_text(group, encoding="utf-8")
     note = "note: without effect, since the feature gate GenericWorkload is off: 1 PodGroup"
-    assert note in kschedfw("pending", cluster_dir).out
-    assert note not in kschedfw("pending", cluster_dir, "--feature-gates", "GenericWorkload=true").out
+    assert note in kschedfw_command("pending", cluster_dir).out
+    assert note not in kschedfw_command("pending", cluster_dir, "--feature-gates", "GenericWorkload=true").out
