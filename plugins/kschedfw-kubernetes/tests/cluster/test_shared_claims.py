@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.cluster import KubernetesCluster
 from kschedfw_kubernetes.testing import ApiServer
 
@@ -18,6 +17,7 @@ from kschedfw import Pod, Scheduler, make_node
 from kschedfw.api import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.resource_claims import ResourceClaim
+from kschedfw.testing.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
