@@ -329,7 +329,7 @@ MISTAKES: Final = (
     ),
     Mistake(
         "spread-over-a-full-zone",
-        r"(maxSkew|ScheduleAnyway).* for the spread over topology\.kubernetes\.io/zone",
+        r"(minDomains|maxSkew|ScheduleAnyway).* for the spread over topology\.kubernetes\.io/zone",
         _spec(
             affinity=_node_affinity(_wants("site", "north"), _wants("topology.kubernetes.io/zone", ZONES[1])),
             tolerations=_tolerates("site", "north"),
