@@ -18,15 +18,17 @@ DIST ?=
 CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
+DECISIONS ?= 200000
 APPEND ?=
 ONLY ?=
+FAST ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start many processes, each of which would compile kschedfw anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream sdists nightly waking soak fuzz benchmark figures lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream sdists nightly waking churn soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +87,9 @@ nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with man
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
+
+churn: $(VENV)/.installed-dev ## decisions while everything changes (DECISIONS=200000, FAST=without-fast): a new scheduler decides the same
+	@$(BIN)/python -m tests.scheduler.churn.run $(DECISIONS) $(SEED) $(FAST)
 
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), asked about (CASES=20000), or with groups of pods (GROUPS=600 seconds)
 	@# Each of its tests takes longer than a test may in `make test`.

@@ -125,7 +125,8 @@ class GenericScheduler:
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._exhaustive = exhaustive
-        self._next_start_node_index = 0
+        self.next_start_node_index = 0
+        """Where in the order of nodes the next search begins, taken modulo the number of nodes."""
         self._scheduling = threading.Lock()
         self._observer: DecisionObserver | None = None
         self._batching = batching
@@ -192,14 +193,14 @@ class GenericScheduler:
         if framework.handle.extenders or not framework.has_score_plugins or not len(nodes):
             return None
         search = Search(
-            self._next_start_node_index,
+            self.next_start_node_index,
             not self._exhaustive,
             self._num_nodes_to_find(framework, len(nodes)),
             self._random,
             ranks,
         )
         turns = in_turn(runs, nodes, search)
-        self._next_start_node_index = search.start
+        self.next_start_node_index = search.start
         return turns
 
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
@@ -220,11 +221,11 @@ class GenericScheduler:
     def trial(self) -> Iterator[None]:
         """Undo the block's draws and moves of the start: later decisions are as they would have been without it."""
         # The selector is copied, since it may count (`RoundRobinSelector`).
-        before = self._random.getstate(), self._next_start_node_index, copy(self._selector)
+        before = self._random.getstate(), self.next_start_node_index, copy(self._selector)
         try:
             yield
         finally:
-            state, self._next_start_node_index, self._selector = before
+            state, self.next_start_node_index, self._selector = before
             self._random.setstate(state)
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
@@ -260,11 +261,11 @@ class GenericScheduler:
         self._look(framework, pod)
         if self._may_pass_at_once(framework, pod):
             count = len(self._snapshot)
-            start = self._next_start_node_index % count
+            start = self.next_start_node_index % count
             found = framework.feasible_rows(state, pod, start, self._num_nodes_to_find(framework, count))
             if found is not None:
                 rows, looked_at = found
-                self._next_start_node_index = (start + looked_at) % count
+                self.next_start_node_index = (start + looked_at) % count
                 return NodeSelection(self._snapshot.table, rows), looked_at
         return self._find(framework, state, pod, None)
 
@@ -283,18 +284,18 @@ class GenericScheduler:
             return None
         infos = self._snapshot.node_infos
         count = len(infos)
-        start = self._next_start_node_index % count
+        start = self.next_start_node_index % count
         best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, count))
         if best is None:
             return None
         if isinstance(best, NoneFeasible):
-            self._next_start_node_index = start  # after a look at every node
+            self.next_start_node_index = start  # after a look at every node
             diagnosis = Diagnosis()
             diagnosis.add_codes(best.refused)
             raise FitError(pod, count, diagnosis)
         # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
         # fill the first nodes of the order and never look at the last ones.
-        self._next_start_node_index = (self._next_start_node_index + best.looked_at) % count
+        self.next_start_node_index = (self.next_start_node_index + best.looked_at) % count
         row = selector.pick_row(best.rows, self._snapshot.table)
         return ScheduleResult(infos[row].node.metadata.name, best.looked_at, best.feasible)
 
@@ -377,7 +378,7 @@ class GenericScheduler:
                 return alone, diagnosis
         nodes = self._candidates(left_over, narrowing, diagnosis, within)
         if self._observer is not None:
-            start = self._next_start_node_index % len(nodes) if len(nodes) else 0
+            start = self.next_start_node_index % len(nodes) if len(nodes) else 0
             self._observer.node_candidates(nodes, start, narrowing)
         passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
         if not framework.handle.extenders:
@@ -441,7 +442,7 @@ class GenericScheduler:
         everywhere = within is None or within.is_whole_table
         if left_over is None:
             if everywhere:
-                start = self._next_start_node_index % len(table)
+                start = self.next_start_node_index % len(table)
                 return NodeSelection.whole(table, start) if start else self._snapshot.selection
             assert within is not None
             rows = within.rows.tolist()
@@ -453,7 +454,7 @@ class GenericScheduler:
                 allowed = set(within.rows.tolist())
                 rows = [row for row in rows if row in allowed]
         # As kube-scheduler: the index counts all nodes of the cluster, and is taken modulo the nodes at hand.
-        start = self._next_start_node_index % len(rows) if rows else 0
+        start = self.next_start_node_index % len(rows) if rows else 0
         return NodeSelection(table, np.array([*rows[start:], *rows[:start]], dtype=np.int64))
 
     def _try_alone(
@@ -495,7 +496,7 @@ class GenericScheduler:
         # one of these.
         processed = len(found.feasible.rows) + len(diagnosis.node_to_status)
         if not self._exhaustive:
-            self._next_start_node_index = (self._next_start_node_index + processed) % len(nodes.table)
+            self.next_start_node_index = (self.next_start_node_index + processed) % len(nodes.table)
         if found.error is not None:
             raise SchedulingError(found.error)
         return found.feasible

@@ -16,7 +16,7 @@ from kschedfw.cluster.protocol import Handler
 
 T = TypeVar("T", bound=Named)
 
-_LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class RefusedError(ClusterError):
@@ -158,7 +158,7 @@ class FlakyCluster:
         present = self.truth.get(type(obj), obj.key)
         if isinstance(present, Pod) and present.uid == obj.uid and present.node_name:
             if not present.is_terminating:
-                metadata = attrs.evolve(present.metadata, deletion_timestamp=_LONG_AGO)
+                metadata = attrs.evolve(present.metadata, deletion_timestamp=LONG_AGO)
                 self.truth.update(attrs.evolve(present, metadata=metadata))
             return
         self.truth.delete(obj)

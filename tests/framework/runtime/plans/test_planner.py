@@ -726,7 +726,7 @@ def refusal(house: House, pod: Pod) -> tuple[object, ...]:
         state.skip_filter_plugins,
         preempted,
         status,
-        house.scheduler._next_start_node_index,
+        house.scheduler.next_start_node_index,
     )
 
 
