@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import httpx2
-import pytest
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, assets, control_plane
-from serve.replicas import Replica
-
-_GATES: Final = ",".join(
-    f"{gate}=true"
-    for gate in (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-    )
+from kschedfw_kubernetes.testing.control_plane import control_plane
+from serve.beside import (
+    PODGROUPS,
+    PODS,
+    SERVED,
+    RunningScheduler,
+    kschedfw,
+    kube_scheduler,
+    needs_kube_scheduler,
+    node,
 )
-_SERVED: Final = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={_GATES}")
+
 _GROUPS, _RACKS, _IN_A_RACK, _SINGLE = 50, 10, 4, 40
-_PODS, _PODGROUPS = (
-    "/api/v1/namespaces/default/pods",
-    "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
-)
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.cluster,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        (folder := assets()) is None or not (folder / "kube-scheduler").is_file(),
-        reason="NOT TESTED beside kube-scheduler: KUBEBUILDER_ASSETS names no folder with it",
-    ),
-]
-
-
-def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    amounts = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": amounts, "allocatable": amounts},
-    }
+pytestmark = needs_kube_scheduler
 
 
 def nodes() -> Iterator[dict[str, Any]]:
@@ -87,39 +62,10 @@ def group(number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return {"metadata": {"name": name}, "spec": spec}, members
 
 
-@contextmanager
-def kube_scheduler(server: ControlPlane, folder: Path) -> Iterator[None]:
-    binaries = assets()
-    assert binaries is not None
-    content = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(server.kubeconfig(folder / "kubeconfig"))},
-    }
-    file = folder / "scheduler.yaml"
-    file.write_text(json.dumps(content))
-    program = str(binaries / "kube-scheduler")
-    command = [program, f"--config={file}", "--secure-port=0", f"--feature-gates={_GATES}"]
-    with (folder / "kube-scheduler.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def kschedfw(server: ControlPlane, folder: Path) -> Iterator[None]:
-    with Replica(server, folder, "kschedfw", "--leader-elect=false", f"--feature-gates={_GATES}"):
-        yield
-
-
 def outcome(client: httpx2.Client, made: dict[str, Any], members: list[dict[str, Any]]) -> dict[str, Any]:
     """What the group and its members became, without the nodes' names: ties are drawn."""
-    found = client.get(f"{_PODGROUPS}/{made['metadata']['name']}").raise_for_status().json()
-    pods = [client.get(f"{_PODS}/{each['metadata']['name']}").raise_for_status().json() for each in members]
+    found = client.get(f"{PODGROUPS}/{made['metadata']['name']}").raise_for_status().json()
+    pods = [client.get(f"{PODS}/{each['metadata']['name']}").raise_for_status().json() for each in members]
     placed = [each["spec"]["nodeName"] for each in pods if "nodeName" in each["spec"]]
     return {
         "bound": len(placed),
@@ -134,18 +80,18 @@ def conditions(manifest: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [tuple(each.get(name, "") for name in ("type", "status", "reason", "message")) for each in found]
 
 
-def outcomes(scheduler: Callable[[ControlPlane, Path], Any], folder: Path) -> dict[str, dict[str, Any]]:
+def outcomes(scheduler: RunningScheduler, folder: Path) -> dict[str, dict[str, Any]]:
     """The outcome of each group, which come one after the other."""
     folder.mkdir()
     groups = [group(number) for number in range(_GROUPS)]
-    with control_plane(folder, flags=_SERVED) as server, server.client() as client:
+    with control_plane(folder, flags=SERVED) as server, server.client() as client:
         for each in nodes():
             client.post("/api/v1/nodes", json=each).raise_for_status()
         with scheduler(server, folder):
             for made, members in groups:
-                client.post(_PODGROUPS, json=made).raise_for_status()
+                client.post(PODGROUPS, json=made).raise_for_status()
                 for each in members:
-                    client.post(_PODS, json=each).raise_for_status()
+                    client.post(PODS, json=each).raise_for_status()
                 while is_complete(made, members) and not is_decided(outcome(client, made, members)):
                     time.sleep(0.05)
             return settled(
