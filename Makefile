@@ -91,10 +91,10 @@ waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=500
 churn: $(VENV)/.installed-dev ## decisions while everything changes (DECISIONS=200000, FAST=without-fast): a new scheduler decides the same
 	@$(BIN)/python -m tests.scheduler.churn.run $(DECISIONS) $(SEED) $(FAST)
 
-soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), asked about (CASES=20000), or with groups of pods (GROUPS=600 seconds)
+soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), asked about (CASES=20000), with groups of pods (GROUPS=600 seconds), or with late events (LATE=600 seconds)
 	@# Each of its tests takes longer than a test may in `make test`.
 	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py -o timeout=0 -o faulthandler_timeout=0,)
-	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),tests.scheduler.invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(if $(GROUPS),$(GROUPS) '' groups,$(SECONDS)))))
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),tests.scheduler.invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(if $(GROUPS),$(GROUPS) '' groups,$(if $(LATE),$(LATE) '' late,$(SECONDS))))))
 	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-kubernetes/tests $(BIN)/python -m cluster.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.groups import MemberStates, QueuedGroup
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.groups.cycle import turn
-from kschedfw.scheduler.groups.trial import AffinityLists
+from kschedfw.scheduler.groups.preemption import plan_preemption
+from kschedfw.scheduler.groups.trial import AffinityLists, GroupResult
+from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
+from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
+from kschedfw.scheduler.queue.in_flight import Occurrence
 from tests.scheduler.invariants import properties
 from tests.scheduler.invariants.plugins import fingerprint
 from tests.scheduler.invariants.properties import Property, nothing_fits
 from tests.scheduler.invariants.views import full_snapshot
 
 if TYPE_CHECKING:
-    from tests.scheduler.invariants.group_world import GroupWorld
+    from tests.scheduler.invariants.group_world import GroupWorld, WatchedCluster
     from tests.scheduler.invariants.world import World
 
 
@@ -80,11 +86,60 @@ def no_gang_is_bound_in_part(world: World) -> None:
 
 def no_group_starves(world: World) -> None:
     """At rest no group is pending whose cycle would give it a place: nothing else runs, so it has had its turn."""
+    for group, try_group in _pending_groups(world):
+        found = try_group()
+        placed = [each.attempt.pod.name for each in found.members if each.node_name]
+        assert not found.status.is_success, f"{group.key}: {placed} would have a place"
+
+
+def no_group_could_make_room(world: World) -> None:
+    """At rest no group is pending that would find victims: it has had its turn, and they went."""
+    if not world.frameworks[0].handle.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION):
+        return
+    for group, try_group in _pending_groups(world):
+        plan = plan_preemption(world.frameworks[0].handle, group, try_group)
+        victims = [pod.name for unit in plan.victims for pod in unit.pods]
+        assert not plan.status.is_success, f"{group.key} would have a place without {victims}"
+
+
+def no_member_is_gated_in_vain(world: World) -> None:
+    """Once all events are known, no pod is held back by a gate that would let it pass now."""
+    passed_over = _passed_over(world)
+    for pod, info in properties.gated_in_vain(world):
+        assert pod.uid in passed_over, f"{pod.key} is held back by {info.gating_plugin}"
+
+
+def _passed_over(world: World) -> set[str]:
+    """The members that v1.36 leaves gated until a member with another refusal is tried, or until the flush.
+
+    They were held back while victims of their group went, and by the hints of their own refusal that made no room for
+    them.
+    """
+    cluster = cast("WatchedCluster", world.cluster)
+    hints = QueueingHints(
+        {name: each.events_to_register() for name, each in world.scheduler.frameworks.items()}
+    )
+    found = set()
+    for pod, info in properties.gated_in_vain(world):
+        group = world.cluster.truth.get(PodGroup, group_key(pod))
+        victims = [*cluster.victims[pod.uid], *(cluster.victims[group.uid] if group else ())]
+        went = [Occurrence(ASSIGNED_POD_DELETE, victim, None) for victim in victims]
+        if group_key(pod) and hints.judge_all(info, went) is Requeue.SKIP:
+            found.add(pod.uid)
+    return found
+
+
+def _pending_groups(world: World) -> Iterator[tuple[QueuedGroup, Callable[[], GroupResult]]]:
+    """The pending groups whose members pass their gates, each with a trial of its cycle."""
     scheduler, truth = world.scheduler, world.cluster.truth
     cycle, framework = scheduler.group_cycle, world.frameworks[0]
     assert cycle is not None
     pending = [pod for pod in world.pending() if not pod.spec.scheduling_gates]
+    passed_over = _passed_over(world)
     for key, pods in _members(pending).items():
+        # A fellow member that is popped takes them along.
+        if passed_over.issuperset(pod.uid for pod in pods):
+            continue
         if any(not framework.run_pre_enqueue_plugins(pod).is_success for pod in pods):
             continue
         infos = [info for pod in pods if (info := scheduler.queue.get(pod.uid)) is not None]
@@ -93,9 +148,8 @@ def no_group_starves(world: World) -> None:
         states = framework.handle.groups.get(key) or MemberStates()
         scheduler.cache.update_snapshot(scheduler.snapshot)
         lists = AffinityLists.of(scheduler.snapshot)
-        found = cycle.algorithm.run(framework, group, states, lists, attempts, makes_room=False)
-        placed = [each.attempt.pod.name for each in found.members if each.node_name]
-        assert not found.status.is_success, f"{key}: {placed} would have a place"
+        run = partial(cycle.algorithm.run, framework, group, states, lists, attempts)
+        yield group, partial(run, makes_room=False)
 
 
 def no_feasible_pod_is_left(world: World) -> None:

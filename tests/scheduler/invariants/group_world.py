@@ -6,8 +6,10 @@ scheduler hold after every step, those of groups are in `group_properties.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import attrs
 
@@ -17,7 +19,6 @@ from kschedfw.api.pod import Pod, PodSchedulingGroup
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
@@ -25,15 +26,12 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import FirstByNameSelector
 from tests.scheduler.invariants import group_properties, properties
 from tests.scheduler.invariants.flaky import FlakyCluster
-from tests.scheduler.invariants.gauges import Gauges
 from tests.scheduler.invariants.objects import NODE_NAMES, POD_NAMES, ZONE, random_node, random_pod
 from tests.scheduler.invariants.plugins import Doorkeeper, First, Journal, Last, Troublemaker
 from tests.scheduler.invariants.world import (
     MAX_BACKOFF,
     RETRY_BOUND,
     UNSCHEDULABLE_TIMEOUT,
-    BusyClock,
-    DeferringExecutor,
     World,
 )
 
@@ -74,14 +72,16 @@ for _plugin in (Entrance, Last, Troublemaker, Doorkeeper):
     REGISTRY.register(_plugin)
 
 
-def _profile(journal: Journal, gates: FeatureGates) -> Profile:
+def _profile(journal: Journal, gates: FeatureGates, *, complete_hints: bool) -> Profile:
     watching = ("First", "Troublemaker", "Doorkeeper", "Last")
     inner = default_profile(feature_gates=gates).multi_point
     first, *others = (EnabledPlugin(name) for name in watching)
-    return Profile(multi_point=(first, *inner, *others), args=dict.fromkeys(watching, journal))
+    hints = {"completeHints": complete_hints}
+    args: dict[str, object] = {"InterPodAffinity": hints, "PodTopologySpread": hints}
+    return Profile(multi_point=(first, *inner, *others), args=dict.fromkeys(watching, journal) | args)
 
 
-class _WatchedCluster(FlakyCluster):
+class WatchedCluster(FlakyCluster):
     """Tells which gangs a binding that failed, or a pod that goes, leaves in part.
 
     `hold_back` is told of pods that lost their place before they were bound: to a preemption, or since their wait for
@@ -94,6 +94,8 @@ class _WatchedCluster(FlakyCluster):
         self, random: Random, disturb: Callable[[Pod], None], hold_back: Callable[[Pod], None]
     ) -> None:
         super().__init__(random)
+        self.victims: defaultdict[str, list[Pod]] = defaultdict(list)
+        """Those that were evicted for a pod or a group, by its uid."""
         self._disturb = disturb
         self._hold_back = hold_back
 
@@ -109,6 +111,8 @@ class _WatchedCluster(FlakyCluster):
     ) -> None:
         if isinstance(regarding, Pod) and (reason == "Preempted" or "Doorkeeper" in message):
             self._hold_back(regarding)
+        if isinstance(regarding, Pod) and reason == "Preempted" and related is not None:
+            self.victims[related.uid].append(regarding)
         super().record_event(regarding, type, reason, message, related)
 
     def delete_gracefully(self, obj: object) -> None:
@@ -120,38 +124,34 @@ class _WatchedCluster(FlakyCluster):
 class GroupWorld(World):
     """Everything that a run consists of. The same seed makes the same world; every fourth preempts pods one by one."""
 
-    def __init__(self, seed: int) -> None:  # without super's, since this is another world
-        self.seed = seed
-        self.complete_hints = False
-        self.steps: list[str] = []
-        self.random = Random(seed)
-        self.clock = BusyClock(1000.0)
-        self.cluster = _WatchedCluster(Random(seed + 1), self._disturb, self._hold_back)
-        self.journal = Journal(Random(seed + 2), meddle=self._meddle)
-        self.executor = DeferringExecutor()
-        self.ttl = 0.0
-        self.gauges = Gauges()
+    registry = REGISTRY
+    always = group_properties.ALWAYS
+
+    def __init__(self, seed: int, *, complete_hints: bool = False) -> None:
         self.gates = WITHOUT_PREEMPTION_OF_GROUPS if seed % 4 == 0 else GATES
-        self.scheduler = Scheduler(
-            self.cluster,
-            [_profile(self.journal, self.gates)],
-            registry=REGISTRY,
-            clock=self.clock,
-            random=Random(seed + 3),
-            executor=self.executor,
-            unschedulable_timeout=UNSCHEDULABLE_TIMEOUT,
-            max_backoff=MAX_BACKOFF,
-            metrics=self.gauges,
-            selector=FirstByNameSelector(),  # a group that fits is found to fit each time
-            feature_gates=self.gates,
-        )
-        self.shadow = Snapshot()
-        self.excused: set[str] = set()
         self.disturbed: set[str] = set()
         """Groups of which a member went, or wasn't bound, through no decision of the scheduler's on the group."""
         self.whole: set[str] = set()
         """The uids of gangs that were seen bound with at least as many members as they need."""
-        self._uids = 0
+        super().__init__(seed, complete_hints=complete_hints)
+
+    def _make_cluster(self) -> FlakyCluster:
+        return WatchedCluster(Random(self.seed + 1), self._disturb, self._hold_back)
+
+    def _choose_ttl(self) -> float:
+        return 0.0
+
+    def _profiles(self) -> Sequence[Profile]:
+        return [_profile(self.journal, self.gates, complete_hints=self.complete_hints)]
+
+    def _make_scheduler(self, **options: Any) -> Scheduler:
+        return super()._make_scheduler(
+            selector=FirstByNameSelector(),  # a group that fits is found to fit each time
+            feature_gates=self.gates,
+            **options,
+        )
+
+    def _populate(self) -> None:
         for name in NODE_NAMES[:4]:
             self.cluster.truth.add(random_node(self.random, name, self._uid(name)))
 
@@ -176,21 +176,8 @@ class GroupWorld(World):
         if group is not None and 0 < permitted < (group.min_count or 0):
             self._disturb(pod)
 
-    def do(self, step: str) -> None:
-        """Take the step and check what must hold then.
-
-        Raises:
-            AssertionError: a property doesn't hold; the message says how to replay the run.
-        """
-        self.steps.append(step)
-        try:
-            GROUP_STEPS[step](self)
-            properties.check(self, group_properties.ALWAYS)
-        except Exception as error:
-            raise AssertionError(
-                f"seed {self.seed}, step {len(self.steps)} ({step}): {type(error).__name__}: {error}\n"
-                f"replay_groups({self.seed}, {' '.join(self.steps)!r})"
-            ) from error
+    def _how_to_replay(self) -> str:
+        return f"replay_groups({self.seed}, {' '.join(self.steps)!r})"
 
     # Steps
 

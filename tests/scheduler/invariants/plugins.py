@@ -33,6 +33,8 @@ class Journal:
     random: Random
     """Of the trouble; a generator of its own, so that it can be switched off without changing anything else."""
     trouble: bool = True
+    holds: bool = True
+    """Whether the Porter has pods wait."""
     meddle: Callable[[], None] = lambda: None
     """Changes something in the cluster, and has the scheduler told at once."""
     on_pre_filter: Callable[[Snapshot], None] = lambda snapshot: None
@@ -215,6 +217,16 @@ class Doorkeeper(_Observer):
         if fate < 0.3:
             return Status.wait(self.args.random.choice([1.0, 20.0, 400.0, 5000.0]))
         return None
+
+
+class Porter(_Observer):
+    """Has some pods wait at permit; in the Doorkeeper's place where nothing fails."""
+
+    name: ClassVar[str] = "Doorkeeper"
+
+    @hookimpl
+    def permit(self) -> Status | None:
+        return Status.wait(400.0) if self.args.holds and self.args.random.random() < 0.2 else None
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ a cycle is in `inside.py`; `no_hook_saw_a_violation` brings it here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kschedfw.api.node import Node
@@ -16,9 +16,11 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import is_bound_to, is_fully_bound
 from kschedfw.api.volumes import claim_name
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo, affinity_terms
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
+from kschedfw.plugins.default_preemption import DefaultPreemption
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.scheduler.queue.protocol import Place
 from tests.scheduler.invariants.plugins import fingerprint
@@ -302,6 +304,49 @@ def nothing_fits(scheduler: Scheduler, pods: Sequence[Pod]) -> None:
             and framework.run_filter_plugins_with_nominated_pods(state, pod, info).is_success
         ]
         assert not fits, f"{pod.key} fits on {fits}"
+
+
+def nobody_could_make_room(world: World) -> None:
+    """At rest no pending pod outside of groups would find victims: it has had its turn, and they went.
+
+    Not so the pods with affinity, spreading or volumes: a pod or a volume that comes may change what its preemption
+    would find, and hints tell of what refused the pod alone.
+    """
+    scheduler = world.scheduler
+    scheduler.cache.update_snapshot(scheduler.snapshot)
+    for pod in world.pending():
+        framework, state = scheduler.frameworks[pod.spec.scheduler_name], CycleState()
+        plugin = framework.plugins.get("WatchedPreemption") or framework.plugins["DefaultPreemption"]
+        assert isinstance(plugin, DefaultPreemption)
+        if affinity_terms(pod) or pod.spec.topology_spread_constraints or pod.spec.volumes:
+            continue
+        if not framework.run_pre_enqueue_plugins(pod).is_success:
+            continue
+        narrowed, status, _ = framework.run_pre_filter_plugins(state, pod)
+        if not status.is_success:
+            continue
+        refused = NodeToStatus()
+        for info in scheduler.snapshot.node_infos:
+            if narrowed is None or info.name in narrowed.node_names:
+                refused.set(info.name, framework.run_filter_plugins_with_nominated_pods(state, pod, info))
+        plan = plugin.plan(state, pod, refused)
+        if plan.chosen is not None:
+            victims = [victim.name for victim in plan.chosen.victims.pods]
+            raise AssertionError(f"{pod.key} would fit on {plan.chosen.node_name} without {victims}")
+
+
+def gated_in_vain(world: World) -> Iterator[tuple[Pod, QueuedPodInfo]]:
+    """The pods that are held back by a gate that would let them pass now."""
+    queue = world.scheduler.queue
+    for pod in queue.pods_in(Place.GATED):
+        framework, info = world.scheduler.frameworks[pod.spec.scheduler_name], queue.get(pod.uid)
+        if info is not None and framework.run_pre_enqueue_plugins(pod).is_success:
+            yield pod, info
+
+
+def nobody_is_gated_in_vain(world: World) -> None:
+    """Once all events are known, no pod is held back by a gate that would let it pass now."""
+    assert not (gated := [pod.key for pod, _ in gated_in_vain(world)]), f"held back: {gated}"
 
 
 def every_permit_wait_ends(world: World) -> None:

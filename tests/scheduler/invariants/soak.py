@@ -1,6 +1,7 @@
 """Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
 
-With `groups` as a third argument (FIRST_SEED may be empty), these are the worlds with groups of pods.
+With `groups` as a third argument (FIRST_SEED may be empty), these are the worlds with groups of pods; with `late`, in
+turns those with and without groups whose events come late.
 Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing
 seed, step and property.
 """
@@ -10,24 +11,36 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from kschedfw.framework.clock import SystemClock
 from tests.scheduler.invariants.group_world import run_group_world
+from tests.scheduler.invariants.late_worlds import LateGroupWorld, LateWorld, run_late_world
 from tests.scheduler.invariants.world import run_world
 
 STEPS = 1000
 PROGRESS = 10.0  # seconds between two lines
 
 
+def _run_late(seed: int, steps: int) -> object:
+    return run_late_world(LateGroupWorld if seed // 2 % 2 else LateWorld, seed, steps)
+
+
+_RUNS: Mapping[str, Callable[[int, int], object]] = {
+    "": run_world,
+    "groups": run_group_world,
+    "late": _run_late,
+}
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run for arguments[0] seconds, from seed arguments[1] on if given; worlds with groups if arguments[2] says so."""
+    """Run for arguments[0] seconds, from seed arguments[1] on if given, the worlds that arguments[2] names."""
     logging.disable(logging.CRITICAL)
     clock = SystemClock()
     seconds = float(arguments[0])
     first = int(arguments[1]) if len(arguments) > 1 and arguments[1] else int(clock.now())
-    run: Callable[[int, int], object] = run_group_world if "groups" in arguments[2:] else run_world
+    run = _RUNS[arguments[2] if len(arguments) > 2 else ""]
     began = reported = clock.monotonic()
     steps = 0
     for seed in count(first):

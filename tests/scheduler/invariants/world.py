@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 from threading import Condition
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -83,7 +83,7 @@ class DeferringExecutor:
             self.tasks.append(task)
 
 
-def _profile(name: str, journal: Journal, *, complete_hints: bool) -> Profile:
+def profile_with(name: str, journal: Journal, *, complete_hints: bool) -> Profile:
     inner = (
         EnabledPlugin("WatchedPreemption") if plugin.name == "DefaultPreemption" else plugin
         for plugin in default_profile().multi_point
@@ -118,29 +118,22 @@ class World:
     In every other world hints are complete, in the rest they are kube-scheduler's own.
     """
 
+    unschedulable_timeout = UNSCHEDULABLE_TIMEOUT
+    registry = REGISTRY
+    always = properties.ALWAYS
+
     def __init__(self, seed: int, *, complete_hints: bool | None = None) -> None:
         self.seed = seed
         self.complete_hints = _completes_hints(seed) if complete_hints is None else complete_hints
         self.steps: list[str] = []
         self.random = Random(seed)
         self.clock = BusyClock(1000.0)
-        self.cluster = FlakyCluster(Random(seed + 1))
+        self.cluster = self._make_cluster()
         self.journal = Journal(Random(seed + 2), meddle=self._meddle)
         self.executor = DeferringExecutor()
-        self.ttl = self.random.choice([0.0, 0.0, 0.0, 30.0])
+        self.ttl = self._choose_ttl()
         self.gauges = Gauges()
-        self.scheduler = Scheduler(
-            self.cluster,
-            [_profile(name, self.journal, complete_hints=self.complete_hints) for name in SCHEDULER_NAMES],
-            registry=REGISTRY,
-            clock=self.clock,
-            random=Random(seed + 3),
-            executor=self.executor,
-            unschedulable_timeout=UNSCHEDULABLE_TIMEOUT,
-            max_backoff=MAX_BACKOFF,
-            assumed_pod_ttl=self.ttl,
-            metrics=self.gauges,
-        )
+        self.scheduler = self._make_scheduler()
         self.shadow = Snapshot()
         """A second snapshot, brought up to date at other times than the scheduler's own."""
         self.excused: set[str] = set()
@@ -149,6 +142,37 @@ class World:
         """The uids of pods that may have been kept out by a nomination, whose pod was then bound elsewhere."""
         self.cluster.truth.watch(self._note_kept_out)
         self._uids = 0
+        self._populate()
+
+    # What differs between worlds
+
+    def _make_cluster(self) -> FlakyCluster:
+        return FlakyCluster(Random(self.seed + 1))
+
+    def _choose_ttl(self) -> float:
+        return self.random.choice([0.0, 0.0, 0.0, 30.0])
+
+    def _profiles(self) -> Sequence[Profile]:
+        return [
+            profile_with(name, self.journal, complete_hints=self.complete_hints) for name in SCHEDULER_NAMES
+        ]
+
+    def _make_scheduler(self, **options: Any) -> Scheduler:
+        return Scheduler(
+            self.cluster,
+            self._profiles(),
+            registry=self.registry,
+            clock=self.clock,
+            random=Random(self.seed + 3),
+            executor=self.executor,
+            unschedulable_timeout=self.unschedulable_timeout,
+            max_backoff=MAX_BACKOFF,
+            assumed_pod_ttl=self.ttl,
+            metrics=self.gauges,
+            **options,
+        )
+
+    def _populate(self) -> None:
         self.volumes = VolumeController(self.cluster.truth, on_demand=True)
         self.clock.meanwhile = self._while_somebody_waits
         inside.observe(self)
@@ -194,16 +218,18 @@ class World:
         """
         self.steps.append(step)
         try:
-            STEPS[step](self)
-            properties.check(self, properties.ALWAYS)
+            getattr(self, step)()
+            properties.check(self, self.always)
         except Exception as error:
-            name = type(error).__name__
-            as_usual = self.complete_hints is _completes_hints(self.seed)
-            hints = "" if as_usual else f", complete_hints={self.complete_hints}"
             raise AssertionError(
-                f"seed {self.seed}, step {len(self.steps)} ({step}): {name}: {error}\n"
-                f"replay({self.seed}, {' '.join(self.steps)!r}{hints})"
+                f"seed {self.seed}, step {len(self.steps)} ({step}): {type(error).__name__}: {error}\n"
+                f"{self._how_to_replay()}"
             ) from error
+
+    def _how_to_replay(self) -> str:
+        as_usual = self.complete_hints is _completes_hints(self.seed)
+        hints = "" if as_usual else f", complete_hints={self.complete_hints}"
+        return f"replay({self.seed}, {' '.join(self.steps)!r}{hints})"
 
     def add_pod(self) -> None:
         free = set(POD_NAMES) - {pod.name for pod in self.pods()}
