@@ -10,8 +10,7 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -34,6 +33,7 @@ from kschedfw_kubernetes.cluster import (
 )
 from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
 from kschedfw_kubernetes.serve.access import Access
+from kschedfw_kubernetes.serve.binding_threads import BindingThreads
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
 from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
 from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
@@ -51,11 +51,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BINDING_THREADS: Final = 256
-"""The most concurrent binding cycles. Most wait for the API server, some for minutes for a volume.
-
-Threads are started as needed.
-"""
 BINDING_SECONDS: Final = 10.0
 """Seconds that binding cycles have to end after the first signal."""
 EVENT_SECONDS: Final = 5.0
@@ -102,25 +97,6 @@ class _Ending:
     at_once: bool = False
 
 
-@attrs.frozen
-class _BindingExecutor:
-    """Runs binding cycles on threads. Each thread sends the events of its own cycle.
-
-    If other threads sent the events, twice as many bound pods had no event when a process was killed amid 2,000 pods on
-    a busy machine.
-    """
-
-    threads: ThreadPoolExecutor
-    cluster: KubernetesCluster
-
-    def submit(self, task: Callable[[], None], /) -> Future[None]:
-        return self.threads.submit(self._run, task)
-
-    def _run(self, task: Callable[[], None]) -> None:
-        with self.cluster.sending_events():
-            task()
-
-
 class SchedulerProcess:
     """A process that schedules the cluster of `client`, from `run` until a signal or until the lease is lost.
 
@@ -158,7 +134,9 @@ class SchedulerProcess:
         )
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
-        self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")
+        # Each thread sends the events of its own cycles: if other threads sent them, twice as many bound pods had no
+        # event when a process was killed amid 2,000 pods on a busy machine.
+        self._bindings = BindingThreads(self._clock, self._cluster.sending_events)
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
         self._claiming: ClaimingCluster | None = None
         if options.sharing is not None and not options.dry_run:
@@ -175,7 +153,7 @@ class SchedulerProcess:
             registry=None if self._hook_watch is None else Registry(guard=self._hook_watch.guard),
             clock=self._clock,
             random=Random(),
-            executor=_BindingExecutor(self._bindings, self._cluster),
+            executor=self._bindings,
             metrics=all_of(self._metrics, options.recorders),
         )
         self._scheduler.algorithm = self._metrics.following(self._scheduler.algorithm)
@@ -385,7 +363,7 @@ class SchedulerProcess:
             # After the shutdown's other steps, so that `/readyz` answers during them.
             self._server.close()
         self._client.close()
-        self._bindings.shutdown(wait=False, cancel_futures=True)
+        self._bindings.shutdown()
 
 
 def _identity() -> str:

@@ -1,0 +1,168 @@
+"""There are as many threads for binding cycles as help, and always one for a cycle that can go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import pytest
+from cluster.waiting import eventually
+from kschedfw_kubernetes.serve.binding_threads import FEWEST, MOST, WINDOW, BindingThreads
+
+from kschedfw.testing.clock import FakeClock
+
+
+class Windows(FakeClock):
+    """A clock that tells how many windows have begun."""
+
+    begun = 0
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        self.begun += 1
+        super().wait_until(condition, deadline)
+
+
+class Cycles:
+    """Binding cycles that go on when the test lets them."""
+
+    def __init__(self, count: int) -> None:
+        self.clock = Windows()
+        self.pool = BindingThreads(self.clock, nullcontext)
+        self.permits = threading.Semaphore(0)
+        self.begun = self.ended = 0
+        self._lock = threading.Lock()
+        self.futures = [self.pool.submit(self._cycle) for _ in range(count)]
+        eventually(lambda: self.begun == min(FEWEST, count))
+
+    def _cycle(self) -> None:
+        with self._lock:
+            self.begun += 1
+        self.permits.acquire()
+
+    def window(self, ending: int) -> int:
+        """Let so many cycles end in a window. Return the number of threads after it."""
+        before = self.clock.begun
+        if ending:
+            self.permits.release(ending)
+        self.ended += ending
+        eventually(lambda: self.begun == self.ended + self.pool.threads)
+        self.clock.advance(WINDOW)
+        eventually(lambda: self.clock.begun > before)
+        eventually(lambda: self.begun == self.ended + self.pool.threads)
+        return self.pool.threads
+
+    def end(self) -> None:
+        self.permits.release(len(self.futures))
+        for future in self.futures:
+            future.result(60)
+        self.pool.shutdown()
+
+
+@pytest.fixture
+def cycles() -> Iterator[Callable[[int], Cycles]]:
+    made: list[Cycles] = []
+
+    def make(count: int) -> Cycles:
+        made.append(Cycles(count))
+        eventually(lambda: made[-1].clock.begun == 1)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def test_cycles_that_end_soon_share_a_few_threads() -> None:
+    pool = BindingThreads(Windows(), nullcontext)
+    names: set[int] = set()
+    for _ in range(50):
+        for future in [pool.submit(lambda: names.add(threading.get_ident())) for _ in range(FEWEST)]:
+            future.result(60)
+    assert pool.threads <= FEWEST
+    assert len(names) <= FEWEST
+    pool.shutdown()
+
+
+def test_where_no_cycle_ends_each_gets_a_thread_in_the_end(cycles: Callable[[int], Cycles]) -> None:
+    made = cycles(60)
+    threads = [made.window(0) for _ in range(9)]
+    assert threads == [8, 10, 12, 15, 18, 22, 27, 33, 41]
+    made.window(0)
+    assert made.pool.threads == 51
+
+
+def test_threads_that_do_not_help_are_the_last_ones_for_a_while(cycles: Callable[[int], Cycles]) -> None:
+    made = cycles(300)
+    assert [made.window(5) for _ in range(19)] == [8] * 19
+    assert [made.window(5) for _ in range(3)] == [8, 10, 10]
+
+
+def test_threads_that_help_are_followed_by_others(cycles: Callable[[int], Cycles]) -> None:
+    made = cycles(300)
+    assert [made.window(made.pool.threads) for _ in range(6)] == [8, 10, 12, 15, 18, 22]
+
+
+def test_there_are_never_more_than_the_most(cycles: Callable[[int], Cycles]) -> None:
+    made = cycles(MOST + 20)
+    while made.pool.threads < MOST:
+        before = made.pool.threads
+        made.clock.advance(WINDOW)
+        eventually(lambda before=before: made.pool.threads > before)  # type: ignore[misc]
+    eventually(lambda: made.begun == MOST)
+    made.permits.release(20)
+    eventually(lambda: made.begun == MOST + 20)
+    assert made.pool.threads == MOST
+
+
+def test_threads_without_work_end_but_for_the_fewest(cycles: Callable[[int], Cycles]) -> None:
+    made = cycles(40)
+    for _ in range(8):
+        made.window(0)
+    made.permits.release(40)
+    for future in made.futures:
+        future.result(60)
+    eventually(lambda: made.pool.threads == FEWEST)
+
+
+def test_whatever_a_cycle_raises_its_thread_goes_on() -> None:
+    class Odd(BaseException):
+        pass
+
+    def fail() -> None:
+        raise Odd
+
+    around: list[str] = []
+
+    @contextmanager
+    def noted() -> Iterator[None]:
+        around.append(threading.current_thread().name)
+        yield
+
+    pool = BindingThreads(Windows(), noted)
+    failed = [pool.submit(fail) for _ in range(3 * FEWEST)]
+    assert {type(each.exception(60)) for each in failed} == {Odd}
+    pool.submit(lambda: None).result(60)
+    assert around == ["kschedfw-binding"] * (3 * FEWEST + 1)
+    pool.shutdown()
+
+
+def test_at_the_end_what_has_no_thread_yet_is_cancelled() -> None:
+    made = Cycles(FEWEST + 2)
+    made.pool.shutdown()
+    assert [each.cancelled() for each in made.futures] == [False] * FEWEST + [True] * 2
+    made.permits.release(FEWEST)
+    for future in made.futures[:FEWEST]:
+        future.result(60)
+    eventually(lambda: made.pool.threads == 0)
+    with pytest.raises(RuntimeError):
+        made.pool.submit(lambda: None)
+
+
+def test_a_future_that_was_cancelled_is_not_run() -> None:
+    made = Cycles(FEWEST + 1)
+    assert made.futures[-1].cancel()
+    made.permits.release(FEWEST)
+    eventually(lambda: made.pool.threads == FEWEST and all(each.done() for each in made.futures))
+    assert made.begun == FEWEST
+    made.pool.shutdown()
