@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from random import Random
@@ -220,13 +220,22 @@ class GenericScheduler:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Undo the block's draws and moves of the start: later decisions are as they would have been without it."""
-        # The selector is copied, since it may count (`RoundRobinSelector`).
-        before = self._random.getstate(), self.next_start_node_index, copy(self._selector)
+        undo = self.remember()
         try:
             yield
         finally:
+            undo()
+
+    def remember(self) -> Callable[[], None]:
+        """Return a function that undoes the draws and moves of the start from now on."""
+        # The selector is copied, since it may count (`RoundRobinSelector`).
+        before = self._random.getstate(), self.next_start_node_index, copy(self._selector)
+
+        def undo() -> None:
             state, self.next_start_node_index, self._selector = before
             self._random.setstate(state)
+
+        return undo
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         self._look(framework, pod)

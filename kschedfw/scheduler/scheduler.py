@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
 
@@ -46,6 +46,7 @@ from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
+from kschedfw.scheduler.queue.stillness import ObservedClock
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
@@ -75,6 +76,10 @@ class Scheduler:
         initial_backoff: seconds before a second attempt; it doubles with each further one.
         max_backoff: the longest backoff, in seconds.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
+        retry_unchanged: False is for virtual time: while nothing has changed since all waiting pods were tried, they
+            aren't tried again at the timeout, so that time passes in one step up to the next event. Decisions are the
+            same as with attempts that leave the random generator as it was. Where a plugin reads the clock, or there
+            are extenders, pods are tried again all the same.
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
         metrics: the recorder of metrics.
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
@@ -104,6 +109,7 @@ class Scheduler:
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         unschedulable_timeout: float = 300.0,
+        retry_unchanged: bool = True,
         assumed_pod_ttl: float = 0.0,
         metrics: MetricsRecorder = NO_METRICS,
         evaluation: Evaluation = Evaluation.MEMO,
@@ -131,6 +137,9 @@ class Scheduler:
         self.waiting_pods = WaitingPods()
         self.pods_in_pre_bind = PodsInPreBind()
         self._extenders = order_extenders(extenders)
+        # What extenders answer may change without an event.
+        may_rest = not (retry_unchanged or self._extenders)
+        observed = ObservedClock(self._clock)
         self.frameworks: dict[str, Framework] = {}
         for profile in (default_profile(feature_gates=feature_gates),) if profiles is None else profiles:
             if profile.scheduler_name in self.frameworks:
@@ -143,7 +152,7 @@ class Scheduler:
                 cluster=cluster,
                 snapshot=self.snapshot,
                 nominator=self.nominator,
-                clock=self._clock,
+                clock=observed if may_rest else self._clock,
                 random=random,
                 parallelizer=parallelizer,
                 extenders=self._extenders,
@@ -166,8 +175,10 @@ class Scheduler:
             max_backoff=max_backoff,
             unschedulable_timeout=unschedulable_timeout,
             groups=grouping,
+            retry_unchanged=not may_rest,
             metrics=metrics,
         )
+        observed.tell = self.queue.note_change
         for framework in self.frameworks.values():
             # The queue needs the frameworks, and plugins need the queue, so they get it afterwards.
             framework.handle.attach(self.queue)
@@ -184,6 +195,11 @@ class Scheduler:
         self._cycles = 0
         """The number of pods taken from the queue."""
         self.algorithm: Algorithm = generic
+        self._remember = generic.remember if may_rest else None
+        self._stop_noting: Callable[[], None] = lambda: None
+        if may_rest:
+            # Before the handlers watch: the queue is brought up to the present before it learns of a change.
+            self._stop_noting = cluster.watch(lambda _event: self.queue.note_change())
         failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
         self._scheduling_cycle = SchedulingCycle(
@@ -441,6 +457,7 @@ class Scheduler:
             for framework in self.frameworks.values():
                 stack.callback(framework.close)
             stack.callback(self.events.close)
+            stack.callback(self._stop_noting)
             self.stop()
             for placement in tuple(self._placements):
                 placement.give_up()
@@ -476,7 +493,11 @@ class Scheduler:
         return self._attempts.begin(info, self._cycles)
 
     def _make(self, attempt: Attempt) -> None:
+        undo = self._remember() if self._remember is not None and attempt.info.attempts > 1 else None
         self._attempts.bind_if(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
+        if undo is not None and self.queue.rests(attempt.pod.uid):
+            # Otherwise decisions would depend on how often nothing was tried in vain.
+            undo()
         self._evictions.carry_out()
 
     def _seconds_to_next_tick(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cmp_to_key
 
 from kschedfw.api import Pod, group_key
 from kschedfw.framework.clock import Clock, SystemClock
@@ -13,7 +14,7 @@ from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.appointments import Appointments
-from kschedfw.scheduler.queue.backoff import BackoffPolicy
+from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy
 from kschedfw.scheduler.queue.blocking import BlockingQueue
 from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_ADD,
@@ -34,6 +35,7 @@ from kschedfw.scheduler.queue.protocol import (
     PreCheck,
     QueueProfile,
 )
+from kschedfw.scheduler.queue.stillness import Stillness
 from kschedfw.scheduler.queue.sub_queues import SubQueues
 
 
@@ -66,6 +68,10 @@ class SchedulingQueue(BlockingQueue):
             (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
         groups: whether members of groups are scheduled together (GenericWorkload); then a member that failed is tried
             again after its backoff, whatever plugin refused it.
+        retry_unchanged: whether pods are flushed even if nothing has changed since all of them were tried last. False
+            is for virtual time, which then passes in one step up to the next event: the queue is as if they had been
+            tried, and refused as before. `note_change` has to be called before anything changes of which the queue
+            isn't told.
         metrics: the recorder of metrics.
 
     Raises:
@@ -84,6 +90,7 @@ class SchedulingQueue(BlockingQueue):
         unschedulable_timeout: float = 300.0,
         pop_from_backoff: bool = True,
         groups: bool = False,
+        retry_unchanged: bool = True,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
@@ -104,6 +111,9 @@ class SchedulingQueue(BlockingQueue):
         )
         self._appointments = Appointments()
         self._groups = groups
+        # A backoff that outlasts the timeout would delay attempts beyond the flush.
+        may_rest = not retry_unchanged and max_backoff < unschedulable_timeout - WINDOW
+        self._stillness = Stillness() if may_rest else None
 
     # Pods come and go
 
@@ -181,9 +191,29 @@ class SchedulingQueue(BlockingQueue):
                 verdict = Requeue.AFTER_BACKOFF
             else:
                 verdict = self._hints.judge_all(info, occurrences)
+            if self._stillness is not None:
+                if verdict is Requeue.SKIP and info.retry_at is None:
+                    self._stillness.end_attempt(uid)
+                else:
+                    self._stillness.forget(uid)
             # A hint may have called back and added the pod, in a newer state. It must not be popped twice.
             if self._sub_queues.place(uid) is None:
                 self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+
+    def note_change(self) -> None:
+        """Note that decisions may come out differently from now on (see `retry_unchanged`).
+
+        Call it before anything is made of the change: pods that rest are brought up to the present first.
+        """
+        if self._stillness is None:
+            return
+        with self._lock:
+            self._catch_up()
+            self._stillness.end()
+
+    def rests(self, uid: str) -> bool:
+        """Return whether another attempt of the pod could differ from its last one only after a change."""
+        return self._stillness is not None and uid in self._stillness
 
     def take(self, pod: Pod) -> QueuedPodInfo:
         """Pop this pod out of turn, regardless of gates and backoff; an unknown pod counts as new.
@@ -194,6 +224,7 @@ class SchedulingQueue(BlockingQueue):
         with self._changing:
             if pod.uid in self._in_flight:
                 raise PodInFlightError(pod)
+            self.note_change()
             info = self._sub_queues.find(pod.uid)
             if info is None:
                 info = QueuedPodInfo(PodInfo.of(pod))
@@ -209,6 +240,7 @@ class SchedulingQueue(BlockingQueue):
     def take_members(self, pods: Iterable[Pod]) -> Sequence[QueuedPodInfo]:
         """Pop the pods among these that wait here and aren't gated; they are in flight from now on."""
         with self._changing:
+            self.note_change()
             self._sub_queues.wakes += 1
             taken = []
             for pod in pods:
@@ -244,6 +276,7 @@ class SchedulingQueue(BlockingQueue):
         if not math.isfinite(time):
             raise ValueError(f"time: expected seconds since the epoch, found {time!r}")
         with self._changing:
+            self.note_change()
             for pod in pods:
                 if time <= self._clock.now():
                     self._activate(pod.uid)
@@ -270,6 +303,7 @@ class SchedulingQueue(BlockingQueue):
         skipped.
         """
         with self._changing:
+            self.note_change()
             candidates = self._sub_queues.unschedulable.rejected_by(
                 lambda rejector: self._hints.concerns(rejector, event)
             )
@@ -316,10 +350,21 @@ class SchedulingQueue(BlockingQueue):
             for info in flushed:
                 info.flush_timestamp = now
                 info.was_flushed_from_unschedulable = True
+                if self._stillness is not None:
+                    # For those that are gated: asking their gates again is all that their flush does.
+                    self._stillness.begin_attempt(info.pod.uid)
             self._move(flushed, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
             # As in kube-scheduler, where the flush is an event like others: pods in flight that are refused
             # are tried again, too.
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
+            if self._stillness is not None:
+                for info in flushed:
+                    if (
+                        info.gated
+                        and info.retry_at is None
+                        and info.pod.uid in self._sub_queues.unschedulable
+                    ):
+                        self._stillness.end_attempt(info.pod.uid)
 
     # Contents
 
@@ -331,6 +376,7 @@ class SchedulingQueue(BlockingQueue):
     def get(self, uid: str) -> QueuedPodInfo | None:
         """Return the pod with its history; None if it is in flight or unknown."""
         with self._lock:
+            self._catch_up()
             return self._sub_queues.find(uid)
 
     def counts(self) -> Mapping[Place, int]:
@@ -348,6 +394,7 @@ class SchedulingQueue(BlockingQueue):
     def pods_in(self, place: Place) -> Sequence[Pod]:
         """Return the pods in a place: active ones in the order of popping, others in the order of arrival."""
         with self._lock:
+            self._catch_up()
             return self._in_flight.pods if place is Place.IN_FLIGHT else self._sub_queues.pods_in(place)
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
@@ -366,6 +413,7 @@ class SchedulingQueue(BlockingQueue):
     # Under the lock
 
     def _activate(self, uid: str) -> None:
+        self.note_change()
         if (flight := self._in_flight.get(uid)) is not None:
             self._in_flight.record(FORCE_ACTIVATE, None, flight.pod)
         elif (info := self._sub_queues.backoff.remove(uid)) is not None:
@@ -374,6 +422,7 @@ class SchedulingQueue(BlockingQueue):
             self._sub_queues.to_active(info, FORCE_ACTIVATE.label)
 
     def _add(self, pod: Pod) -> None:
+        self.note_change()
         info = QueuedPodInfo(PodInfo.of(pod))
         self._enter(info)
         # Before the gates are asked: a gated pod's nomination counts, too.
@@ -382,6 +431,7 @@ class SchedulingQueue(BlockingQueue):
         self._sub_queues.to_active(info, UNSCHEDULED_POD_ADD.label)
 
     def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
+        self.note_change()
         info.update(new)
         # At once, as the heaps require, and before a hint may call back.
         self._sub_queues.rearrange(info)
@@ -394,6 +444,7 @@ class SchedulingQueue(BlockingQueue):
             self._sub_queues.requeue(info, verdict, event.label)
 
     def _delete(self, pod: Pod) -> None:
+        self.note_change()
         self.nominator.delete(pod)
         flight = self._in_flight.get(pod.uid)
         if flight is not None:
@@ -418,12 +469,43 @@ class SchedulingQueue(BlockingQueue):
 
     def _take(self, now: float) -> QueuedPodInfo | None:
         self._do_what_is_due(now)
-        return self._sub_queues.pop()
+        info = self._sub_queues.pop()
+        if info is not None and self._stillness is not None:
+            self._stillness.begin_attempt(info.pod.uid)
+        return info
+
+    def _rests(self) -> bool:
+        """Return whether all pods wait, and only a change could make a difference."""
+        still, waiting = self._stillness, self._sub_queues.unschedulable
+        return (
+            still is not None
+            and len(still) == len(waiting) > 0
+            and not self._sub_queues.active
+            and not self._sub_queues.backoff
+            and not self._in_flight
+            and math.isinf(self._appointments.next())
+        )
+
+    def _catch_up(self) -> None:
+        """Bring pods that rest to the state that their flushes up to now would have left."""
+        if not self._rests():
+            return
+        tried = self._sub_queues.unschedulable.rest(self._clock.now())
+
+        def compare(one: QueuedPodInfo, other: QueuedPodInfo) -> int:
+            if one.timestamp == other.timestamp:
+                return -1 if self._sub_queues.before(one, other) else 1
+            return -1 if one.timestamp < other.timestamp else 1
+
+        # In the order of their last attempts, since each attempt gave its pod the next number.
+        for info in sorted(tried, key=cmp_to_key(compare)):
+            self._sequence += 1
+            info.sequence = self._sequence
 
     def _do_what_is_due(self, now: float) -> None:
         if now >= self._sub_queues.backoff.next_release():
             self.flush_backoff_completed()
-        if now >= self._sub_queues.unschedulable.next_due():
+        if now >= self._sub_queues.unschedulable.next_due() and not self._rests():
             self.flush_unschedulable_leftover()
         for uid in self._appointments.pop_due(now):
             self._activate(uid)
@@ -431,7 +513,7 @@ class SchedulingQueue(BlockingQueue):
     def _next_due(self) -> float:
         return min(
             self._sub_queues.backoff.next_release(),
-            self._sub_queues.unschedulable.next_due(),
+            math.inf if self._rests() else self._sub_queues.unschedulable.next_due(),
             self._appointments.next(),
         )
 

@@ -38,6 +38,7 @@ class SubQueues:
     ) -> None:
         """Make empty sub-queues; `profiles`, at least one, have the same order."""
         before = _order(next(iter(profiles.values())))
+        self.before = before
         self.active = KeyedLine[QueuedPodInfo](before)
         self.backoff = BackoffQueue(policy, before)
         self.unschedulable = UnschedulablePool(unschedulable_timeout)

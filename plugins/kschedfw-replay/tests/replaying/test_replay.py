@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, State
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.history import History
@@ -17,10 +19,19 @@ from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 from recording.histories import histories
 from replaying.scenes import START, Arrival, RecordedCluster, arrivals, nodes, pod
 
-from kschedfw import Pod, Registry, default_profile
+from kschedfw import (
+    CycleState,
+    Framework,
+    GenericScheduler,
+    Pod,
+    Registry,
+    ScheduleResult,
+    default_profile,
+)
 from kschedfw.api import Named, to_manifest
 from kschedfw.config import preset_configuration
 from kschedfw.scheduler import Setup
+from kschedfw.scheduler.queue import SchedulingQueue
 
 DEFAULT = Setup("default", (default_profile(),))
 REGISTRY = Registry()
@@ -84,6 +95,40 @@ def test_decisions_of_the_last_half_second_are_compared_on_the_state_that_they_w
     fidelity = replayed(records, fidelity=True).fidelity
     assert fidelity is not None
     assert fidelity.counts == {(Agreement.SAME, None): last + 1}
+
+
+@given(arrivals(), st.sampled_from([0.0, 400.0, 20_000.0]))
+@settings(max_examples=8)
+def test_report_is_the_same_as_if_pods_had_been_tried_at_each_timeout(
+    coming: list[Arrival], quiet: float
+) -> None:
+    never = [Arrival(START + 1, pod(f"never{index}", "64", index)) for index in range(2)]
+    late = [attrs.evolve(each, at=each.at + quiet, deleted_at=None) for each in coming[::2]]
+    records = RecordedCluster(nodes(3), REGISTRY).run([*never, *coming[1::2], *late], START + quiet + 700)
+    still = replayed(records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SchedulingQueue, "_rests", lambda _self: False)
+        retried = replayed(records)
+    assert still.to_json() == retried.to_json()
+
+
+def test_pods_that_wait_for_ten_years_are_tried_only_as_long_as_something_may_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempts: Counter[str] = Counter()
+    schedule = GenericScheduler.schedule
+
+    def counted(self: GenericScheduler, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
+        attempts[pod.name] += 1
+        return schedule(self, framework, state, pod)
+
+    monkeypatch.setattr(GenericScheduler, "schedule", counted)
+    ten_years = 10 * 365 * 86_400.0
+    waiting = [added(10.0 + index, pod(f"never{index}", "64")) for index in range(5)]
+    (run,) = replayed([state(*nodes(2)), *waiting, added(ten_years, pod("end"))]).runs
+    assert run.measures.pending == 5
+    # A million times each with all timeouts.
+    assert max(attempts.values()) < 10
 
 
 def test_pod_that_is_bound_earlier_than_recorded_also_leaves_earlier() -> None:

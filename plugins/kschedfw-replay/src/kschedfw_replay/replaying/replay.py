@@ -260,6 +260,8 @@ class Replay:
             percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
             initial_backoff=float(setup.initial_backoff),
             max_backoff=float(setup.max_backoff),
+            # A pod may wait for months of a recording.
+            retry_unchanged=False,
             feature_gates=setup.feature_gates,
         )
         generic = scheduler.algorithm
