@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.properties import examples
 
 from kschedfw import InMemoryCluster, Node, Pod, Scheduler, make_node, make_pod
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import examples
 from tests.scheduler.churn.decisions import Deciding, Decision
 from tests.scheduler.churn.world import LARGE, SAMPLED, SMALL, Churn, DecisionsDifferError, Size
 
