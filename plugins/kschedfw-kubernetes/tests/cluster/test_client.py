@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 from kschedfw_kubernetes.cluster import Client, FencedError, UnavailableError
 from kschedfw_kubernetes.cluster.client import PAGE
+from kschedfw_kubernetes.cluster.connections import Connection, Dialer
+from kschedfw_kubernetes.cluster.credentials import Identity
 from kschedfw_kubernetes.cluster.errors import ApiError, MissingObjectError, NameTakenError
 from kschedfw_kubernetes.cluster.rate_limit import TokenBucket
 from kschedfw_kubernetes.cluster.stopping import StopSignal
@@ -107,6 +109,28 @@ def test_behind_a_closed_fence_nothing_is_written(server: ApiServer, client: Cli
     with pytest.raises(FencedError):
         client.with_own_rate().write("POST", PODS, pod("b"))
     assert [each.name for each in server.cluster.list(type(pod_from_manifest(pod("a"))))] == ["a"]
+
+
+def test_a_client_with_its_own_rate_shares_the_connections_and_leaves_them_open(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dial, dialled = Dialer.dial, []
+
+    def counted(dialer: Dialer, identity: Identity, timeout: float) -> Connection:
+        dialled.append(identity)
+        return dial(dialer, identity, timeout)
+
+    monkeypatch.setattr(Dialer, "dial", counted)
+    other = client.with_own_rate()
+    for each in (client, other, client, other):
+        each.get(PODS)
+    other.close()
+    with pytest.raises(UnavailableError, match="closed"):
+        other.get(PODS)
+    with pytest.raises(UnavailableError, match="closed"):
+        other.write("POST", PODS, pod("a"))
+    assert client.get(PODS)["items"] == []
+    assert len(dialled) == 1
 
 
 def test_a_burst_leaves_at_once_and_then_so_many_in_a_second() -> None:

@@ -112,6 +112,7 @@ class Client:
         self._host = urlsplit(config.server).netloc.rpartition("@")[2]
         self._credentials = Credentials(config, self.clock, metrics=metrics)
         self._transport = Transport(config, self._credentials, self.clock, user_agent, limits)
+        self._owns_transport = True
         self._closing = StopSignal(self.clock)
 
     @property
@@ -120,7 +121,11 @@ class Client:
         return self.config.namespace
 
     def with_own_rate(self) -> Client:
-        """Return another client of the server and fence, with its own rate limit: events then don't delay bindings."""
+        """Return another client with its own rate limit, so that events don't delay bindings.
+
+        It shares the fence and the connections, which are this client's to close: a thread that binds a pod and then
+        sends the event needs one connection for both.
+        """
         other = Client(
             self.config,
             qps=self._qps,
@@ -133,12 +138,17 @@ class Client:
         )
         # A process that has lost its lease writes no events either: the new leader records its own.
         other.fence = self.fence
+        other._transport, other._owns_transport = self._transport, False
         return other
 
     def close(self) -> None:
-        """Close all connections; requests in progress and watches end with an UnavailableError."""
+        """Close all connections; requests in progress and watches end with an UnavailableError.
+
+        A client `with_own_rate` sends nothing more, but what is on its way goes on.
+        """
         self._closing.set()
-        self._transport.close()
+        if self._owns_transport:
+            self._transport.close()
 
     def __enter__(self) -> Client:
         return self
@@ -298,6 +308,8 @@ class Client:
         *,
         is_retry: bool = False,
     ) -> Reply:
+        if self._closing.is_set:
+            raise UnavailableError(f"{request}: the client is closed")
         try:
             reply = self._transport.request(request, timeout, before_send)
         # A FencedError passes uncounted, since nothing was sent.
