@@ -341,3 +341,46 @@ def test_what_a_plugin_says_reaches_the_terminal_escaped_and_shortened(
             assert text.replace("\n", "").isprintable(), command
             assert len(text) < 40_000, command
     assert r"\x1b[31mred\x1b[0m" in done[0][1]
+
+
+ENDLESS = """
+import itertools
+
+import kschedfw
+
+
+class Ends(kschedfw.Plugin):
+    name = "Ends"
+
+    @kschedfw.hookimpl
+    def placement_generate(self, group):
+        return None if group.key.endswith("none") else itertools.repeat(None)
+"""
+GROUPS = """
+{{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {{name: {0}, namespace: default}},
+  spec: {{schedulingPolicy: {{gang: {{minCount: 1}}}}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: {0}-0}},
+  spec: {{schedulingGroup: {{podGroupName: {0}}}, containers: [{{name: c, image: i}}]}}}}
+---
+"""
+
+
+@pytest.mark.slow
+def test_a_command_ends_whatever_placements_a_plugin_makes(site: Site, files: Mapping[str, str]) -> None:
+    site.install("endless", "1.0", "endless", ENDLESS, "Ends = endless:Ends")
+    cluster, profile = Path(files["cluster"]), Path(files["profile"])
+    cluster.write_text(GROUPS.format("none") + GROUPS.format("endless") + cluster.read_text())
+    disabled = "multiPoint: {disabled: [{name: TopologyPlacementGenerator}], "
+    profile.write_text(profile.read_text().replace("multiPoint: {", disabled))
+    gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+    options = ("--config", str(profile), "--feature-gates", gates)
+    done = kschedfw(
+        site,
+        ("simulate", str(cluster), *options),
+        ("explain", str(cluster), "none-0", *options),
+        ("explain", str(cluster), "endless-0", *options),
+    )
+    assert [code for code, _, _ in done] == [1] * 3, done
+    wrong = "placement_generate must return GroupPlacements of the nodes that it was given"
+    assert all(f"{wrong}, or a Status that isn't success, not None" in errors for _, _, errors in done)

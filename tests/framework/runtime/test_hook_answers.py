@@ -27,7 +27,7 @@ from kschedfw import (
 from kschedfw.api.meta import Named
 from kschedfw.explain import Explaining
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.diagnosis import Evidence, NodeToStatus
 from kschedfw.framework.errors import PluginError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.hookspecs import HOOKS
@@ -36,8 +36,8 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime import hook_answers
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hook_answers import EXPECTED, shown
-from kschedfw.framework.status import Code, Status
+from kschedfw.framework.runtime.hook_answers import EXPECTED, as_evidence, as_hint, shown
+from kschedfw.framework.status import Code, PluginFailure, Status
 from kschedfw.simulator import Simulation
 from tests.framework.support import PluginClass, answering, make_framework, plugin
 
@@ -356,6 +356,31 @@ def test_an_exception_without_a_text_that_can_be_read_is_named_by_its_type() -> 
 def test_a_status_is_refused_when_a_field_has_another_type(field: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=rf"^{field}: expected "):
         Status(Code.UNSCHEDULABLE, **{field: value})
+
+
+def test_rubbish_of_a_queueing_hint_is_an_error_and_never_a_reason_to_wait() -> None:
+    for kind, make in RUBBISH.items():
+        if kind == "a hint":
+            assert as_hint("queueing_hint", make()) is QueueingHint.QUEUE
+            continue
+        with pytest.raises(PluginFailure, match=r"^queueing_hint must return a QueueingHint, not "):
+            as_hint("queueing_hint", make())
+
+
+def test_rubbish_as_evidence_is_told_in_its_place() -> None:
+    for kind, make in RUBBISH.items():
+        answer = make()
+        if kind in ("an empty list", "an iterator that exits"):
+            continue
+        # An array without axes fails when it is iterated over, as a plugin's iterator may.
+        with pytest.raises((PluginFailure, TypeError, SystemExit)):
+            as_evidence("evidence", answer)
+    with pytest.raises(
+        PluginFailure, match=r"^evidence must return at most 1,000 items, and there are more$"
+    ):
+        as_evidence("evidence", itertools.repeat(Evidence("cpu")))
+    with pytest.raises(PluginFailure, match=r"^evidence must return Evidence, not Evidence\("):
+        as_evidence("evidence", [Evidence(5)])  # type: ignore[arg-type]
 
 
 def test_what_is_shown_of_an_answer_is_a_short_line() -> None:
