@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import pytest
-from cluster.waiting import eventually
 from kschedfw_kubernetes.serve.binding_threads import FEWEST, MOST, WINDOW, BindingThreads
 
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.waiting import eventually
 
 
 class Windows(FakeClock):
@@ -108,7 +108,7 @@ def test_there_are_never_more_than_the_most(cycles: Callable[[int], Cycles]) -> 
     while made.pool.threads < MOST:
         before = made.pool.threads
         made.clock.advance(WINDOW)
-        eventually(lambda before=before: made.pool.threads > before)  # type: ignore[misc]
+        eventually(lambda before=before: made.pool.threads > before)
     eventually(lambda: made.begun == MOST)
     made.permits.release(20)
     eventually(lambda: made.begun == MOST + 20)
