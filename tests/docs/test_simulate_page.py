@@ -9,7 +9,7 @@ from kschedfw.api.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulate.md"
 
-STANDS_FOR_PODS = {"Deployment", "DaemonSet", "Job"}
+STANDS_FOR_PODS = {"Deployment", "DaemonSet", "Job", "CronJob"}
 """Of these kinds a dump has the pods already."""
 
 
