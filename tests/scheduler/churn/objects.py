@@ -164,7 +164,8 @@ def _port(random: Random, pod: PodBuilder, _app: str) -> None:
 
 
 def _others(random: Random, pod: PodBuilder, app: str) -> None:
-    key, weight = random.choice([ZONE, HOSTNAME]), random.choice([None, 10])
+    # A node that changes its zone also changes its place in the order of nodes; one that changes its disk doesn't.
+    key, weight = random.choice([ZONE, HOSTNAME, "disk"]), random.choice([None, 10])
     match random.randrange(3):
         case 0:
             pod.pod_anti_affinity(key, {"app": app}, weight=weight)
