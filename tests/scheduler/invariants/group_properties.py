@@ -103,7 +103,10 @@ def no_group_could_make_room(world: World) -> None:
 
 
 def no_member_is_gated_in_vain(world: World) -> None:
-    """Once all events are known, no pod is held back by a gate that would let it pass now."""
+    """Once all events are known, no pod is held back by a gate that would let it pass now.
+
+    Unless victims of its group are still there, whose end will bring it back.
+    """
     passed_over = _passed_over(world)
     for pod, info in properties.gated_in_vain(world):
         assert pod.uid in passed_over, f"{pod.key} is held back by {info.gating_plugin}"
@@ -113,18 +116,20 @@ def _passed_over(world: World) -> set[str]:
     """The members that v1.36 leaves gated until a member with another refusal is tried, or until the flush.
 
     They were held back while victims of their group went, and by the hints of their own refusal that made no room for
-    them.
+    them. Also those with a victim that still terminates, or whose binding is still to be given up.
     """
     cluster = cast("WatchedCluster", world.cluster)
     hints = QueueingHints(
         {name: each.events_to_register() for name, each in world.scheduler.frameworks.items()}
     )
+    placed = {pod.uid for pod in world.scheduler.cache.dump().pods}
     found = set()
     for pod, info in properties.gated_in_vain(world):
         group = world.cluster.truth.get(PodGroup, group_key(pod))
         victims = [*cluster.victims[pod.uid], *(cluster.victims[group.uid] if group else ())]
         went = [Occurrence(ASSIGNED_POD_DELETE, victim, None) for victim in victims]
-        if group_key(pod) and hints.judge_all(info, went) is Requeue.SKIP:
+        is_to_come = any(victim.uid in placed for victim in victims)
+        if is_to_come or (group_key(pod) and hints.judge_all(info, went) is Requeue.SKIP):
             found.add(pod.uid)
     return found
 

@@ -163,7 +163,7 @@ class LateCluster(FlakyCluster):
             self._pass()
 
     def _pass(self) -> None:
-        """Let some events through while the scheduler waits for an answer."""
+        """Let some events through while the scheduler is busy or waits for an answer."""
         if not (self.prompt or self._is_handling):
             for _ in range(self._random.choice([0, 0, 0, 1, 2, 9])):
                 self.deliver()
