@@ -98,13 +98,18 @@ def as_stateful_set(replicas: int, storage_class: str) -> list[Manifest]:
 
 
 def written_out(replicas: int, storage_class: str, there: set[str]) -> list[Manifest]:
-    found = []
+    """Return the pods and claims beside their StatefulSet, whose selector PodTopologySpread reads."""
+    found = as_stateful_set(replicas, storage_class)
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    found[0]["metadata"]["uid"] = "u"
     for ordinal in range(replicas):
         name = f"data-db-{ordinal}"
         if name not in there:
             found.append(_object("PersistentVolumeClaim", name, spec=_claim_spec(storage_class)))
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
-        found.append(_object("Pod", f"db-{ordinal}", spec=_pod_spec(volume)))
+        pod = _object("Pod", f"db-{ordinal}", spec=_pod_spec(volume))
+        pod["metadata"] |= {"labels": {"app": "db"}, "ownerReferences": [reference]}
+        found.append(pod)
     return found
 
 
