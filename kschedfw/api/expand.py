@@ -110,7 +110,8 @@ class _Demand:
 
     number: int = 0
     path: str = ""
-    what: str = "pod"
+    has_claims: bool = False
+    """Whether the objects are pods, each with claims."""
 
 
 class _Expander:
@@ -139,7 +140,7 @@ class _Expander:
                     demand = self._demand(obj)
                 if demand.number > left:
                     limit = how_to_raise("pods", limits.pods)
-                    objects = counted(demand.number, f"more {demand.what}")
+                    objects = counted(demand.number, "more pod") + " and claims" * demand.has_claims
                     why = f"stands for {objects}, but only {left} may still be made: {limit}"
                     refuse(obj, FieldError(demand.path, why))
                     continue
@@ -204,7 +205,7 @@ class _Expander:
                 present = owners.pods_by_template_hash(obj).total()
                 return _Demand(max(obj.spec.replicas - present, 0), "spec.replicas")
             case StatefulSet() if claims := len(obj.spec.volume_claim_templates):
-                return _Demand(obj.spec.replicas * (1 + claims), "spec.replicas", "object")
+                return _Demand(obj.spec.replicas * (1 + claims), "spec.replicas", claims > 0)
             case StatefulSet():
                 # Pods of other ordinals don't count.
                 return _Demand(obj.spec.replicas, "spec.replicas")

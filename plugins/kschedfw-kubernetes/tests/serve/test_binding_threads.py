@@ -10,7 +10,7 @@ import pytest
 from kschedfw_kubernetes.serve.binding_threads import FEWEST, MOST, WINDOW, BindingThreads
 
 from kschedfw.testing.clock import FakeClock
-from kschedfw.testing.waiting import eventually
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 
 class Windows(FakeClock):
@@ -55,7 +55,7 @@ class Cycles:
     def end(self) -> None:
         self.permits.release(len(self.futures))
         for future in self.futures:
-            future.result(60)
+            future.result(PATIENCE)
         self.pool.shutdown()
 
 
@@ -78,7 +78,7 @@ def test_cycles_that_end_soon_share_a_few_threads() -> None:
     names: set[int] = set()
     for _ in range(50):
         for future in [pool.submit(lambda: names.add(threading.get_ident())) for _ in range(FEWEST)]:
-            future.result(60)
+            future.result(PATIENCE)
     assert pool.threads <= FEWEST
     assert len(names) <= FEWEST
     pool.shutdown()
@@ -121,7 +121,7 @@ def test_threads_without_work_end_but_for_the_fewest(cycles: Callable[[int], Cyc
         made.window(0)
     made.permits.release(40)
     for future in made.futures:
-        future.result(60)
+        future.result(PATIENCE)
     eventually(lambda: made.pool.threads == FEWEST)
 
 
@@ -141,8 +141,8 @@ def test_whatever_a_cycle_raises_its_thread_goes_on() -> None:
 
     pool = BindingThreads(Windows(), noted)
     failed = [pool.submit(fail) for _ in range(3 * FEWEST)]
-    assert {type(each.exception(60)) for each in failed} == {Odd}
-    pool.submit(lambda: None).result(60)
+    assert {type(each.exception(PATIENCE)) for each in failed} == {Odd}
+    pool.submit(lambda: None).result(PATIENCE)
     assert around == ["kschedfw-binding"] * (3 * FEWEST + 1)
     pool.shutdown()
 
@@ -153,7 +153,7 @@ def test_at_the_end_what_has_no_thread_yet_is_cancelled() -> None:
     assert [each.cancelled() for each in made.futures] == [False] * FEWEST + [True] * 2
     made.permits.release(FEWEST)
     for future in made.futures[:FEWEST]:
-        future.result(60)
+        future.result(PATIENCE)
     eventually(lambda: made.pool.threads == 0)
     with pytest.raises(RuntimeError):
         made.pool.submit(lambda: None)
