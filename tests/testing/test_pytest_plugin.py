@@ -411,7 +411,6 @@ def test_they_are():
         [
             ((), "True True 20 6"),
             (("--hypothesis-profile", "nightly"), "True False 100 30"),
-            (("--hypothesis-profile", "quick"), "True True 10 3"),
         ],
     )
     def test_no_limit_of_time_in_any(self, project: Project, options: tuple[str, ...], settings: str) -> None:
