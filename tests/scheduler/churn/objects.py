@@ -27,15 +27,24 @@ PROFILES = ("default-scheduler", "packing")
 TEAMS = ("red", "blue")
 
 
-def profiles(percentage: int) -> Sequence[Profile]:
-    """The default profile, and one that fills up nodes and has a percentage of its own."""
+@attrs.frozen
+class Terrain:
+    """What a world's nodes are like."""
+
+    is_scarce: bool
+    """True if nodes hold few pods."""
+    is_plain: bool
+    """True if no node is tainted with PreferNoSchedule and no profile scores extended resources: then a scheduler may
+    plan for all pods of a shape."""
+
+
+def profiles(terrain: Terrain, percentage: int) -> Sequence[Profile]:
+    """The default profile, and one that fills up nodes and has the adaptive percentage of nodes to score."""
+    weights = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+    if not terrain.is_plain:
+        weights = [{"name": "cpu", "weight": 3}, weights[1], {"name": GPU, "weight": 1}]
     packing = {
-        "NodeResourcesFit": {
-            "scoringStrategy": {
-                "type": "MostAllocated",
-                "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}, {"name": GPU}],
-            }
-        },
+        "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": weights}},
         "InterPodAffinity": {"hardPodAffinityWeight": 5},
     }
     spreading = default_profile()
@@ -45,15 +54,14 @@ def profiles(percentage: int) -> Sequence[Profile]:
     )
 
 
-def random_node(random: Random, name: str, uid: str, *, is_scarce: bool) -> Node:
-    """Return a node, which holds few pods if room is scarce."""
+def random_node(random: Random, name: str, uid: str, terrain: Terrain) -> Node:
     node = make_node(name).uid(uid)
     if random.random() < 0.9:
         node.zone(random.choice("abc"))
     node.labels(disk=random.choice(["ssd", "hdd"]), size=random.choice(["1", "5"]))
-    node.capacity(_random_amounts(random, is_scarce=is_scarce))
+    node.capacity(_random_amounts(random, is_scarce=terrain.is_scarce))
     for key, effect in TAINTS:
-        if random.random() < 0.08:
+        if random.random() < 0.08 and not (terrain.is_plain and effect == "PreferNoSchedule"):
             node.taint(key, effect=effect)
     if random.random() < 0.04:
         node.unschedulable()
@@ -79,9 +87,9 @@ def _random_amounts(random: Random, *, is_scarce: bool) -> Mapping[str, str | in
     return amounts
 
 
-def changed_node(random: Random, node: Node, *, is_scarce: bool) -> Node:
+def changed_node(random: Random, node: Node, terrain: Terrain) -> Node:
     """Return the node as someone has changed it, in one or two of its parts."""
-    other = random_node(random, node.name, node.uid, is_scarce=is_scarce)
+    other = random_node(random, node.name, node.uid, terrain)
     spec, status, labels = node.spec, node.status, node.labels
     for part in random.sample(
         ("labels", "zone", "taints", "cordon", "amounts", "images"), random.randint(1, 2)

@@ -62,7 +62,8 @@ def test_a_difference_is_told_with_the_way_to_repeat_it(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Deciding, "place", otherwise)
     with pytest.raises(
-        DecisionsDifferError, match=r"Churn\(7, Size\(.*\)\).run\(30\), decision 1: .* is decided differently"
+        DecisionsDifferError,
+        match=r"Churn\(7, Size\(.*\)\).run\(30\), decision \d+: .* is decided differently",
     ):
         Churn(7, SMALL).run(30)
 

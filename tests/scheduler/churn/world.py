@@ -29,6 +29,7 @@ from tests.scheduler.churn.decisions import Deciding, Decision, Setup
 from tests.scheduler.churn.objects import (
     NOBODYS,
     TEAMS,
+    Terrain,
     changed_node,
     namespace,
     profiles,
@@ -59,7 +60,7 @@ class Size:
 SMALL = Size(6, 20, 4)
 SAMPLED = Size(104, 150, 12, (0, 5, 30))
 """From 100 nodes on, a search may end early."""
-LARGE = Size(262, 300, 12, (0, 5, 40, 100))
+LARGE = Size(275, 300, 12, (0, 5, 40, 100))
 """From 256 nodes on, pods are placed in the compiled pass, if Numba is installed."""
 
 
@@ -80,14 +81,21 @@ class Churn:
         self._log: list[str] = []
         """The changes and decisions of this turn and the last one."""
         percentage = random.choice(size.percentages)
-        self._is_scarce = random.random() < 0.6
+        self._terrain = Terrain(is_scarce=random.random() < 0.6, is_plain=random.random() < 0.5)
+        # In many clusters nodes seldom change, and what is kept of them grows old.
+        calm = random.random() < 0.5
+        self._weights = [
+            weight * (0.1 if calm and change in _OF_NODES else 1) for change, weight in _CHANGES.items()
+        ]
         self._names = [f"n{index}" for index in range(size.nodes + size.nodes // 4 + 2)]
         storage, claims = self._storage() if random.random() < 0.3 else ([], [])
         self._kinds = random_kinds(random, claims)
         objects: list[Named] = [*storage, *(namespace(name, random.choice(TEAMS)) for name in NAMESPACES[:2])]
         objects += [self._node(name) for name in self._names[: size.nodes]]
         self._live = Deciding(
-            objects, Setup(profiles(percentage), self._clock, percentage, bool(storage)), Random(seed + 1)
+            objects,
+            Setup(profiles(self._terrain, percentage), self._clock, percentage, bool(storage)),
+            Random(seed + 1),
         )
         self._failing = _Failing()
         self._live.scheduler.snapshot.table.listen(self._failing)
@@ -118,7 +126,7 @@ class Churn:
         random = self._random
         del self._log[: -2 * _MOST_CHANGES]
         most = _MOST_CHANGES * (3 if random.random() < 0.05 else 1)
-        for change in random.choices(list(_CHANGES), list(_CHANGES.values()), k=random.randint(0, most)):
+        for change in random.choices(list(_CHANGES), self._weights, k=random.randint(0, most)):
             self._change(change)
         for _ in range(random.choice([0, 1, self.size.arrivals])):
             self._change(Churn.come)
@@ -205,7 +213,7 @@ class Churn:
         return f"{name}-{self._created}"
 
     def _node(self, name: str) -> Node:
-        return random_node(self._random, name, self._uid(name), is_scarce=self._is_scarce)
+        return random_node(self._random, name, self._uid(name), self._terrain)
 
     def _new_pod(self) -> Pod:
         kind, name = self._random.choice(self._kinds), self._uid("p")
@@ -247,7 +255,7 @@ class Churn:
         node = self._any_node()
         if node is None:
             return self.join()
-        changed = self._live.cluster.update(changed_node(self._random, node, is_scarce=self._is_scarce))
+        changed = self._live.cluster.update(changed_node(self._random, node, self._terrain))
         return f"{changed.name} {changed.spec} {changed.labels} {dict(changed.status.allocatable)}"
 
     def come_back(self) -> str:
@@ -474,6 +482,7 @@ _CHANGES: Mapping[Callable[[Churn], str], float] = {
     Churn.stumble: 0.8,
 }
 """The changes with their weights."""
+_OF_NODES = (Churn.join, Churn.leave, Churn.come_back, Churn.change_node, Churn.stumble)
 
 
 def _difference(decision: Decision, expected: Decision) -> str:
