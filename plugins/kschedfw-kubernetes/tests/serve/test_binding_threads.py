@@ -52,6 +52,13 @@ class Cycles:
         eventually(lambda: self.begun == self.ended + self.pool.threads)
         return self.pool.threads
 
+    def grow(self) -> None:
+        """Let a window pass after which there are more threads, and the next one begin: before, time mustn't move on."""
+        before, windows = self.pool.threads, self.clock.begun
+        self.clock.advance(WINDOW)
+        eventually(lambda: self.pool.threads > before)
+        eventually(lambda: self.pool.threads == MOST or self.clock.begun > windows)
+
     def end(self) -> None:
         self.permits.release(len(self.futures))
         for future in self.futures:
@@ -106,9 +113,7 @@ def test_threads_that_help_are_followed_by_others(cycles: Callable[[int], Cycles
 def test_there_are_never_more_than_the_most(cycles: Callable[[int], Cycles]) -> None:
     made = cycles(MOST + 20)
     while made.pool.threads < MOST:
-        before = made.pool.threads
-        made.clock.advance(WINDOW)
-        eventually(lambda before=before: made.pool.threads > before)
+        made.grow()
     eventually(lambda: made.begun == MOST)
     made.permits.release(20)
     eventually(lambda: made.begun == MOST + 20)
