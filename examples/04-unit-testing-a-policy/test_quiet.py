@@ -51,10 +51,10 @@ class TestContract(PluginContract):
     args = QuietArgs(max_batch_pods=1)
 
     def pods(self) -> st.SearchStrategy[Pod]:
-        return st.builds(of_tier, strategies.pod_manifests("pod"), st.sampled_from(["batch", "critical", ""]))
+        return st.builds(of_tier, st.sampled_from(["batch", "critical", ""]), strategies.pod_manifests("pod"))
 
 
-def of_tier(manifest: dict[str, Any], tier: str) -> Pod:
+def of_tier(tier: str, manifest: dict[str, Any]) -> Pod:
     manifest["metadata"]["labels"] = {**manifest["metadata"].get("labels", {}), TIER: tier}
     return pod_from_manifest(manifest)
 

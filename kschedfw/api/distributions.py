@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_BYTES: Final = 1 << 20
 """The largest `entry_points.txt`. The largest that are known have some 100 KiB."""
+_SEPARATORS: Final = re.compile(r"[-_.]+")
 _LONGEST: Final = 1000
 
 _told: set[str] = set()
@@ -113,7 +114,7 @@ def _normalized(distribution: Distribution) -> str:
     directory = _directory(distribution)
     has_name = directory.suffix in (".dist-info", ".egg-info")
     name = directory.stem.partition("-")[0] if has_name else distribution.name
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return _SEPARATORS.sub("-", name).lower()
 
 
 def _directory(distribution: Distribution) -> Path:

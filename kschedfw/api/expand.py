@@ -336,7 +336,7 @@ def _hindrance_of_job(job: Job) -> str:
         if number == 0:
             return f"its spec.{field} is 0"
     if not _missing_pods(job, 0) or (
-        spec.completion_mode is CompletionMode.INDEXED and not _missing_indexes(job, ())
+        spec.completion_mode is CompletionMode.INDEXED and _ended_indexes(job) >= (spec.completions or 0)
     ):
         return "nothing is left to do of it"
     return ""
@@ -360,23 +360,33 @@ def _missing_pods(job: Job, present: int) -> int:
 def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
     over = {pod.annotations.get(COMPLETION_INDEX, pod.labels.get(COMPLETION_INDEX)) for pod in present}
     number = job.spec.completions or 0
-    for text in (job.status.completed_indexes, job.status.failed_indexes):
-        over |= {str(index) for index in _indexes(text, number)}
+    for begin, end in _intervals(job):
+        over |= {str(index) for index in range(begin, end)}
     return [index for index in range(number) if str(index) not in over]
 
 
-def _indexes(text: str, number: int) -> set[int]:
-    """Return the numbers in `1,3-5` that are below `number`."""
-    found: set[int] = set()
-    # The largest index so far; indexes ascend, so lower ones add nothing.
-    reached = 0
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if _is_index(first):
-            end = min(int(last if _is_index(last) else first) + 1, number)
-            found.update(range(max(int(first), reached), end))
-            reached = max(reached, end)
-    return found
+def _ended_indexes(job: Job) -> int:
+    """Return the number of indexes that have succeeded or failed; they are billions in a crafted status."""
+    ended = reached = 0
+    for begin, end in sorted(_intervals(job)):
+        ended += max(end - max(begin, reached), 0)
+        reached = max(reached, end)
+    return ended
+
+
+def _intervals(job: Job) -> Iterator[tuple[int, int]]:
+    """Yield the indexes in `1,3-5` that have succeeded or failed, as the first one and the end of each range."""
+    number = job.spec.completions or 0
+    for text in (job.status.completed_indexes, job.status.failed_indexes):
+        # The largest index so far; indexes ascend, so lower ones add nothing.
+        reached = 0
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            if _is_index(first):
+                end = min(int(last if _is_index(last) else first) + 1, number)
+                if (begin := max(int(first), reached)) < end:
+                    yield begin, end
+                reached = max(reached, end)
 
 
 def _is_index(text: str) -> bool:

@@ -246,7 +246,7 @@ INT32_FIELDS = [
     for cls in vars(module).values()
     if isinstance(cls, type) and attrs.has(cls) and cls.__module__ == module.__name__
     for attribute in attrs.fields(cls)
-    if "Int32" in str(attribute.type)
+    if "int32" in str(attribute.type).lower()  # a name, or resolved by `attrs.resolve_types`
 ]
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from kschedfw.api import distributions
 from kschedfw.api.distributions import ImportFailedError, entry_points_of, home_of, imported
+from kschedfw.testing.waiting import PATIENCE
 from tests.distributions.site import Site
 
 APP = "from kschedfw.cli import Command\nAPP = Command('Nothing.', 'ends:app')\n"
@@ -61,7 +62,7 @@ def kschedfw(site: Site, *commands: Sequence[str]) -> list[tuple[int, str, str]]
         capture_output=True,
         text=True,
         env=site.environment | {"COLUMNS": "200"},
-        timeout=60,
+        timeout=PATIENCE,
     )
     # A command that ends the process leaves no answer.
     assert done.returncode == 0, done.stderr
@@ -286,7 +287,7 @@ def test_the_process_ends_with_the_exit_code_of_the_error(site: Site, files: Map
         capture_output=True,
         text=True,
         env=site.environment,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert (

@@ -120,6 +120,21 @@ class TestLimits:
         # What was read up to there counts as little as what wasn't.
         assert len(read_manifests(path).nodes) == 1
 
+    def test_indexes_that_have_ended_are_counted_and_not_listed(self) -> None:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "m"}]}}
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "done"},
+            "spec": {"completions": 2147483647, "completionMode": "Indexed", "template": template},
+            "status": {"completedIndexes": "0-5,7-2147483646", "failedIndexes": "5-6"},
+        }
+        loaded = parse_manifests(f"{NODE}---\n{json.dumps(job)}", "x")
+        assert (loaded.problems, dict(loaded.without_pods)) == (
+            (),
+            {"Job default/done": "nothing is left to do of it"},
+        )
+
     @pytest.mark.parametrize(
         ("kind", "field"),
         [
@@ -143,7 +158,7 @@ class TestLimits:
         }
         if field == "completions":
             workload["spec"]["completionMode"] = "Indexed"
-            workload["status"] = {"completedIndexes": "0-2147483646"}
+            workload["status"] = {"completedIndexes": "0-2147483640"}
         loaded = parse_manifests(f"{NODE}---\n{json.dumps(workload)}", "x")
         (problem,) = problems(loaded)
         assert problem.startswith(f"x: document 2 ({kind} default/many): spec.{field}: stands for ")

@@ -275,7 +275,7 @@ def test_storage_objects_that_come_change_and_go_reach_the_queue(
     def hint(action: str) -> Callable[[Pod, object, object], object]:
         def look(_pod: Pod, old: object, new: object) -> object:
             seen.append((action, f"{_version(old)} → {_version(new)}"))
-            return None  # no QUEUE: the pod stays where it is
+            return QueueingHint.SKIP
 
         return look
 

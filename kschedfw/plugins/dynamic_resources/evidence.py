@@ -15,9 +15,8 @@ from typing import Final
 import attrs
 
 from kschedfw import NodeInfo
-from kschedfw.api import EMPTY, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceTaintEffect
+from kschedfw.api import EMPTY, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceTaintEffect, counted
 from kschedfw.api.field_errors import printable
-from kschedfw.api.words import counted
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.dynamic_resources.answers import budget_of

@@ -53,7 +53,7 @@ class Cycles:
         return self.pool.threads
 
     def grow(self) -> None:
-        """Let a window pass after which there are more threads, and the next one begin: before, time mustn't move on."""
+        """Let a window pass after which there are more threads, and the next one begin."""
         before, windows = self.pool.threads, self.clock.begun
         self.clock.advance(WINDOW)
         eventually(lambda: self.pool.threads > before)

@@ -279,7 +279,7 @@ def test_a_workload_of_simkube_that_cannot_be_expanded_is_told_by_its_name_and_s
     assert sum(each["kind"] == "Pod" for each in folded(records).values()) == 1
     many, negative, count, *_ = capsys.readouterr().err.splitlines()
     left_out = f"{file}: left out: Deployment x/web: spec.replicas: "
-    assert many == f"{left_out}stands for 2000000 more pods, but only 200000 may still be made"
+    assert many == f"{left_out}stands for 2,000,000 more pods, but only 200000 may still be made"
     assert negative == f"{left_out}Invalid value: -1: must be greater than or equal to 0"
     assert count == f"{file}: Deployment: 3 left out"
 

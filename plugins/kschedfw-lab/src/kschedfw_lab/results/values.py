@@ -97,7 +97,7 @@ def of_one_type(values: Collection[Value]) -> list[Value]:
     return [value if value is None or isinstance(value, str) else _json(value) for value in values]
 
 
-_FORMULA: Final = re.compile(r"'*+[=+\-@\t\r]")
+_FORMULA: Final = re.compile(r"\A'*+[=+\-@\t\r]")
 """The beginning of a cell that a spreadsheet may evaluate, after the apostrophes of `text_cell`."""
 
 
