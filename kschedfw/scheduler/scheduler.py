@@ -493,10 +493,12 @@ class Scheduler:
         return self._attempts.begin(info, self._cycles)
 
     def _make(self, attempt: Attempt) -> None:
-        undo = self._remember() if self._remember is not None and attempt.info.attempts > 1 else None
+        # A pod that rests is tried again though nothing has changed since its last attempt, since others don't rest.
+        rested = self._remember is not None and self.queue.rests(attempt.pod.uid)
+        undo = self._remember() if self._remember is not None and rested else None
         self._attempts.bind_if(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
         if undo is not None and self.queue.rests(attempt.pod.uid):
-            # Otherwise decisions would depend on how often nothing was tried in vain.
+            # Otherwise decisions would depend on how often it was tried in vain.
             undo()
         self._evictions.carry_out()
 

@@ -41,7 +41,8 @@ from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.runtime.plans.kept_totals import KeptTotalsOfPods, PassInput
 from kschedfw.framework.runtime.plans.nominated import NominatedRoom
-from kschedfw.framework.runtime.plans.passes import Pass, PassInUse
+from kschedfw.framework.runtime.plans.pass_in_use import PassInUse
+from kschedfw.framework.runtime.plans.passes import Pass
 from kschedfw.framework.runtime.plans.plan import (
     LARGEST_TOTAL,
     REFUSED,

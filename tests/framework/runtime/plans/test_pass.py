@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
-from kschedfw.framework.runtime.plans import passes
+from kschedfw.framework.runtime.plans import pass_in_use
 from kschedfw.plugins.inter_pod_affinity.scoring import normalized
 from kschedfw.plugins.node_resources_balanced_allocation import balance
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated
@@ -20,9 +20,9 @@ from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_al
 def form(request: pytest.FixtureRequest) -> Any:
     """The two forms of the pass."""
     if request.param == "numpy":
-        return passes.with_numpy()
+        return pass_in_use.with_numpy()
     pytest.importorskip("numba", reason="needs the extra fast")
-    return passes.compiled_pass()
+    return pass_in_use.compiled_pass()
 
 
 AMOUNTS = st.sampled_from([0, 1, 2, 3, 7, 100, 999, 1000, 2**20, 3 * 2**30, LARGEST_EXACT // 3])

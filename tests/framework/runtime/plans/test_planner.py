@@ -58,7 +58,7 @@ from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, NoMetrics
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.plans import passes
+from kschedfw.framework.runtime.plans import pass_in_use
 from kschedfw.framework.runtime.plans.passes import Pass
 from kschedfw.framework.runtime.plans.planner import BestNodes, NoneFeasible
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
@@ -82,9 +82,9 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pas
     """The form of the pass that plans are run with; every test is about both."""
     if request.param == "compiled":
         pytest.importorskip("numba", reason="needs the extra fast")
-    made = passes.compiled_pass() if request.param == "compiled" else passes.with_numpy()
+    made = pass_in_use.compiled_pass() if request.param == "compiled" else pass_in_use.with_numpy()
     assert made is not None
-    monkeypatch.setattr(passes.PassInUse, "for_nodes", lambda _self, _nodes: made)
+    monkeypatch.setattr(pass_in_use.PassInUse, "for_nodes", lambda _self, _nodes: made)
     return made
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kschedfw.framework.runtime.plans.passes import PassInUse, compiled_pass, with_numpy
+from kschedfw.framework.runtime.plans.pass_in_use import PassInUse, compiled_pass, with_numpy
 
 LARGE, SMALL = 256, 255
 
@@ -42,6 +42,6 @@ def test_loaded_numba_is_used_at_once_whoever_loaded_it() -> None:
 
 def test_without_numba_every_pod_is_placed_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr("kschedfw.framework.runtime.plans.passes.compiled_pass", lambda: None)
+    monkeypatch.setattr("kschedfw.framework.runtime.plans.pass_in_use.compiled_pass", lambda: None)
     in_use = PassInUse()
     assert {in_use.for_nodes(LARGE) for _ in range(40)} == {with_numpy()}
