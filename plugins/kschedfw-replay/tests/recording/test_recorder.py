@@ -124,8 +124,10 @@ def test_changes_that_the_server_forgot_are_a_gap_with_the_state_after_it(
     gap = next(record for record in records if isinstance(record, Gap) and " pods" in record.reason)
     assert "no longer had all changes of " in gap.reason
     assert isinstance(records[records.index(gap) + 1], State)
-    added = [record for record in records if isinstance(record, Change)]
-    assert added[-1].manifest["metadata"]["name"] == "after"  # type: ignore[index]
+    # Whether the last pod comes as a change or in a state depends on when the other kinds are watched again.
+    names = {manifest["metadata"]["name"] for manifest in after(records).values()}
+    assert {"before", "missed", "after"} <= names
+    assert "never-seen" not in names
     assert recorded.recorder.gaps >= 1
 
 
