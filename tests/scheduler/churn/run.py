@@ -15,9 +15,7 @@ from itertools import count
 from kschedfw import SystemClock
 
 _PER_WORLD = 150
-"""Decisions in most worlds: mistakes are found early, and mostly by the kinds of pods that a world happens to have."""
-_IN_OLD_WORLD = 3000
-"""Decisions in one of 64 worlds, so that logs grow beyond what is kept of them."""
+"""Decisions per world: mistakes show early, and mostly in the kinds of pods that a world happens to have."""
 _PROGRESS = 20
 """Worlds between two lines."""
 
@@ -39,8 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     for seed in count(first):
         try:
             left = wanted - total["decisions"]
-            most = _PER_WORLD if (seed + 1) % 64 else _IN_OLD_WORLD
-            total += Churn(seed, sizes[seed % len(sizes)]).run(min(most, left))
+            total += Churn(seed, sizes[seed % len(sizes)]).run(min(_PER_WORLD, left))
         except DecisionsDifferError as error:
             _say(f"FAILED: {error}")
             return 1

@@ -60,7 +60,7 @@ class Size:
 SMALL = Size(6, 20, 4)
 SAMPLED = Size(104, 150, 12, (0, 5, 30))
 """From 100 nodes on, a search may end early."""
-LARGE = Size(275, 300, 12, (0, 5, 40, 100))
+LARGE = Size(275, 300, 12, (0, 40, 100, 100))
 """From 256 nodes on, pods are placed in the compiled pass, if Numba is installed."""
 
 
@@ -81,15 +81,17 @@ class Churn:
         self._log: list[str] = []
         """The changes and decisions of this turn and the last one."""
         percentage = random.choice(size.percentages)
-        self._terrain = Terrain(is_scarce=random.random() < 0.6, is_plain=random.random() < 0.5)
+        self._terrain = Terrain(is_scarce=random.random() < 0.6, is_plain=random.random() < 0.7)
         # In many clusters nodes seldom change, and what is kept of them grows old.
         calm = random.random() < 0.5
         self._weights = [
-            weight * (0.1 if calm and change in _OF_NODES else 1) for change, weight in _CHANGES.items()
+            weight * (0.25 if calm and change in _OF_NODES else 1) for change, weight in _CHANGES.items()
         ]
         self._names = [f"n{index}" for index in range(size.nodes + size.nodes // 4 + 2)]
         storage, claims = self._storage() if random.random() < 0.3 else ([], [])
         self._kinds = random_kinds(random, claims)
+        self._kind: Pod | None = None
+        """The kind of pods that come in one go, if they are all equal."""
         objects: list[Named] = [*storage, *(namespace(name, random.choice(TEAMS)) for name in NAMESPACES[:2])]
         objects += [self._node(name) for name in self._names[: size.nodes]]
         self._live = Deciding(
@@ -128,10 +130,13 @@ class Churn:
         most = _MOST_CHANGES * (3 if random.random() < 0.05 else 1)
         for change in random.choices(list(_CHANGES), self._weights, k=random.randint(0, most)):
             self._change(change)
+        # Half of the time as from one controller, so that equal pods follow one another.
+        self._kind = random.choice([None, random.choice(self._kinds)])
         for _ in range(random.choice([0, 1, self.size.arrivals])):
             self._change(Churn.come)
             if random.random() < 0.7:
                 self._change(Churn.stop)
+        self._kind = None
         # The new scheduler mostly keeps no answers: it decides several times, since it takes long to make.
         evaluation = random.choices([Evaluation.SCALAR, Evaluation.MEMO], [3, 1])[0]
         new = self._live.renewed(evaluation)
@@ -216,7 +221,7 @@ class Churn:
         return random_node(self._random, name, self._uid(name), self._terrain)
 
     def _new_pod(self) -> Pod:
-        kind, name = self._random.choice(self._kinds), self._uid("p")
+        kind, name = self._kind or self._random.choice(self._kinds), self._uid("p")
         labels = kind.labels
         if self._random.random() < 0.1:
             labels = FrozenDict({**labels, "app": self._random.choice(APPS), "own": name})
@@ -285,11 +290,15 @@ class Churn:
         if node is None:
             return self.join()
         name = self._uid("flash")
-        asked = self._random.sample((*NOBODYS, "example.com/once"), self._random.randint(1, 2))
+        # One more that never comes again: a table that has met a resource once has a column for it.
+        asked = self._random.sample((*NOBODYS, f"example.com/{name}"), self._random.randint(1, 2))
         pod = make_pod(name).uid(name).labels(app=self._random.choice(APPS)).node(node.name)
         added = self._live.cluster.add(pod.limits(dict.fromkeys(asked, 1)).build())
         if self._random.random() < 0.8:
             self._live.cluster.delete(added)
+        # As where a device plugin starts: pods come and go, and the node changes.
+        if self._random.random() < 0.4:
+            self._live.cluster.update(changed_node(self._random, node, self._terrain))
         return f"{name} on {node.name} with {asked}"
 
     def bind(self) -> str:
