@@ -96,7 +96,8 @@ def changed_node(random: Random, node: Node, terrain: Terrain) -> Node:
     ):
         match part:
             case "labels":
-                labels = FrozenDict({**labels, "disk": other.labels["disk"], "size": other.labels["size"]})
+                disk = "hdd" if labels.get("disk") == "ssd" else "ssd"
+                labels = FrozenDict({**labels, "disk": disk, "size": other.labels["size"]})
             case "zone":
                 kept = {key: value for key, value in labels.items() if key != ZONE}
                 labels = FrozenDict(kept | {key: other.labels[key] for key in (ZONE,) if key in other.labels})

@@ -343,9 +343,9 @@ class Churn:
         return f"{pod.key} begins to"
 
     def change_pod(self) -> str:
-        """A pod gets other labels, other requests, or a start."""
+        """A pod gets other labels, other requests, or a start, unless it has ended."""
         pod = self._any_pod(bound=True)
-        if pod is None:
+        if pod is None or pod.is_terminal:
             return self.run_elsewhere()
         other = self._random.choice(self._kinds)
         match self._random.randrange(3):
@@ -474,7 +474,7 @@ _CHANGES: Mapping[Callable[[Churn], str], float] = {
     Churn.join: 2,
     Churn.leave: 2,
     Churn.come_back: 1,
-    Churn.change_node: 5,
+    Churn.change_node: 7,
     Churn.run_elsewhere: 3,
     Churn.flash: 1.5,
     Churn.bind: 2,
