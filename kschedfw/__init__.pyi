@@ -77,11 +77,11 @@ from .framework.nodes.snapshot import NodeNotFoundError as NodeNotFoundError
 from .framework.nodes.snapshot import Snapshot as Snapshot
 from .framework.nodes.table import NodeTable as NodeTable
 from .framework.parallelizer import Parallelizer as Parallelizer
+from .framework.plugin import IDLE as IDLE
+from .framework.plugin import AmountsRule as AmountsRule
 from .framework.plugin import AnyPlugin as AnyPlugin
-from .framework.plugin import PlanPart as PlanPart
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
-from .framework.plugin import per_signature as per_signature
 from .framework.plugin_metrics import Counter as Counter
 from .framework.plugin_metrics import Gauge as Gauge
 from .framework.plugin_metrics import Histogram as Histogram
@@ -105,10 +105,10 @@ from .framework.results import PreBindPreFlightResult as PreBindPreFlightResult
 from .framework.results import PreFilterResult as PreFilterResult
 from .framework.results import Verdicts as Verdicts
 from .framework.results import not_left_over as not_left_over
-from .framework.runtime.answers.plugins import PluginMemo as PluginMemo
-from .framework.runtime.answers.totals import Totals as Totals
 from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.calls import Evaluation as Evaluation
+from .framework.runtime.engine.plugins import PluginMemo as PluginMemo
+from .framework.runtime.engine.totals import Totals as Totals
 from .framework.runtime.framework import Framework as Framework
 from .framework.runtime.registry import Registry as Registry
 from .framework.status import Code as Code

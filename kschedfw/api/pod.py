@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -160,25 +159,6 @@ class PodStatus:
         )
 
 
-def _outlines(containers: Sequence[Container]) -> Hashable:
-    """Return everything that plugins look at in containers, except their requests."""
-    return tuple(
-        [(each.image, each.ports, each.restart_policy, each.restart_policy_rules) for each in containers]
-    )
-
-
-@attrs.frozen(eq=False)
-class _Shape:
-    """A shape of pods; equal ones are one object, so that a plan is found without a look at the parts."""
-
-    parts: tuple[Hashable, ...]
-
-
-@lru_cache(maxsize=4096)
-def _shape(*parts: Hashable) -> _Shape:
-    return _Shape(parts)
-
-
 HostPort: TypeAlias = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
@@ -232,32 +212,6 @@ class Pod(Named):
             ]
         )
 
-    @cached_property
-    def shape(self) -> Hashable | None:
-        """Everything in the spec that plugins look at, except fields in which many pods differ.
-
-        These are requests, except that the shape tells whether extended resources are among them, affinity of all
-        kinds and topology spread constraints. Names and labels aren't part of it, either. Of volumes it tells whether
-        any is storage, but not which, since the state of claims changes. Other volumes, such as the one with the token
-        that every pod of a real cluster has, count without their names. None for a pod with claims of devices.
-        """
-        spec, requests = self.spec, self.requests
-        volumes = spec.volumes
-        if spec.resource_claims:
-            return None
-        return _shape(
-            bool(requests.amounts.scalar_resources or requests.demand.scalar_resources),
-            tuple([(each.is_storage, each.empty_dir, each.host_path, each.image) for each in volumes])
-            if volumes
-            else (),
-            spec.node_name,
-            spec.tolerations,
-            spec.host_network,
-            spec.host_users,
-            _outlines(spec.containers),
-            _outlines(spec.init_containers) if spec.init_containers else (),
-        )
-
     @property
     def is_terminal(self) -> bool:
         """True if all containers have ended for good, so that the pod takes nothing on its node."""
@@ -299,11 +253,8 @@ class Pod(Named):
         """
         if status.tells_of_resources:
             return Pod(metadata, spec, status)
-        if spec is self.spec:
-            return _of_the_same_spec(self, metadata, status)
         return _with_parts(self, metadata, spec, status)
 
 
 # Metadata, the node's name and most statuses change neither requests nor ports, so computed ones are kept.
 _with_parts = evolver(Pod, "metadata", "spec", "status", computed=("requests", "host_ports"))
-_of_the_same_spec = evolver(Pod, "metadata", "status", computed=("requests", "host_ports", "shape"))

@@ -31,8 +31,8 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.answers.filtering import FilterOutcome
-from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
+from kschedfw.framework.runtime.engine.outcome import FilterOutcome
+from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.batching import Hint

@@ -11,7 +11,7 @@ import numpy as np
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.framework.diagnosis import Evidence, NodeToStatus
 from kschedfw.framework.nodes.arrays import Codes, IntArray
-from kschedfw.framework.runtime.answers.totals import PluginScores
+from kschedfw.framework.runtime.engine.totals import PluginScores
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 import pluggy
 
 from kschedfw.framework.metrics import MeasuredPoint
-from kschedfw.framework.plugin import PROJECT, FunctionT
+from kschedfw.framework.plugin import PROJECT
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.status import Code
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 _ATTRIBUTE: Final = f"{PROJECT}_hook"
 _mark = pluggy.HookspecMarker(PROJECT)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 
 import pluggy
 from typing_extensions import TypeVar
@@ -23,9 +23,6 @@ PROJECT = "kschedfw"
 
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-PER_SIGNATURE = f"{PROJECT}_per_signature"
-"""The attribute of a hook that is marked `per_signature`."""
-
 PLANNED_HOOKS = (
     "pre_filter",
     "filter",
@@ -35,56 +32,34 @@ PLANNED_HOOKS = (
     "score_batch",
     "normalize_score",
 )
-"""The hooks whose answers a plugin promises by `Plugin.plan_part`."""
+"""The hooks whose answers a plugin promises by `Plugin.amounts_rule`."""
 
 ArgsT = TypeVar("ArgsT", default=None)
-FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 
-def per_signature(hook: FunctionT) -> FunctionT:
-    """Promise that a hook depends on nothing of the pod but its signature (`Plugin.sign`), and on nothing else.
+class _Idle:
+    """The signature of a pod that is none of a plugin's business: its pre_filter and pre_score skip the pod."""
 
-    Marks a `pre_filter` or `pre_score` that answers the same, and writes the same values into the state, for all pods
-    of a signature, whatever is on the nodes. It is then called once for many pods. What it writes is shared by them
-    and must not be changed, but by `pre_filter_add_pod` and `pre_filter_remove_pod`, which get a clone.
-
-    Marks a `normalize_score` whose answer depends on the signature and the raw scores alone, and not on which nodes
-    have them.
-
-        @hookimpl
-        @per_signature
-        def pre_filter(self, state: CycleState, pod: Pod) -> Status | None: ...
-
-    A subclass that overrides the hook makes a promise of its own, or none.
-    """
-    setattr(hook, PER_SIGNATURE, True)
-    return hook
+    def __repr__(self) -> str:
+        return "IDLE"
 
 
-class PlanPart(Enum):
-    """The ways in which a plugin takes part in the plan for pods of a shape; see `Plugin.plan_part`."""
+IDLE: Final = _Idle()
+"""The signature of a pod that is none of a plugin's business: pre_filter and pre_score skip it, and write nothing."""
 
-    IDLE = "idle"
-    """The plugin refuses no node, and gives all nodes the same score."""
-    NODES = "nodes"
-    """The hooks' answers depend on the pod's shape and the node objects alone."""
-    SIGNATURE = "signature"
-    """The hooks' answers depend on `sign` as well, in which pods of one shape differ."""
+
+class AmountsRule(Enum):
+    """The rules by which a plugin decides on nodes from amounts of resources alone; see `Plugin.amounts_rule`."""
+
     LEAST_ALLOCATED = "least-allocated"
-    """The plugin refuses nodes with too little left, and scores by the free shares of CPU and memory.
+    """Refuse nodes with too little left, and score by the free shares of CPU and memory.
 
     Extended resources count if `sign` returns a signature for the pod: a node must have what the pod requests.
     """
     MOST_ALLOCATED = "most-allocated"
-    """The plugin refuses nodes as LEAST_ALLOCATED does, and scores by the used shares of CPU and memory."""
+    """Refuse nodes as LEAST_ALLOCATED does, and score by the used shares of CPU and memory."""
     BALANCED_ALLOCATION = "balanced-allocation"
-    """The plugin scores by how evenly CPU and memory are used."""
-    POD = "pod"
-    """The answers depend on other pods: the batch forms of the hooks are called for every pod of the shape.
-
-    pre_filter and the filter are called with all nodes, also those that other filters refuse, pre_score and the score
-    with the feasible nodes.
-    """
+    """Score by how evenly CPU and memory are used. The score of a pod that requests neither is skipped."""
 
 
 class Plugin(Generic[ArgsT]):
@@ -101,7 +76,11 @@ class Plugin(Generic[ArgsT]):
             args_type = RackArgs
 
     `reads` and `sign` are promises that let the framework reuse answers: for two pods with equal signatures,
-    the answer for a node differs only if something within `reads` changed in between.
+    the answer for a node differs only if something within `reads` changed in between. normalize_score then depends on
+    the signature and the raw scores alone, and not on which nodes have them. Where `reads` is `Reads.NODE`, pre_filter
+    and pre_score are also called once for many pods: they write the same into the state for all pods of a signature
+    while the node objects stay the same. What they write is shared and must not be changed, but by pre_filter_add_pod
+    and pre_filter_remove_pod, which get a clone.
     """
 
     name: ClassVar[str]
@@ -119,7 +98,10 @@ class Plugin(Generic[ArgsT]):
     else:
 
         def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
-            """Return everything of the pod that filter and score depend on; None if its answers can't be reused.
+            """Return everything of the pod that the hooks up to score depend on; None if their answers can't be reused.
+
+            Return `IDLE` for a pod that pre_filter and pre_score would skip, whatever the plugin reads; then they
+            aren't called for it. Other signatures of a plugin that reads the whole cluster count as None.
 
             An override that doesn't look at the pod may leave the argument out, as with hooks.
             """
@@ -135,14 +117,12 @@ class Plugin(Generic[ArgsT]):
         """
         return None
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # for plugins to override
-        """Return how this plugin treats all pods of this pod's shape (`Pod.shape`), or None where that isn't known.
+    @property
+    def amounts_rule(self) -> AmountsRule | None:
+        """The rule that the hooks up to score follow; None where they follow none.
 
-        Where all plugins of a profile give this promise, pods are placed without calls of the hooks up to
-        score, except for plugins whose part is POD. A plugin that doesn't override this, reads `Reads.NODE` and
-        signs has the part SIGNATURE. Later hooks find in the state what pre_filter and pre_score
-        wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing.
-        A subclass that overrides a hook must override this, too; otherwise the profile has no plan.
+        By a rule, all nodes are decided on together, from columns of amounts: filter, pre_score and score aren't
+        called. A subclass that overrides one of the hooks must override this, too; otherwise it isn't asked.
         """
         return None
 
@@ -164,8 +144,9 @@ class Plugin(Generic[ArgsT]):
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
         """Promise that this plugin treats equal members of a group alike while the group is tried.
 
-        The promise matters for plugins with reserve, unreserve, permit or post_filter, or with `PlanPart.POD`. If all
-        of these promise it, and there is a plan for the pods, a placement is tried without calls for single members.
+        The promise matters for plugins with reserve, unreserve, permit or post_filter, and for those that give the pod
+        no signature. If all of these promise it, and no other plugin is asked about the pods, a placement is tried
+        without calls for single members.
         It says that for such a pod
 
         * a pre_filter or pre_score that skips it does so also when other members have places,
@@ -219,11 +200,6 @@ def keeps_promise(plugin: AnyPlugin, method: str, hooks: Collection[str]) -> boo
     return kinds[owner] is not Plugin and not any(
         hook in vars(kind) for kind in kinds[:owner] for hook in hooks
     )
-
-
-def plans_own_hooks(plugin: AnyPlugin) -> bool:
-    """Tell whether the plugin's `plan_part` was written for its hooks."""
-    return keeps_promise(plugin, "plan_part", PLANNED_HOOKS)
 
 
 AnyPlugin: TypeAlias = Plugin[Any]

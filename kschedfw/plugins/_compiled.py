@@ -11,7 +11,7 @@ import numpy as np
 
 from kschedfw import IntArray
 from kschedfw.framework.nodes.arrays import FloatArray
-from kschedfw.framework.runtime.plans import _pass
+from kschedfw.framework.runtime.engine import _pass
 
 
 @_pass.compiled

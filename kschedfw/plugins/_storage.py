@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from kschedfw import ClusterClient, Handle, KschedfwError, Plugin, Pod, QueueingHint, Status
+from kschedfw import IDLE, ClusterClient, Handle, KschedfwError, Plugin, Pod, QueueingHint, Status
 from kschedfw.api import PersistentVolumeClaim, Volume
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.plugins._hints import queue_if
@@ -110,7 +110,7 @@ def volumes_of(pod: Pod) -> Hashable:
 class StoragePlugin(Plugin, Generic[FoundT]):
     """A plugin that signs a pod by the state of its volumes, since claims and volumes may change at any time.
 
-    All pods without storage share one signature. What `sign` finds is reused by the pre_filter of the same
+    Pods without storage are passed over. What `sign` finds is reused by the pre_filter of the same
     cycle.
     """
 
@@ -128,7 +128,7 @@ class StoragePlugin(Plugin, Generic[FoundT]):
 
     def sign(self, pod: Pod) -> Hashable | None:
         if not pod.spec.volumes or not pod.storage:
-            return ()
+            return IDLE
         found = self.find(pod)
         self._latest = pod, found
         return None if isinstance(found, Status) else self.signature(found)

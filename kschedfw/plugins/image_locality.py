@@ -15,7 +15,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -51,9 +50,6 @@ class ImageLocality(Plugin):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         return frozenset(normalized_image_name(container.image) for container in containers)
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:

@@ -22,7 +22,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     PreFilterResult,
@@ -33,7 +32,6 @@ from kschedfw import (
     Verdicts,
     api,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.framework.diagnosis import Evidence
@@ -111,11 +109,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_selector, in_any_order(pod.spec.affinity.node_affinity)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.SIGNATURE
-
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterResult | Status | None:
         required = _required(pod)
         if required is None and not pod.spec.node_selector and self._enforced is None:
@@ -157,7 +151,6 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return None if self._enforced is not None else state.read(_REQUIRED).refused_domains(nodes)
 
     @hookimpl
-    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         if not _preferred(pod) and not self._added_preferred:
             return Status.skip()
@@ -182,7 +175,6 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return scores
 
     @hookimpl
-    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

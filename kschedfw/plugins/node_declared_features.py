@@ -8,6 +8,7 @@ not when it is placed. Unknown declared names are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -29,7 +29,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import PodSpec, RestartRuleAction
 from kschedfw.framework.diagnosis import Evidence
@@ -58,9 +57,15 @@ _FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
 """The features by name, with a function that tells whether a pod with this spec needs the feature."""
 
 
+_NO_FEATURES: Final[frozenset[str]] = frozenset()
+
+
 def required_features(pod: Pod) -> frozenset[str]:
     """Return the features that a node must declare to get the pod."""
     spec = pod.spec
+    has_rules = bool(spec.init_containers) or any(each.restart_policy_rules for each in spec.containers)
+    if not has_rules and not spec.host_network:
+        return _NO_FEATURES  # as of nearly every pod
     return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(spec)])
 
 
@@ -76,11 +81,7 @@ class NodeDeclaredFeatures(Plugin):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return self.sign(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
-
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         required = required_features(pod)
         if not required:

@@ -13,7 +13,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -36,9 +35,6 @@ class NodeName(Plugin):
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return self.sign(pod)
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -14,7 +15,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -23,7 +23,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api.pod import HostPort
 from kschedfw.framework.diagnosis import Evidence
@@ -41,7 +40,7 @@ class NodePorts(Plugin):
     reads = Reads.PODS
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return frozenset(pod.host_ports)
+        return frozenset(ports) if (ports := pod.host_ports) else IDLE
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         # As kube-scheduler's signature: the numbers alone, including those of all init containers.
@@ -50,11 +49,7 @@ class NodePorts(Plugin):
             port.host_port for container in containers for port in container.ports if port.host_port
         )
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        return None if pod.host_ports else PlanPart.IDLE
-
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         wanted = pod.host_ports
         if not wanted:

@@ -13,20 +13,19 @@ import numpy.typing as npt
 
 from kschedfw import (
     MAX_NODE_SCORE,
+    AmountsRule,
     CycleState,
     FieldError,
     Handle,
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     Reads,
     StateKey,
     Status,
     hookimpl,
-    per_signature,
 )
 from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._resources import (
@@ -93,11 +92,11 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         amounts = pod.requests.amounts
         return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.BALANCED_ALLOCATION if self._resources.are_cpu_and_memory else None
+    @property
+    def amounts_rule(self) -> AmountsRule | None:
+        return AmountsRule.BALANCED_ALLOCATION if self._resources.are_cpu_and_memory else None
 
     @hookimpl
-    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         plan = self._resources.plan_for(pod)
         if not _requests_any(plan):

@@ -12,7 +12,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -43,9 +42,6 @@ class NodeUnschedulable(Plugin):
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return sorted_tolerations(pod)
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

@@ -15,7 +15,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -24,7 +23,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import Taint, TaintEffect, Toleration
 from kschedfw.framework.diagnosis import Evidence
@@ -59,9 +57,6 @@ class TaintToleration(Plugin):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return sorted_tolerations(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
-
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
         taints = node_info.node.spec.taints
@@ -82,7 +77,6 @@ class TaintToleration(Plugin):
         return Verdicts.refuse(untolerated_mask(nodes, rows, pod.spec.tolerations), _UNTOLERATED)
 
     @hookimpl
-    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         tolerations = pod.spec.tolerations
         state.write(_SOFT_TOLERATIONS, tuple(each for each in tolerations if each.effect in _SOFT))
@@ -100,7 +94,6 @@ class TaintToleration(Plugin):
         return np.array(counts, dtype=np.int64)[column.codes.take(rows)]
 
     @hookimpl
-    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores, reverse=True)
 

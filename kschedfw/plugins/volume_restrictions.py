@@ -16,7 +16,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Pod,
     PodInfo,
     QueueingHint,
@@ -77,10 +76,6 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
     name = "VolumeRestrictions"
     reads = Reads.PODS
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        # The state of claims and volumes changes while nodes stay the same.
-        return PlanPart.POD if pod.storage else PlanPart.IDLE
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

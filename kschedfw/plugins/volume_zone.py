@@ -16,7 +16,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Pod,
     QueueingHint,
     Reads,
@@ -24,7 +23,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import (
     Operator,
@@ -88,12 +86,7 @@ class VolumeZone(StoragePlugin[Topologies]):
     name = "VolumeZone"
     reads = Reads.NODE
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        # The state of claims and volumes changes while nodes stay the same.
-        return PlanPart.POD if pod.storage else PlanPart.IDLE
-
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not pod.storage:
             return Status.skip()

@@ -28,9 +28,9 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.answers.totals import Totals
+from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.scheduler.select import HostSelector
+from kschedfw.scheduler.select import HostSelector, Selection
 
 MAX_BATCH_AGE: Final = 0.5
 """The seconds for which a search is reused. Its totals become stale, since changes aren't applied to them (as in
@@ -57,11 +57,11 @@ class Hint:
 
 @attrs.frozen(eq=False)
 class Scored:
-    """The feasible nodes of a search with their totals, shape (k,), and the index of the one that was chosen."""
+    """The feasible nodes of a search with their totals, and the one that was chosen."""
 
     nodes: NodeSelection
     totals: Totals
-    chosen: int
+    chosen: Selection
 
 
 class _KeptSearch:
@@ -77,7 +77,7 @@ class _KeptSearch:
         # The table replaces its list when rows move. This one still tells which node was in which row.
         self._infos: Sequence[NodeInfo] = scored.nodes.table.node_infos
         self._totals: IntArray = scored.totals.values.copy()
-        self._take(scored.chosen)
+        self._take(scored.chosen.index)
 
     def _take(self, index: int) -> None:
         self._totals[index] = _TAKEN
@@ -99,9 +99,8 @@ class _KeptSearch:
 class Batch:
     """The kept search of a profile, and the turn of the pod that is being scheduled.
 
-    A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen; or `begin` and
-    `pass_by`. A pod that gets no node, or that another profile schedules, has neither `end` nor `pass_by`: the gap in
-    the numbers of cycles shows it.
+    A turn is `begin`, `take_hint` once the pre_filters have passed, and `end` when a node is chosen. A pod that gets
+    no node, or that another profile schedules, has no `end`: the gap in the numbers of cycles shows it.
     """
 
     def __init__(self, framework: Framework, clock: Clock, metrics: MetricsRecorder) -> None:
@@ -152,6 +151,8 @@ class Batch:
 
         Call it after the pre_filters.
         """
+        if self.signature is None and not self._measures:
+            return None
         started = self._clock.monotonic()
         kept = self._kept
         if kept is not None and kept.left:
@@ -185,8 +186,12 @@ class Batch:
 
         `scored` is needed if several are feasible and the pod has a signature.
         """
-        started = self._clock.monotonic()
         self._last_cycle, self._last_node = self._cycle, node
+        if self.signature is None and not self._measures:
+            # The rest would only tell metrics why nothing is kept, which takes longer than a cycle's other steps.
+            self._kept = None
+            return
+        started = self._clock.monotonic()
         hint = self._hint
         if hint is not None:
             attempt = BatchAttempt.HINT_USED if hint.node == node else BatchAttempt.HINT_NOT_USED
@@ -195,17 +200,6 @@ class Batch:
         if hint is None or hint.node != node:
             self._keep(pod, feasible, scored)
         self._metrics.batch_stored(self._profile, self._clock.monotonic() - started)
-
-    def pass_by(self, state: CycleState, pod: Pod, selector: HostSelector, node: str, feasible: int) -> None:
-        """End the turn of a pod without a signature, whose node was found without a hint.
-
-        Nothing is kept. `take_hint` and `end` would only tell metrics why, which takes longer than the rest.
-        """
-        if self._measures:
-            self.take_hint(state, pod, selector)
-            self.end(pod, node, feasible)
-        else:
-            self._last_cycle, self._last_node, self._kept = self._cycle, node, None
 
     def _keep(self, pod: Pod, feasible: int, scored: Scored | None) -> None:
         if feasible > 1 and self.signature is not None and scored is not None:

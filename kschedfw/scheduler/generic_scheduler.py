@@ -20,15 +20,14 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult, not_left_over
-from kschedfw.framework.runtime.answers.filtering import FilterOutcome
-from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
+from kschedfw.framework.runtime.engine.outcome import FilterOutcome
+from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
+from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, Search, in_turn
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.plans.planner import NoneFeasible
-from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, Search, in_turn
 from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, picks_row
+from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, Selection
 
 # kube-scheduler's minFeasibleNodesToFind and minFeasibleNodesPercentageToFind.
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -152,6 +151,9 @@ class GenericScheduler:
         """
         self._begin(pod, observer)
         try:
+            self._look(framework, pod)
+            if self._batching is not None:
+                self._batch = self._batching.begin(framework, state, pod)
             return self._schedule(framework, state, pod)
         finally:
             self._end()
@@ -171,8 +173,7 @@ class GenericScheduler:
         """
         self._begin(pod, observer)
         try:
-            feasible, evaluated = self._find(framework, state, pod, nodes)
-            return self._choose(framework, state, pod, feasible, evaluated)
+            return self._schedule(framework, state, pod, nodes)
         finally:
             self._end()
 
@@ -237,29 +238,22 @@ class GenericScheduler:
 
         return undo
 
-    def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
-        self._look(framework, pod)
-        if self._batching is not None:
-            self._batch = self._batching.begin(framework, state, pod)
-        if (placed := self._place_in_one_pass(framework, state, pod)) is not None:
-            if self._batch is not None:
-                self._batch.pass_by(state, pod, self._selector, placed.suggested_host, placed.feasible_nodes)
-            return placed
-        feasible, evaluated = self._find(framework, state, pod, None)
-        return self._choose(framework, state, pod, feasible, evaluated)
-
-    def _choose(
-        self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection, evaluated: int
+    def _schedule(
+        self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
     ) -> ScheduleResult:
+        found = self._find(framework, state, pod, within)
         # As kube-scheduler: one node needs no scores, and takes no number from `random`.
-        if len(feasible) == 1:
-            host, scored = feasible[0].name, None
+        feasible, scored = found.feasible, None
+        if found.count == 1:
+            host = feasible[0].name
         else:
             totals, chosen = self._scored(framework, state, pod, feasible)
-            host, scored = feasible[chosen].name, Scored(feasible, totals, chosen)
+            host = chosen.node_of(feasible).node.metadata.name
+            if self._batch is not None:
+                scored = Scored(feasible, totals, chosen)
         if self._batch is not None:
-            self._batch.end(pod, host, len(feasible), scored)
-        return ScheduleResult(host, evaluated, len(feasible))
+            self._batch.end(pod, host, found.count, scored)
+        return ScheduleResult(host, found.processed, found.count)
 
     def find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
         """Return the feasible nodes, at least one, and the number of nodes looked at: the first half of `schedule`.
@@ -268,15 +262,8 @@ class GenericScheduler:
         overlapping cycles.
         """
         self._look(framework, pod)
-        if self._may_pass_at_once(framework, pod):
-            count = len(self._snapshot)
-            start = self.next_start_node_index % count
-            found = framework.feasible_rows(state, pod, start, self._num_nodes_to_find(framework, count))
-            if found is not None:
-                rows, looked_at = found
-                self.next_start_node_index = (start + looked_at) % count
-                return NodeSelection(self._snapshot.table, rows), looked_at
-        return self._find(framework, state, pod, None)
+        found = self._find(framework, state, pod, None)
+        return found.feasible, found.processed
 
     def _look(self, framework: Framework, pod: Pod) -> None:
         """Update the snapshot for the pod's cycle."""
@@ -286,53 +273,18 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
 
-    def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
-        """Return the result of the compiled one-pass search for a pod of a known shape; None if it can't be used."""
-        selector = picks_row(self._selector)
-        if selector is None or not self._may_pass_at_once(framework, pod):
-            return None
-        infos = self._snapshot.node_infos
-        count = len(infos)
-        start = self.next_start_node_index % count
-        best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, count))
-        if best is None:
-            return None
-        if isinstance(best, NoneFeasible):
-            self.next_start_node_index = start  # after a look at every node
-            diagnosis = Diagnosis()
-            diagnosis.add_codes(best.refused)
-            raise FitError(pod, count, diagnosis)
-        # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
-        # fill the first nodes of the order and never look at the last ones.
-        self.next_start_node_index = (self.next_start_node_index + best.looked_at) % count
-        row = selector.pick_row(best.rows, self._snapshot.table)
-        return ScheduleResult(infos[row].node.metadata.name, best.looked_at, best.feasible)
-
-    def _may_pass_at_once(self, framework: Framework, pod: Pod) -> bool:
-        """Tell whether nobody has to see the steps, and nothing but the profile's plugins decides."""
-        # A pod with a signature may get its node by a hint, and its own search is kept for the next one.
-        return not (
-            self._observer is not None
-            or self._exhaustive
-            or pod.status.nominated_node_name
-            or framework.handle.extenders
-            or not framework.has_score_plugins
-            or (self._batch is not None and self._batch.signature is not None)
-        )
-
     def _find(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None
-    ) -> tuple[NodeSelection, int]:
-        number_of_nodes = len(self._snapshot) if within is None else len(within)
-        if not number_of_nodes:
+    ) -> FilterOutcome:
+        """Return the feasible nodes, at least one."""
+        if within is not None and not within:
             raise NoNodesAvailableError
-        feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod, within)
+        found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, within)
         if self._observer is not None:
-            self._observer.nodes_found(feasible, diagnosis)
-        count = len(feasible.rows)
-        if not count:
-            raise FitError(pod, number_of_nodes, diagnosis)
-        return feasible, count + len(diagnosis.node_to_status)
+            self._observer.nodes_found(found.feasible, diagnosis)
+        if not found.count:
+            raise FitError(pod, len(self._snapshot if within is None else within), diagnosis)
+        return found
 
     def choose(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> int:
         """Return the position of the best of several feasible nodes: the second half of `schedule`.
@@ -340,15 +292,15 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        return self._scored(framework, state, pod, feasible)[1]
+        return self._scored(framework, state, pod, feasible)[1].index
 
     def _scored(
         self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection
-    ) -> tuple[Totals, int]:
+    ) -> tuple[Totals, Selection]:
         totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        return totals, self.select(totals, feasible)
+        return totals, self._selector.select(totals, feasible)
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """Return the position of a node with the highest total, as the selector picks one."""
@@ -362,6 +314,15 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin or extender failed.
         """
+        found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, within)
+        if diagnosis.node_to_status.codes is None:
+            diagnosis.add_codes(found.refused)
+        return found.feasible, diagnosis
+
+    def _find_nodes_that_fit_pod(
+        self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None
+    ) -> tuple[FilterOutcome, Diagnosis]:
+        """Return the feasible nodes, and the others' reasons, which are only complete if somebody needs them."""
         diagnosis = Diagnosis()
         left_over, status, narrowing = framework.run_pre_filter_plugins(state, pod)
         if narrowing:
@@ -373,7 +334,8 @@ class GenericScheduler:
             diagnosis.node_to_status.absent = status
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
-            return self._none(), diagnosis
+            none = NodeSelection(self._snapshot.table, np.empty(0, dtype=np.int64))
+            return FilterOutcome.of(none), diagnosis
         # Preemption has made room on the nominated node: most likely it passes, and no other node does.
         first = pod.status.nominated_node_name
         hint = None if self._batch is None else self._batch.take_hint(state, pod, self._selector)
@@ -389,13 +351,15 @@ class GenericScheduler:
         if self._observer is not None:
             start = self.next_start_node_index % len(nodes) if len(nodes) else 0
             self._observer.node_candidates(nodes, start, narrowing)
-        passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
-        if not framework.handle.extenders:
-            return passed, diagnosis
-        feasible = pass_extenders(framework.handle.extenders, pod, passed, diagnosis)
-        if len(feasible) != len(passed):
-            diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
-        return feasible, diagnosis
+        found = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
+        extenders = framework.handle.extenders
+        if not extenders:
+            return found, diagnosis
+        feasible = pass_extenders(extenders, pod, found.feasible, diagnosis)
+        if len(feasible) == found.count:
+            return found, diagnosis
+        diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+        return FilterOutcome.of(feasible, len(feasible) + len(diagnosis.node_to_status)), diagnosis
 
     def prioritize_nodes(
         self, framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -436,9 +400,6 @@ class GenericScheduler:
             raise SchedulingError(status)
         return scores
 
-    def _none(self) -> NodeSelection:
-        return NodeSelection(self._snapshot.table, np.empty(0, dtype=np.int64))
-
     def _candidates(
         self,
         left_over: PreFilterResult | None,
@@ -474,13 +435,14 @@ class GenericScheduler:
         pod: Pod,
         diagnosis: Diagnosis,
         within: NodeSelection | None,
-    ) -> NodeSelection | None:
+    ) -> FilterOutcome | None:
         table = self._snapshot.table
         row = table.rows.get(node_name)
         if row is None or (within is not None and row not in within.rows):
             return None
         node = NodeSelection(table, np.array([row], dtype=np.int64))
-        found = self._search(framework, state, pod, node, diagnosis)
+        found = self._search(framework, state, pod, node)
+        diagnosis.add_codes(found.refused)
         # A plugin's failure on this one node doesn't fail the attempt: all nodes are searched next.
         if found.error is not None:
             return None
@@ -489,7 +451,9 @@ class GenericScheduler:
         # An extender's failure doesn't fail the attempt, either.
         except SchedulingError:
             return None
-        return feasible if len(feasible) else None
+        if not len(feasible):
+            return None
+        return FilterOutcome.of(feasible, len(feasible) + len(diagnosis.node_to_status))
 
     def _find_nodes_that_pass_filters(
         self,
@@ -498,30 +462,36 @@ class GenericScheduler:
         pod: Pod,
         nodes: NodeSelection,
         diagnosis: Diagnosis,
-    ) -> NodeSelection:
-        found = self._search(framework, state, pod, nodes, diagnosis)
+    ) -> FilterOutcome:
+        found = self._search(framework, state, pod, nodes)
+        processed = found.processed
+        # Nobody asks why some nodes were refused while others pass.
+        if (
+            not found.count
+            or self._observer is not None
+            or found.error is not None
+            or framework.handle.extenders
+        ):
+            diagnosis.add_codes(found.refused)
+        elif diagnosis.node_to_status.codes is not None:
+            # A nominated node that was refused alone before counts as well: in kube-scheduler, too, its status is
+            # one of these.
+            diagnosis.add_codes(found.refused)
+            processed = found.count + len(diagnosis.node_to_status)
+            found = FilterOutcome.of(found.feasible, processed)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
-        # A nominated node that was refused alone before counts as well: in kube-scheduler, too, its status is
-        # one of these.
-        processed = len(found.feasible.rows) + len(diagnosis.node_to_status)
         if not self._exhaustive:
             self.next_start_node_index = (self.next_start_node_index + processed) % len(nodes.table)
         if found.error is not None:
             raise SchedulingError(found.error)
-        return found.feasible
+        return found
 
     def _search(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: Pod,
-        nodes: NodeSelection,
-        diagnosis: Diagnosis,
+        self, framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> FilterOutcome:
         """Filter the nodes in order until enough have passed or a plugin fails."""
-        wanted = self._num_nodes_to_find(framework, len(nodes.rows))
+        wanted = self._num_nodes_to_find(framework, len(nodes))
         found = framework.filter_nodes(state, pod, nodes, wanted)
-        diagnosis.add_codes(found.refused)
         if self._observer is not None:
             self._observer.nodes_filtered(nodes, wanted, found)
         return found

@@ -6,23 +6,30 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol, TypeAlias
 
-import attrs
 import numpy as np
 
 from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.answers.totals import Totals
+from kschedfw.framework.runtime.engine.totals import Totals
 
 Rows: TypeAlias = Sequence[int] | IntArray
 
 
-@attrs.frozen(eq=False)
 class Selection:
     """The chosen node among those with the highest total, by its index."""
 
-    index: int
-    _totals: Totals
+    __slots__ = ("_index", "_totals")
+
+    def __init__(self, index: int, totals: Totals) -> None:
+        self._index = index
+        self._totals = totals
+
+    @property
+    def index(self) -> int:
+        """The index of the node."""
+        return self._index
 
     @property
     def tied(self) -> IntArray:
@@ -30,6 +37,23 @@ class Selection:
         as totals are.
         """
         return self._totals.best
+
+    def node_of(self, nodes: NodeSelection) -> NodeInfo:
+        """Return the chosen one of these nodes, whose totals they are."""
+        return nodes[self.index]
+
+
+class _OneOfBest(Selection):
+    """The node with this number, from 0, among those with the highest total. Its index is seldom asked for."""
+
+    __slots__ = ()
+
+    @property
+    def index(self) -> int:
+        return self._totals.index_of_best(self._index)
+
+    def node_of(self, nodes: NodeSelection) -> NodeInfo:
+        return nodes.table.node_infos[self._totals.best_row(self._index, nodes)]
 
 
 def select_host(totals: Totals, random: Random) -> Selection:
@@ -40,12 +64,12 @@ def select_host(totals: Totals, random: Random) -> Selection:
     once (Vitter, "Random sampling with a reservoir", 1985), which takes ln n draws, not n. A single best node
     takes none.
     """
-    return Selection(totals.index_of_best(pick_of(totals.number_of_best, random)), totals)
+    return _OneOfBest(pick_of(totals.number_of_best, random), totals)
 
 
 def pick_of(count: int, random: Random) -> int:
     """Return the index of `select_host`'s pick among this many best nodes."""
-    # `plans._turns.pick` is the compiled form, and must draw the same numbers.
+    # `engine._turns.pick` is the compiled form, and must draw the same numbers.
     draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so the divisor isn't 0.
@@ -75,10 +99,7 @@ class ReservoirSelector:
         self._random = random
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
-        return select_host(totals, self._random)
-
-    def pick_row(self, rows: Rows, table: NodeTable) -> int:  # noqa: ARG002  # see PicksRow
-        return int(rows[pick_of(len(rows), self._random)])
+        return _OneOfBest(pick_of(totals.number_of_best, self._random), totals)
 
 
 class RoundRobinSelector:
@@ -91,9 +112,9 @@ class RoundRobinSelector:
         self._turn = 0
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
-        index = totals.index_of_best(self._turn % totals.number_of_best)
+        nth = self._turn % totals.number_of_best
         self._turn += 1
-        return Selection(index, totals)
+        return _OneOfBest(nth, totals)
 
 
 class FirstByNameSelector:
@@ -104,11 +125,7 @@ class FirstByNameSelector:
         self._ranks: IntArray = np.zeros(0, dtype=np.int64)
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        best = totals.best
-        return Selection(int(best[self._first(nodes.rows.take(best), nodes.table)]), totals)
-
-    def pick_row(self, rows: Rows, table: NodeTable) -> int:
-        return int(rows[self._first(rows, table)])
+        return _OneOfBest(self._first(totals.best_rows(nodes), nodes.table), totals)
 
     def _first(self, rows: Rows, table: NodeTable) -> int:
         """Return the position of the row whose name comes first."""
@@ -119,18 +136,3 @@ class FirstByNameSelector:
             self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
             self._ranks[order] = table.all_rows
         return int(self._ranks.take(rows).argmin())
-
-
-class PicksRow(Protocol):
-    """A selector that needs only the rows of the best nodes, not their totals."""
-
-    def pick_row(self, rows: Rows, table: NodeTable) -> int:
-        """Pick one of the table's rows, given in visiting order; the one that `select` would pick."""
-        ...
-
-
-def picks_row(selector: HostSelector) -> PicksRow | None:
-    """Return the selector if it is one of those here that pick rows; None for a subclass, whose `select` counts."""
-    if type(selector) is ReservoirSelector or type(selector) is FirstByNameSelector:
-        return selector
-    return None

@@ -19,7 +19,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, not_left_over
-from kschedfw.framework.runtime.answers.totals import NodeScores
+from kschedfw.framework.runtime.engine.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status

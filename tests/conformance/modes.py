@@ -10,6 +10,8 @@ from random import Random
 import attrs
 
 from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
@@ -17,7 +19,6 @@ from kschedfw.testing.conformance.decide import PodRun
 from kschedfw.testing.conformance.groups import GroupRun
 from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
 from tests.conformance.changes import RunsChanges, SchedulersChanges
-from tests.conformance.plans import PlanRun
 
 
 def pod_scenarios(path: Path) -> Iterator[Scenario]:
@@ -39,7 +40,7 @@ class Mode(Enum):
     CHANGES = "changes"
     """Call the plugins with the memo; before each decision, change the cluster and undo the changes."""
     PLAN = "plan"
-    """Decide by the plan of each pod's shape wherever there is one, at any number of nodes; groups by the memo."""
+    """Keep answers to each pod before it is decided on."""
 
     @property
     def evaluation(self) -> Evaluation:
@@ -62,10 +63,9 @@ class Decided:
 def decide_in(mode: Mode, scenario: Scenario, registry: Registry, *, recorded: bool = False) -> Decided:
     """Return the decision on each pending pod, as `decide`; with a recorder of metrics if it is to be `recorded`."""
     metrics = Recorder() if recorded else None
-    if mode is Mode.PLAN:
-        planned = PlanRun(scenario, registry, mode.evaluation, metrics)
-        return Decided(planned.decisions(), planned.planned)
     run = PodRun(scenario, registry, mode.evaluation, metrics)
+    if mode is Mode.PLAN and run.nodes:
+        return _by_kept_answers(run)
     if mode is not Mode.CHANGES or not run.nodes:
         return Decided(run.decisions())
     manifests = [*(scenario.objects.get("pods") or ()), *scenario.pending]
@@ -85,3 +85,15 @@ def decide_groups_in(
     return run.rounds(
         SchedulersChanges(run.scheduler, run.algorithm, created, Random(scenario.name)).go_through
     )
+
+
+def _by_kept_answers(run: PodRun) -> Decided:
+    """Return the decisions after each pod's signatures came twice, so that a plan keeps all answers that it may."""
+
+    def keep(pod: Pod) -> None:
+        run.cache.update_snapshot(run.snapshot)
+        for _ in range(2):
+            run.framework.run_pre_filter_plugins(CycleState(), pod)
+
+    before = run.framework.decided_together
+    return Decided(run.decisions(keep), run.framework.decided_together - before)

@@ -25,7 +25,7 @@ from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
 
 compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
-loops = pytest.importorskip("kschedfw.framework.runtime.plans._pass", reason="needs the extra fast")
+loops = pytest.importorskip("kschedfw.framework.runtime.engine._pass", reason="needs the extra fast")
 
 AMOUNT = st.sampled_from([0, 1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(0, LARGEST_EXACT)
 

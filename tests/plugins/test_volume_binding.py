@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
-from kschedfw import make_node, make_pod
+from kschedfw import IDLE, make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
@@ -77,7 +77,7 @@ class TestPodsWithoutClaims:
         harness = FrameworkHarness("VolumeBinding", nodes=NODES)
         harness.pre_filter(pod)
         assert harness.state.skip_filter_plugins == {"VolumeBinding"}
-        assert harness.framework.plugins["VolumeBinding"].sign(pod) == ()
+        assert harness.framework.plugins["VolumeBinding"].sign(pod) is IDLE
 
 
 class TestClaimsThatCanNotBeUsed:

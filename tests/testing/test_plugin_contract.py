@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 from kschedfw import (
+    IDLE,
     ActionType,
+    AmountsRule,
     ClusterEvent,
     CycleState,
     EventResource,
     FieldError,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     PostFilterResult,
@@ -277,15 +278,30 @@ EVALUATION = "every_evaluation_gives_the_same_answers_while_the_cluster_changes"
 CHANCE = "two_instances_with_the_same_seed_and_clock_agree"
 
 
-PLAN = "plan_for_pods_of_a_shape_gives_the_answers_of_the_hooks_while_the_cluster_changes"
+@caught(EVALUATION, "answers differently from memory (memo)")
+class NotSoIdle(Plugin):
+    """Says that pods are none of its business, and refuses nodes."""
+
+    reads = Reads.CLUSTER
+
+    def sign(self, pod: Pod) -> Hashable:
+        return IDLE
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> None: ...
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) had an odd number of pods") if len(node_info.pods) % 2 else None
 
 
-@caught(PLAN, "by what plan_part says of a pod's shape")
-class PlannedForItsOwnPods(Plugin):
-    """Says that its answers follow from node objects alone, and looks at the pods on them."""
+@caught(EVALUATION, "answers differently from memory (memo)")
+class FollowsNoRule(Plugin):
+    """Names a rule of amounts, and refuses nodes for another reason."""
 
-    def plan_part(self, pod: Pod) -> PlanPart:
-        return PlanPart.NODES
+    @property
+    def amounts_rule(self) -> AmountsRule:
+        return AmountsRule.LEAST_ALLOCATED
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:

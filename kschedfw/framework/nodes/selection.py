@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -18,7 +18,7 @@ class NodeSelection(Sequence[NodeInfo]):
     `rows` has shape (k,), int64: each row at most once, in visiting order. The array is read-only.
     """
 
-    __slots__ = ("_rows", "start", "table")
+    __slots__ = ("_count", "_make", "_rows", "start", "table")
 
     def __init__(self, table: NodeTable, rows: IntArray) -> None:
         # Plugins get this array.
@@ -27,6 +27,8 @@ class NodeSelection(Sequence[NodeInfo]):
         self.start: int | None = None
         """The first row, if the selection has all nodes of the table from there on and round the end; else None."""
         self._rows: IntArray | None = rows
+        self._count = len(rows)
+        self._make: Callable[[], IntArray] | None = None
 
     @classmethod
     def whole(cls, table: NodeTable, start: int = 0) -> NodeSelection:
@@ -35,6 +37,13 @@ class NodeSelection(Sequence[NodeInfo]):
         selection.start = start
         if start:
             selection._rows = None
+        return selection
+
+    @classmethod
+    def made_later(cls, table: NodeTable, count: int, make: Callable[[], IntArray]) -> NodeSelection:
+        """Return a selection of `count` nodes, whose rows are made when somebody reads them."""
+        selection = cls(table, table.all_rows)
+        selection._rows, selection._count, selection._make = None, count, make
         return selection
 
     @classmethod
@@ -68,6 +77,9 @@ class NodeSelection(Sequence[NodeInfo]):
 
     @property
     def rows(self) -> IntArray:
+        if self._rows is None and self._make is not None:
+            self._rows = self._make()
+            self._rows.setflags(write=False)
         if self._rows is None:
             rows = self.table.all_rows
             self._rows = np.concatenate((rows[self.start :], rows[: self.start]))
@@ -114,7 +126,9 @@ class NodeSelection(Sequence[NodeInfo]):
         return self.table.node_infos[int(self.rows[index])]
 
     def __len__(self) -> int:
-        return len(self.table.node_infos) if self.start is not None else len(self.rows)
+        if self.start is not None:
+            return len(self.table.node_infos)
+        return self._count
 
     def __iter__(self) -> Iterator[NodeInfo]:
         infos = self.table.node_infos

@@ -24,8 +24,8 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
 from kschedfw.framework.preemption.rules import PreemptionRules, victims_for_room
-from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.answers.status_codes import ERROR, PASS, StatusCodes
+from kschedfw.framework.runtime.engine.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.engine.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
 # Above every priority, so that a node without pods has no possible victim.

@@ -18,7 +18,6 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
-from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -28,25 +27,20 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import PostFilterResult, PreFilterResult
-from kschedfw.framework.runtime.answers.filtering import FilterOutcome, Filters
-from kschedfw.framework.runtime.answers.memo import Memo
-from kschedfw.framework.runtime.answers.plugins import PluginMemo
-from kschedfw.framework.runtime.answers.pod_class import POD_CLASS, KeptT, PodClass, Preparation
-from kschedfw.framework.runtime.answers.scoring import Scoring
-from kschedfw.framework.runtime.answers.search import NodeSearch
-from kschedfw.framework.runtime.answers.status_codes import StatusCodes
-from kschedfw.framework.runtime.answers.totals import NodeScores, Totals
 from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.binding_hooks import BindingHooks
 from kschedfw.framework.runtime.calls import Evaluation, first_failure, first_success
+from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
+from kschedfw.framework.runtime.engine.outcome import FilterOutcome
+from kschedfw.framework.runtime.engine.plan import KeptT
+from kschedfw.framework.runtime.engine.planner import Planner
+from kschedfw.framework.runtime.engine.plugins import PluginMemo
+from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
+from kschedfw.framework.runtime.engine.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.hook_answers import as_truth
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.placement_hooks import PlacementHooks
-from kschedfw.framework.runtime.plans.kept_totals import wanted_amounts
-from kschedfw.framework.runtime.plans.planner import BestNodes, NoneFeasible, Planner
-from kschedfw.framework.runtime.plans.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
-from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status, text_of
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
@@ -123,31 +117,12 @@ class Framework(BindingHooks, PlacementHooks):
             self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
         )
         plain = HookTable(profile, self.plugins, registry)
-        self._hooks = plain if meter is None else meter.follow(plain)
+        self._hooks = plain if meter is None else meter.counted(plain)
         self.has_score_plugins = bool(self._hooks["score"])
         self._less: tuple[str, Hook] | None = next(iter(self._hooks["queue_sort"]), None)
-        parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
-        asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in self._hooks[hook])
-        self._counts = counts = {name: PluginMemo.of(self.plugins[name]) for name in asked}
-        run_all = profile.run_all_filters
-        self._filters = Filters(self._hooks, self.plugins, self.handle, counts, run_all=run_all)
-        self._search = NodeSearch(self._filters, self.handle, meter, batch=batch)
-        self._scoring = Scoring(self._hooks, self.plugins, profile, counts, parallelizer, meter, batch=batch)
-        self._side_by_side = Parallelizer(parallelizer.parallelism)
-        signing = [(self.plugins[name], each) for name, each in counts.items()]
-        self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
-        # A recorder counts calls of hooks. So with a recorder every hook is called for every pod, and no call is
-        # saved.
-        self._prepares = self._memo is not None and meter is None
-        self._planner: Planner | None = None
-        if self._memo is not None and not run_all:
-            filters, scoring = self._filters, self._scoring
-            # A plan tells the recorder of its steps itself, once for each pod.
-            if meter is not None:
-                filters = Filters(plain, self.plugins, self.handle, counts)
-                scoring = Scoring(plain, self.plugins, profile, counts, parallelizer, None, batch=True)
-            planner = Planner(self.plugins, plain, filters, scoring.plugins, self.handle, meter)
-            self._planner = planner if planner.is_possible else None
+        self._planner = Planner(plain, self.plugins, profile, self.handle, meter, evaluation)
+        self._filters = self._planner.filters
+        self._side_by_side = Parallelizer(self.handle.parallelizer.parallelism)
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [self.plugins[name] for name in in_trials]
         self._tells_members_apart = not all(map(may_take_members_alike, self._in_trials))
@@ -221,7 +196,6 @@ class Framework(BindingHooks, PlacementHooks):
 
     # Scheduling cycle
 
-    @measured(MeasuredPoint.PRE_FILTER)
     def run_pre_filter_plugins(
         self, state: CycleState, pod: Pod
     ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
@@ -232,34 +206,7 @@ class Framework(BindingHooks, PlacementHooks):
         Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends the run at once, UNSCHEDULABLE at
         the end, so that the state is complete for preemption.
         """
-        pods = self._begin_cycle(state, pod)
-        nodes = self.handle.snapshot.node_infos
-        preparation = pods.pre_filter
-        if preparation is None:
-            preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
-        return run_pre_filters(preparation, state, pod, nodes)
-
-    def best_nodes(
-        self, state: CycleState, pod: Pod, start: int, wanted: int
-    ) -> BestNodes | NoneFeasible | None:
-        """Return the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
-
-        Return all refusals where no node passes. Return None where this isn't possible, such as for the first pod of a
-        shape: then the steps from pre_filter to score must be run. Extenders aren't asked.
-        """
-        planner = self._planner_for(state)
-        return None if planner is None else planner.best_nodes(state, pod, start, wanted)
-
-    def feasible_rows(
-        self, state: CycleState, pod: Pod, start: int, wanted: int
-    ) -> tuple[IntArray, int] | None:
-        """Return the rows of the first `wanted` nodes that pass, and the number looked at; None as `best_nodes`."""
-        planner = self._planner_for(state)
-        return None if planner is None else planner.feasible(state, pod, start, wanted)
-
-    def _planner_for(self, state: CycleState) -> Planner | None:
-        # In a sampled cycle each plugin's own duration is measured, so its hooks are called.
-        return None if state.record_plugin_metrics else self._planner
+        return self._planner.pre_filter(state, pod)
 
     def planned_member(self, pod: Pod, members: int) -> PlannedPod | None:
         """Return the pod as planned for all nodes of trials of its group, which has so many members.
@@ -268,13 +215,12 @@ class Framework(BindingHooks, PlacementHooks):
         of the hooks that aren't called: a call for every member on every placement takes minutes in a large cluster.
         """
         if (
-            self._planner is None
-            or not self.handle.nominator.is_empty
+            not self.handle.nominator.is_empty
             or self._tells_members_apart
             or not all(plugin.takes_members_alike(pod) for plugin in self._in_trials)
         ):
             return None
-        return self._planner.planned(pod, members)
+        return self._planner.planned_member(pod, members)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
@@ -307,8 +253,8 @@ class Framework(BindingHooks, PlacementHooks):
     def refused_by_each_filter(
         self, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses, for explanations; see `NodeSearch.refused_by_each`."""
-        return self._search.refused_by_each(state, pod, self._pods_of(state, pod), nodes)
+        """Return the nodes that each filter refuses, for explanations; see `SearchInOrder.refused_by_each`."""
+        return self._planner.refused_by_each(state, pod, nodes)
 
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
@@ -355,7 +301,7 @@ class Framework(BindingHooks, PlacementHooks):
         Earlier answers are reused where they hold, and batch forms called where plugins have them.
         """
         wanted = len(nodes) if wanted is None else wanted
-        return self._search.find(state, pod, self._pods_of(state, pod), nodes, wanted)
+        return self._planner.filter(state, pod, nodes, wanted)
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
@@ -365,14 +311,7 @@ class Framework(BindingHooks, PlacementHooks):
         The column was kept from earlier pods, or is made by `make`; the caller brings it up to date. Return
         None where an answer may depend on anything else, or isn't kept.
         """
-        pods = self._pods_of(state, pod)
-        plan = pods.filter_plan(
-            self._filters.plugins,
-            state.skip_filter_plugins,
-            self.handle.snapshot.table,
-            self._filters.pod_followers,
-        )
-        return pods.column((plan, key), make) if self._memo is not None and plan.is_local else None
+        return self._planner.kept_column(state, pod, key, make)
 
     @measured(MeasuredPoint.POST_FILTER)
     def run_post_filter_plugins(
@@ -381,51 +320,30 @@ class Framework(BindingHooks, PlacementHooks):
         """Call the plugins in order to make room for the pod, until one succeeds or answers that nothing helps."""
         return first_success(self._hooks["post_filter"], state, pod, node_to_status)
 
-    @measured(MeasuredPoint.PRE_SCORE)
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         """Prepare scoring of the feasible nodes. Sets `state.skip_score_plugins`."""
-        pods = self._pods_of(state, pod)
-        preparation = pods.pre_score
-        if preparation is None:
-            preparation = pods.pre_score = self._prepared("pre_score", pods, pod, nodes)
-        return run_pre_scores(preparation, state, pod, nodes)
+        return self._planner.pre_score(state, pod, nodes)
 
-    @measured(MeasuredPoint.SCORE)
     def run_score_plugins(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
         """Score, normalise and weigh the nodes. The scores are None unless the status is success."""
-        selection = NodeSelection.of(self.handle.snapshot.table, nodes)
-        pods = self._pods_of(state, pod)
-        return self._scoring.scores(state, pod, pods, nodes if selection is None else selection)
+        return self._planner.scores(state, pod, nodes)
 
-    @measured(MeasuredPoint.SCORE)
     def total_scores(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[Totals | None, Status]:
         """Return only the totals of `run_score_plugins`: much faster where plugins' answers are kept."""
-        selection = NodeSelection.of(self.handle.snapshot.table, nodes)
-        pods = self._pods_of(state, pod)
-        return self._scoring.totals(state, pod, pods, nodes if selection is None else selection)
+        return self._planner.totals(state, pod, nodes)
+
+    @property
+    def decided_together(self) -> int:
+        """The number of times that nodes were filtered all together, by a plan, and not one after the other."""
+        return self._planner.decided_together
 
     def memo_report(self) -> Mapping[str, PluginMemo]:
         """Return the counts of questions and kept answers, by plugin that filters or scores."""
-        return self._counts
-
-    def _begin_cycle(self, state: CycleState, pod: Pod) -> PodClass:
-        """Look up the class of pods like this one, and write it to the state."""
-        if self._memo is not None:
-            return self._memo.begin_cycle(state, pod, self.handle.snapshot.table)
-        pods = PodClass(StatusCodes())
-        state.write(POD_CLASS, pods)
-        return pods
-
-    def _pods_of(self, state: CycleState, pod: Pod) -> PodClass:
-        return state.find(POD_CLASS) or self._begin_cycle(state, pod)
-
-    def _prepared(self, hook_name: str, pods: PodClass, pod: Pod, nodes: Sequence[NodeInfo]) -> Preparation:
-        kept = pods.answers.keys() if self._prepares else ()
-        return prepare(hook_name, self._hooks[hook_name], self.plugins, kept, pod, nodes)
+        return self._planner.counts
 
     # Restore points
 

@@ -19,7 +19,7 @@ from kschedfw.framework.errors import HOOK_FAILURES, HookError, PluginError, Pro
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
+from kschedfw.framework.plugin import PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.hook_answers import as_events
 from kschedfw.framework.runtime.hook_checks import ASKED_METHODS, implemented_hooks
@@ -55,11 +55,6 @@ def asked_method(plugin: AnyPlugin, name: str) -> Hook:
 def _taken(function: Hook, name: str) -> tuple[str, ...]:
     parameters = inspect.signature(function).parameters
     return tuple(argument for argument in ASKED_METHODS[name] if argument in parameters)
-
-
-def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
-    """Return whether the plugin's implementation of a hook is marked `per_signature`."""
-    return bool(getattr(getattr(plugin, hook, None), PER_SIGNATURE, False))
 
 
 class HookTable:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -67,14 +67,22 @@ class Meter:
         """Return a meter, or None for the no-op recorder."""
         return cls(recorder, clock, profile, sampling) if listens(recorder) else None
 
-    def follow(self, hooks: HookTable) -> HookTable:
-        """Return the hooks, measured where their specifications ask for it."""
-        self._evaluations.plugins = {
-            point: tuple([name for name, _ in hooks[hook]]) for point, hook in _EVALUATED.items()
-        }
-        return hooks.wrapped(self._measured_hook)
+    def timed(self, hooks: HookTable) -> HookTable:
+        """Return the hooks, timed in sampled cycles where their specifications ask for it; calls aren't counted."""
 
-    def _measured_hook(self, spec: HookSpec, plugin: str, hook: Hook) -> Hook:
+        def timed(spec: HookSpec, plugin: str, hook: Hook) -> Hook:
+            point = spec.measured
+            if point is None or spec.name == "pre_enqueue":
+                return hook
+            return _sampled(hook, self._timed(plugin, point, hook))
+
+        return hooks.wrapped(timed)
+
+    def counted(self, hooks: HookTable) -> HookTable:
+        """Return the hooks, timed and counted where their specifications ask for it."""
+        return hooks.wrapped(self._counted_hook)
+
+    def _counted_hook(self, spec: HookSpec, plugin: str, hook: Hook) -> Hook:
         point = spec.measured
         if point is None:
             return hook
@@ -94,7 +102,7 @@ class Meter:
         """Call `run`, which runs the plugins of a point for a pod. Record its duration and its code."""
         started = self.now()
         answer = run(*arguments)
-        self._record(point, _outcome(answer), started)
+        self.ended(point, _outcome(answer), started)
         return answer
 
     def nodes_asked(self) -> None:
@@ -111,29 +119,13 @@ class Meter:
         finally:
             self._recorder.workers(operation, -workers)
 
-    def filtered(self, started: float, *, failed: bool) -> None:
-        """Record that the nodes of a cycle were filtered since `started`."""
-        self._record(MeasuredPoint.FILTER, Code.ERROR if failed else Code.SUCCESS, started)
+    def count(self, point: MeasuredPoint, plugins: Sequence[str], number: int) -> None:
+        """Record so many evaluations of each of these plugins, none of whose hooks was called for them."""
+        if number:
+            self._evaluations.add(point, plugins, number)
 
-    def planned(
-        self,
-        times: Sequence[float],
-        looked_at: int,
-        scored: int,
-        skipped: tuple[frozenset[str], frozenset[str]],
-    ) -> None:
-        """Record a pod that was placed by its plan.
-
-        `times` are those at which pre_filter, filter, pre_score and score began, and the end of the last one; where no
-        node was scored, they end with that of filter. `looked_at` and `scored` are the numbers of nodes, `skipped` the
-        plugins whose filters, and whose scores, are skipped.
-        """
-        record, profile = self._recorder.extension_point, self._profile
-        for point, began, ended in zip(_EVALUATED, times, times[1:], strict=False):
-            record(point, Code.SUCCESS, profile, ended - began)
-        self._evaluations.planned(looked_at, scored, skipped)
-
-    def _record(self, point: MeasuredPoint, code: Code, started: float) -> None:
+    def ended(self, point: MeasuredPoint, code: Code, started: float) -> None:
+        """Record that the plugins of a point ran for a pod since `started`."""
         self._recorder.extension_point(point, code, self._profile, self.now() - started)
         self._evaluations.report()
 
@@ -191,14 +183,6 @@ class Meter:
         return evaluated
 
 
-_Skipped: TypeAlias = tuple[frozenset[str], frozenset[str]]
-_EVALUATED: Final = {
-    MeasuredPoint.PRE_FILTER: "pre_filter",
-    MeasuredPoint.FILTER: "filter",
-    MeasuredPoint.PRE_SCORE: "pre_score",
-    MeasuredPoint.SCORE: "score",
-}
-"""The points whose evaluations are counted, in the order of a cycle, and their hooks."""
 _MOST_CYCLES: Final = 1000
 """The number of reports after which counts are passed on, even if nobody reads them."""
 
@@ -209,10 +193,8 @@ class _Evaluations:
 
     _recorder: MetricsRecorder
     _profile: str
-    plugins: Mapping[MeasuredPoint, Sequence[str]] = attrs.field(factory=dict, init=False)
-    """The plugins that have a hook at each point."""
     _counts: dict[tuple[str, MeasuredPoint], list[int]] = attrs.field(factory=dict, init=False)
-    _planned: dict[_Skipped, _PlannedPods] = attrs.field(factory=dict, init=False)
+    _added: dict[tuple[MeasuredPoint, Sequence[str]], list[int]] = attrs.field(factory=dict, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _is_read: bool = attrs.field(init=False)
     _unreported: int = attrs.field(default=0, init=False)
@@ -226,35 +208,12 @@ class _Evaluations:
         # An append is atomic, with or without a global interpreter lock; adding to a number isn't.
         return self._counts.setdefault((plugin, point), []).append
 
-    def planned(self, looked_at: int, scored: int, skipped: _Skipped) -> None:
-        """Count a pod that was placed by its plan, or tell the recorder of it at once."""
-        # The sets of skipped plugins are few, since they follow from the kinds of pods.
-        known = self._planned.get(skipped)
+    def add(self, point: MeasuredPoint, plugins: Sequence[str], number: int) -> None:
+        """Count evaluations of several plugins."""
+        known = self._added.get((point, plugins))
         if known is None:
-            known = self._planned.setdefault(skipped, _PlannedPods(self._asked_about(*skipped)))
-        if self._is_read:
-            known.pods.append((looked_at, scored))
-            self.report()
-        else:
-            numbers, tell, profile = (
-                (1, looked_at, int(scored > 0), scored),
-                self._recorder.plugin_evaluations,
-                self._profile,
-            )
-            for plugin, point, number in known.asked:
-                if numbers[number]:
-                    tell(plugin, point, profile, numbers[number])
-
-    def _asked_about(
-        self, skipped_filters: Collection[str], skipped_scores: Collection[str]
-    ) -> Sequence[tuple[str, MeasuredPoint, int]]:
-        left_out = skipped_filters, skipped_filters, skipped_scores, skipped_scores
-        return [
-            (plugin, point, number)
-            for number, (point, skipped) in enumerate(zip(_EVALUATED, left_out, strict=True))
-            for plugin in self.plugins[point]
-            if plugin not in skipped
-        ]
+            known = self._added.setdefault((point, plugins), [])
+        known.append(number)
 
     def report(self) -> None:
         """Pass the counts on to the recorder, unless it asks for them itself."""
@@ -268,28 +227,13 @@ class _Evaluations:
         tell, profile = self._recorder.plugin_evaluations, self._profile
         with self._lock:
             self._unreported = 0
-            for known in list(self._planned.values()):
-                if pods := _taken(known.pods):
-                    scored = [nodes for _, nodes in pods if nodes]
-                    numbers = len(pods), sum(nodes for nodes, _ in pods), len(scored), sum(scored)
-                    for plugin, point, number in known.asked:
-                        if numbers[number]:
-                            tell(plugin, point, profile, numbers[number])
+            for (point, plugins), numbers in list(self._added.items()):
+                if taken := sum(_taken(numbers)):
+                    for plugin in plugins:
+                        tell(plugin, point, profile, taken)
             for (plugin, point), counts in self._counts.items():
                 if counts:
                     tell(plugin, point, profile, sum(_taken(counts)))
-
-
-@attrs.frozen(eq=False)
-class _PlannedPods:
-    """The pods with plans for which the same plugins were skipped.
-
-    `asked` has the plugins and points that were not, and which number of a pod counts there: 1, the nodes looked at, 1
-    if any node was scored, or the nodes scored. `pods` are the nodes looked at and scored of pods that aren't reported.
-    """
-
-    asked: Sequence[tuple[str, MeasuredPoint, int]]
-    pods: list[tuple[int, int]] = attrs.field(factory=list, init=False)
 
 
 def _taken(counts: list[T]) -> Sequence[T]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray, NodeTable, Reads, Status, Verdicts
-from kschedfw.framework.runtime.answers.columns import UNKNOWN_CODE, Column
+from kschedfw.framework.runtime.engine.columns import UNKNOWN_CODE, Column
 from kschedfw.plugins._node_terms import any_mask
 from kschedfw.plugins._resources import amount_columns
 from kschedfw.plugins.dynamic_resources.answers import PROBLEMS, AllocationTimeoutError

@@ -25,7 +25,6 @@ from kschedfw import (
     NodeTable,
     NodeToStatus,
     ObjectMeta,
-    PlanPart,
     Plugin,
     Pod,
     PostFilterResult,
@@ -37,7 +36,6 @@ from kschedfw import (
     Verdicts,
     format_duration,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import OwnerReference, ResourceClaim
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
@@ -105,10 +103,6 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.resource_claims else ()  # NodeResourcesFit refuses to sign extended resources
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # no shape has claims
-        # A DeviceClass may come to provide an extended resource while nodes stay the same.
-        return PlanPart.SIGNATURE if pod.requests.amounts.scalar_resources else PlanPart.IDLE
-
     def takes_members_alike(self, pod: Pod) -> bool:
         return not pod.spec.resource_claims and not self._manager.resources_of(pod)
 
@@ -118,7 +112,6 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return Status.unresolvable(problem) if problem else None
 
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         state.write(DEVICES, None)
         try:
@@ -236,7 +229,6 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return scores(devices, nodes, rows, self._reaches(devices, nodes, rows))
 
     @hookimpl
-    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 import attrs
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ByDomain,
     ClusterEvent,
@@ -24,7 +25,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -99,9 +99,8 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         self._terms = TermReader(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # Resolved terms and the namespace's labels, since namespaces may change without a change of nodes or pods.
-        meta = pod.metadata
-        return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
+        is_alone = self._terms.of(pod) is NO_TERMS and not self.handle.snapshot.topology.has_terms
+        return IDLE if is_alone else None
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         affinity = pod.spec.affinity
@@ -109,9 +108,6 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return None
         # Terms of existing pods may select this pod by its labels.
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.POD
 
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
         return state.read(REQUIRED).refused_domains(nodes)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from kschedfw import (
     ActionType,
+    AmountsRule,
     ClusterEvent,
     CycleState,
     EventResource,
@@ -17,7 +18,6 @@ from kschedfw import (
     NodeInfo,
     NodeTable,
     PlacedGroup,
-    PlanPart,
     Plugin,
     Pod,
     QueuedGroup,
@@ -28,7 +28,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import DeviceClass
 from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
@@ -52,9 +51,9 @@ _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 _LEAST_ALLOCATED = attrgetter("least_allocated")
-_PARTS = {
-    ScoringStrategyType.LEAST_ALLOCATED: PlanPart.LEAST_ALLOCATED,
-    ScoringStrategyType.MOST_ALLOCATED: PlanPart.MOST_ALLOCATED,
+_RULES = {
+    ScoringStrategyType.LEAST_ALLOCATED: AmountsRule.LEAST_ALLOCATED,
+    ScoringStrategyType.MOST_ALLOCATED: AmountsRule.MOST_ALLOCATED,
 }
 
 
@@ -78,7 +77,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             weighs_equally and strategy.type is ScoringStrategyType.LEAST_ALLOCATED
         )
         is_of_both = weighs_equally and self._resources.are_cpu_and_memory
-        self._part = _PARTS.get(strategy.type) if is_of_both else None
+        self._rule = _RULES.get(strategy.type) if is_of_both else None
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -92,12 +91,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         amounts = pod.requests.amounts
         return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        # A shape doesn't tell which extended resources are requested.
-        return None if any(self._ignored) and pod.requests.demand.scalar_resources else self._part
+    @property
+    def amounts_rule(self) -> AmountsRule | None:
+        return None if any(self._ignored) else self._rule
 
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
         requests = pod.requests
         demand = requests.demand
@@ -123,7 +121,6 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None if own is None else verdicts(own, nodes, rows)
 
     @hookimpl
-    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         state.write(_PLAN, self._resources.plan_for(pod))
 

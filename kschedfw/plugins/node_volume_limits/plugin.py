@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -18,7 +19,6 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -27,7 +27,6 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import CSINode, PersistentVolume, VolumeAttachment
 from kschedfw.framework.diagnosis import Evidence
@@ -68,21 +67,16 @@ class NodeVolumeLimits(Plugin):
         self._storage = StorageOfNodes(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """Return None for pods with volumes that count, else ().
+        """Return None for pods with volumes that count.
 
         The answers for such volumes depend on objects whose changes aren't tracked.
         """
-        return None if pod.spec.volumes and can_count(pod) else ()
+        return None if pod.spec.volumes and can_count(pod) else IDLE
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return volumes_of(pod)
 
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        # The state of claims and volumes changes while nodes stay the same.
-        return PlanPart.POD if pod.storage else PlanPart.IDLE
-
     @hookimpl
-    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not can_count(pod):
             return Status.skip()

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ByDomain,
     ClusterEvent,
@@ -24,7 +25,6 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -35,7 +35,7 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
-from kschedfw.api import UnsatisfiableAction
+from kschedfw.api import Selector, UnsatisfiableAction
 from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if, takes_a_place
@@ -49,7 +49,7 @@ from kschedfw.plugins.pod_topology_spread.constraints import (
     own_constraints,
 )
 from kschedfw.plugins.pod_topology_spread.default_selectors import DefaultSelectors
-from kschedfw.plugins.pod_topology_spread.extents import Extents, NodeInclusion
+from kschedfw.plugins.pod_topology_spread.extents import Extents
 from kschedfw.plugins.pod_topology_spread.filtering import HardSpread
 from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
 
@@ -78,6 +78,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             action: tuple(constraint for constraint in defaults if constraint.when_unsatisfiable is action)
             for action in UnsatisfiableAction
         }
+        self._has_defaults = any(self._defaults.values())
         self._default_selectors = DefaultSelectors(handle.cluster)
         self._extents = Extents()
 
@@ -92,36 +93,28 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         defaults = self._defaults[action]
         if not defaults:
             return ()
-        selector = self._default_selectors.of(pod)
-        if selector is EVERYTHING or selector.everything:
+        selector = self._sibling_selector(pod)
+        if selector is None:
             return ()
         return default_constraints(defaults, SiblingQuery(pod.namespace, selector), pod.labels)
+
+    def _sibling_selector(self, pod: Pod) -> Selector | None:
+        """Return the selector of default constraints; None if the pod has no Service and no controller."""
+        selector = self._default_selectors.of(pod)
+        return None if selector is EVERYTHING or selector.everything else selector
 
     def hard_constraints(self, pod: Pod) -> tuple[SpreadConstraint, ...]:
         return self.constraints(pod, UnsatisfiableAction.DO_NOT_SCHEDULE)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        try:
-            # A score depends on which other nodes are feasible, and so on all that other plugins read of the pod.
-            if self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY):
-                return None
-            # Compiled constraints, since Services and controllers may change without a change of nodes or
-            # pods. Labels only matter within them.
-            constraints = self.hard_constraints(pod)
-        except MalformedSelectorError:
+        if pod.spec.topology_spread_constraints:
             return None
-        if not constraints:
-            return ()
-        inclusion = NodeInclusion(pod)
-        return constraints, *(inclusion.signature(constraint) for constraint in constraints)
+        return IDLE if not self._has_defaults or self._sibling_selector(pod) is None else None
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         # Default constraints count for every pod, even for one that no Service selects.
-        has_constraints = pod.spec.topology_spread_constraints or any(self._defaults.values())
+        has_constraints = pod.spec.topology_spread_constraints or self._has_defaults
         return None if has_constraints else ()
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.POD
 
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:  # noqa: ARG002  # see Plugin
         return state.read(HARD).refused_domains()

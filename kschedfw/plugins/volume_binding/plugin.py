@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -23,7 +24,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    PlanPart,
     Plugin,
     Pod,
     PreBindPreFlightResult,
@@ -34,7 +34,6 @@ from kschedfw import (
     Verdicts,
     VolumeStage,
     hookimpl,
-    per_signature,
 )
 from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kschedfw.api.volume_matching import requested_storage, storage_capacity
@@ -169,15 +168,13 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # Without claims there is nothing to refuse; the same goes for bound volumes that can be used from everywhere.
-        return self.claims.reaches(pod) if pod.spec.volumes else ()
+        # The state of claims and volumes changes while nodes stay the same.
+        if pod.spec.volumes and pod.storage:
+            return None
+        return IDLE if self._shape is None else ()
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return volumes_of(pod)
-
-    def plan_part(self, pod: Pod) -> PlanPart | None:
-        # The state of claims and volumes changes while nodes stay the same.
-        return PlanPart.POD if pod.storage else PlanPart.IDLE
 
     def takes_members_alike(self, pod: Pod) -> bool:
         return not pod.spec.volumes
@@ -208,7 +205,6 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         return state.read(VOLUMES).verdicts(nodes, rows, self.handle.cluster)
 
     @hookimpl
-    @per_signature
     def pre_score(self) -> Status | None:
         return Status.skip() if self._shape is None else None
 

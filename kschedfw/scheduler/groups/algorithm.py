@@ -30,9 +30,9 @@ from kschedfw.framework.groups import (
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
-from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error

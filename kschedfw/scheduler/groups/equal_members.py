@@ -19,8 +19,8 @@ from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupPlace
 from kschedfw.framework.metrics import NO_METRICS
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, compiled_turns
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.plans.turns import EqualPlaces, PlannedPod, compiled_turns
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.generic_scheduler import ScheduleResult

@@ -20,8 +20,8 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.answers.totals import NodeScores
 from kschedfw.framework.runtime.calls import Evaluation
+from kschedfw.framework.runtime.engine.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from kschedfw import CycleState, Evaluation, Framework, NodeSelection, Pod, Status
-from kschedfw.framework.runtime.plans.planner import BestNodes, NoneFeasible
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.stage import NOW
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
@@ -21,8 +20,9 @@ _REMEDIES = {
     ),
     Evaluation.MEMO: (
         "`sign` must name everything of the pod that an answer depends on, and `reads` must cover everything else; add "
-        "what is missing, or leave them out: then answers aren't kept. The clock of the handle moves on between two "
-        "questions: what the time makes of an answer belongs into `sign`, or into a refusal's `retry_at`"
+        "what is missing, or leave them out: then answers aren't kept. An `amounts_rule` must say exactly what the "
+        "hooks do. The clock of the handle moves on between two questions: what the time makes of an answer belongs "
+        "into `sign`, or into a refusal's `retry_at`"
     ),
 }
 
@@ -31,44 +31,8 @@ _STEPS: Final = (1.0, 75.0, 4_000.0, 22_000.0)
 """Seconds that pass before a call, while the cluster changes: from a moment to many hours."""
 
 
-_PLAN_REMEDY: Final = (
-    "what `plan_part` says must hold for every pod of the shape (`Pod.shape`: no labels, affinity, constraints or "
-    "requests): NODES for answers that follow from it and the node objects alone, SIGNATURE if also from `sign`, POD "
-    "for all others; or leave it out: then hooks are called for every pod"
-)
-
-
 class EvaluationChecks(Subject):
-    """Checks that batch forms agree with `filter` and `score`, and that `reads`, `sign` and `plan_part` are right."""
-
-    @concerns("filter", "score")
-    def test_plan_for_pods_of_a_shape_gives_the_answers_of_the_hooks_while_the_cluster_changes(self) -> None:
-        def through_a_history(world: World) -> None:
-            clock = FakeClock(NOW)
-            planned, asked = (
-                self._framework(snapshot=world.snapshot, clock=clock, evaluation=each)
-                for each in (Evaluation.MEMO, Evaluation.SCALAR)
-            )
-            if planned._planner is None:
-                # The plugin promises nothing for shapes.
-                return
-            for seconds in _STEPS:
-                first, *others = world.pending()
-                # A shape has a plan from its second pod on.
-                for pod in (first, first, *others, *others, first):
-                    clock.advance(seconds)
-                    best = planned.best_nodes(CycleState(), pod, 0, len(world.snapshot))
-                    expected = _best(asked, pod)
-                    if best is not None and (names := _names(world, best)) != expected:
-                        feasible = best.feasible if isinstance(best, BestNodes) else 0
-                        violated(
-                            f"{self._name} gives other answers than its hooks by what plan_part says of a pod's shape: "
-                            f"of {feasible} feasible nodes the best are {names}, but by its hooks {expected}",
-                            _PLAN_REMEDY,
-                        )
-                world.change()
-
-        self._in_worlds(through_a_history)
+    """Checks that batch forms agree with `filter` and `score`, and that a plugin's promises hold."""
 
     @concerns("filter", "score")
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
@@ -80,8 +44,8 @@ class EvaluationChecks(Subject):
             }
             for seconds in _STEPS:
                 first, *others = world.pending()
-                # The first pod comes again, since an answer from memory needs an earlier question.
-                for pod in (first, *others, first):
+                # Pods come again, since an answer from memory needs an earlier question.
+                for pod in (first, first, *others, *others, first):
                     clock.advance(seconds)
                     rows = world.rows()
                     expected = _answers(frameworks[Evaluation.SCALAR], pod, rows)
@@ -104,22 +68,6 @@ def _differ(
         f"{step} is {given.get(step)!r}, but {expected.get(step)!r} node by node",
         _REMEDIES[evaluation],
     )
-
-
-def _names(world: World, best: BestNodes | NoneFeasible) -> Sequence[str]:
-    if isinstance(best, NoneFeasible):
-        return []
-    names = world.snapshot.table.names
-    return [names[row] for row in best.rows]
-
-
-def _best(framework: Framework, pod: Pod) -> Sequence[str]:
-    """Return the nodes with the highest total, by hooks."""
-    answers = _answers(framework, pod, range(len(framework.handle.snapshot)))
-    feasible, best = answers.get("feasible"), answers.get("best")
-    if not isinstance(feasible, tuple) or not isinstance(best, list):
-        return []
-    return [feasible[index] for index in best]
 
 
 def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str, object]:

@@ -19,7 +19,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import PreemptionPlan
-from kschedfw.framework.runtime.answers.filtering import Filters
+from kschedfw.framework.runtime.engine.filters import Filters
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts

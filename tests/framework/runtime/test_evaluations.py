@@ -35,8 +35,7 @@ from kschedfw import (
 )
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.plugin import per_signature
-from kschedfw.framework.runtime.answers.columns import UNKNOWN_SCORE
+from kschedfw.framework.runtime.engine.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
 from tests.framework.support import PluginClass, plugin
@@ -69,8 +68,6 @@ class Character:
     """Whether it cares for little of what is on a node, and most nodes suit it: its answers mostly stay as they are."""
     repeats: bool
     """Whether equal verdicts are the same object."""
-    marks: bool
-    """Whether its hooks promise to depend on the signature alone."""
 
     @classmethod
     def any(cls, random: Random) -> Character:
@@ -88,7 +85,6 @@ class Character:
             narrows=likely(0.15),
             calm=likely(0.5),
             repeats=likely(0.5),
-            marks=likely(0.5),
         )
 
 
@@ -216,10 +212,6 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
         "normalize_score": (character.normalizes, normalize_score),
     }
     hooks |= {hook: function for hook, (has_it, function) in optional.items() if has_it}
-    if character.marks:
-        marked = {"pre_score", "normalize_score"} | (set() if character.narrows else {"pre_filter"})
-        for hook in marked & hooks.keys():
-            per_signature(hooks[hook])  # type: ignore[type-var]  # it is a function
     made = plugin(name, **hooks)
     made.reads = character.reads
     if character.signs:

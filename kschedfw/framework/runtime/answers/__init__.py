@@ -1,1 +1,0 @@
-"""Answers of the filters and scores of a profile about nodes: asked one by one or together, kept, and combined."""

@@ -1,0 +1,185 @@
+"""The kept answers of a plugin to pods of one signature.
+
+A plugin declares what it reads (`Plugin.reads`) and what of a pod its answers depend on (`Plugin.sign`). So its
+answers are kept per signature, in columns with a row per node, and the node table's change logs tell which rows must be
+asked about again. This is kube-scheduler's equivalence cache (1.9) and its pod signatures (1.36; KEP-5598) in one. It
+is finer than either, as it works plugin by plugin: pods that differ in their requests still share what is known of
+taints and affinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.runtime.engine.columns import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
+from kschedfw.framework.runtime.engine.status_codes import StatusCodes
+from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step, is_plain
+from kschedfw.framework.runtime.hook_answers import as_verdicts
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.status import Status
+
+
+@attrs.frozen(eq=False)
+class Prepared:
+    """The answer of a pre_filter or pre_score that holds for all pods of a signature, and the state that it wrote."""
+
+    skips: bool = False
+    written: CycleState | None = None
+
+
+NOTHING = Prepared()
+
+
+# Plans refer to these strongly and the planner weakly, which slots alone don't allow.
+@attrs.define(eq=False, weakref_slot=True)
+class Kept:
+    """The kept answers of one step to pods of one signature. Plans share them."""
+
+    step: Step
+    _codes: StatusCodes
+    _parallelizer: Parallelizer
+    pre_filter: Prepared | None = None
+    """None where the hook must be called for every pod."""
+    pre_score: Prepared | None = None
+    is_idle: bool = False
+    filter_fails: bool = False
+    """Whether an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
+    score_fails: bool = False
+    _version: object = None
+    _refusals: Column | None = None
+    _scores: Column | None = None
+
+    @classmethod
+    def idle(cls, step: Step, codes: StatusCodes, parallelizer: Parallelizer) -> Kept:
+        """Return the answers to a pod that the plugin has nothing to do with."""
+        skips = Prepared(skips=True)
+        return cls(step, codes, parallelizer, skips, skips if step.pre_score else None, is_idle=True)
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether raw scores are kept here."""
+        return not (self.score_fails or self.is_idle)
+
+    def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], version: object) -> None:
+        """Call pre_filter and pre_score if the node objects have changed, where their answers hold for all pods."""
+        if self.is_idle or self._version == version:
+            return
+        self._version = version
+        self.filter_fails = self.score_fails = False
+        # What hooks write may depend on more than one node, so that only answers that follow node objects are kept.
+        if self.step.reads_nodes:
+            self.pre_filter = _prepared(self.step.pre_filter, pod, nodes)
+            self.pre_score = _prepared(self.step.pre_score, pod, nodes)
+
+    def refusals(self, state: CycleState, pod: Pod, table: NodeTable) -> Codes:
+        """Return the filter's codes on all nodes, shape (n,). Not to be changed.
+
+        Raises what the hooks raise, or NotTogetherError for a failure or a refusal that ends at a time.
+        """
+        column = self._refusals
+        if column is None:
+            column = self._refusals = Column(table, self.step.reads, np.int32, UNKNOWN_CODE)
+        elif not column.follow(table):
+            return column.values
+        missing = column.missing(table.all_rows)
+        if len(missing):
+            try:
+                codes = self._asked(state, pod, table, missing)
+            except (*HOOK_FAILURES, NotTogetherError):
+                self.filter_fails, self._refusals = True, None
+                raise
+            column.values[missing] = codes
+        return column.values
+
+    def _asked(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Codes:
+        each = self.step.filtering
+        assert each is not None
+        if each.batch is not None and (len(rows) > FEW_ROWS or len(rows) == len(table)):
+            rows.setflags(write=False)
+            answer = each.batch(state, pod, table, rows)
+            if answer is not None:
+                verdicts = as_verdicts("filter_batch", answer, len(rows))
+                each.counts.rows_asked += len(rows)
+                if not all(map(is_plain, verdicts.statuses)):
+                    raise NotTogetherError
+                codes: Codes = self._codes.translation(verdicts.statuses, each.name).codes.take(
+                    verdicts.codes
+                )
+                return codes
+        asked, infos = rows.tolist(), table.node_infos
+        statuses: list[Status] = self._parallelizer.map(
+            len(asked), lambda index: each.ask(state, pod, infos[asked[index]])
+        )
+        if not all(map(is_plain, statuses)):
+            raise NotTogetherError
+        return np.array([self._codes.code_of(status) for status in statuses], dtype=np.int32)
+
+    def scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> IntArray:
+        """Return the raw scores of these nodes, shape (k,). Not to be changed.
+
+        Raises:
+            ScoreError: the plugin fails for one of them.
+        """
+        each = self.step.scoring
+        assert each is not None
+        column = self._scores
+        if column is None:
+            column = self._scores = Column(table, self.step.reads, np.int64, UNKNOWN_SCORE)
+        else:
+            column.follow(table)
+        known: IntArray = table.take(column.values, rows)
+        if not len(known) or int(known[known.argmin()]) != UNKNOWN_SCORE:
+            return known
+        missing = rows[known == UNKNOWN_SCORE]
+        fresh = None
+        if len(missing) > FEW_ROWS or len(missing) == len(rows):
+            fresh = each.ask_together(state, pod, NodeSelection(table, missing))
+        if fresh is None:
+            asked, infos = missing.tolist(), table.node_infos
+            scores = self._parallelizer.map(
+                len(asked), lambda index: each.ask(state, pod, infos[asked[index]])
+            )
+            fresh = np.array(scores, dtype=np.int64)
+        column.values[missing] = fresh
+        found: IntArray = column.values.take(rows)
+        return found
+
+    def scores_of_all(self, state: CycleState, pod: Pod, table: NodeTable) -> IntArray | None:
+        """Return the raw scores of all nodes, feasible or not; None, and `score_fails`, if any can't be kept."""
+        each = self.step.scoring
+        assert each is not None
+        try:
+            raw = self.scores(state, pod, table, table.all_rows)
+            if each.normalize is None:
+                check_range(each.name, raw)
+        except ScoreError:  # kube-scheduler scores feasible nodes alone, where there may be no failure
+            self.score_fails = True
+            return None
+        return raw
+
+
+def _prepared(hook: Hook | None, pod: Pod, nodes: Sequence[NodeInfo]) -> Prepared | None:
+    if hook is None:
+        return NOTHING
+    own = CycleState()
+    try:
+        answer = hook(own, pod, nodes)
+    except HOOK_FAILURES:  # called again for the pod, it fails again, and that is reported
+        return None
+    skips = isinstance(answer, Status) and answer.is_skip
+    # Refusals are for the hook to report, and a PreFilterResult for the caller to follow.
+    if not (answer is None or skips or (isinstance(answer, Status) and answer.is_success)):
+        return None
+    return Prepared(skips, None if own.is_empty else own)

@@ -1,0 +1,181 @@
+"""The totals of all nodes, kept between pods with the same requests, so that only changed nodes are computed.
+
+A placement changes one node. So a pod like one of the last few costs about the same, however many nodes there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.requests import PodRequests
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.read_only import read_only_view
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Pass, Weights
+from kschedfw.framework.runtime.engine.plan import Base
+from kschedfw.framework.runtime.engine.totals import BestRows
+
+_MOST_KEPT: Final = 8
+"""The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
+_MOST_CHANGED: Final = 16
+"""If more nodes have changed, a pass over all nodes is about as fast."""
+
+_ANY_AMOUNTS: Final = (ANY_AMOUNT,) * 4
+_NO_EXTENDED: Final[IntArray] = np.empty((0, 2), dtype=np.int64)
+
+
+def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
+    """Return the CPU, memory, ephemeral storage and number of pods that must be free on a node for the pod to fit."""
+    demand = requests.demand
+    cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
+    return cpu or ANY_AMOUNT, memory or ANY_AMOUNT, storage or ANY_AMOUNT, 1
+
+
+# Not frozen, which takes twice as long to make, and one is made for every pod.
+@attrs.define(eq=False)
+class PassInput:
+    """The arguments of the pass for a pod of a plan."""
+
+    base: Base
+    wanted: tuple[int, int, int, int]
+    extended: IntArray
+    """The extended resources that must be free: the column of the table, and the amount, shape (k, 2)."""
+    scored: Amounts
+    amounts: Amounts
+    weights: Weights
+
+    @classmethod
+    def of(cls, base: Base, requests: PodRequests, table: NodeTable) -> PassInput:
+        """Make the arguments. Every extended resource that the pod requests must have a column."""
+        scored, amounts = requests.scored, requests.amounts
+        wanted, extended = _ANY_AMOUNTS, _NO_EXTENDED
+        if base.fits:
+            wanted = wanted_amounts(requests)
+            if scalars := requests.demand.scalar_resources:
+                rows = [(table.columns[name], amount) for name, amount in scalars.items() if amount]
+                extended = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        least, balanced, most = base.weights
+        if not (amounts.milli_cpu or amounts.memory):
+            balanced = 0  # such a pod is skipped by the plugin
+        return cls(
+            base,
+            wanted,
+            extended,
+            (scored.milli_cpu, scored.memory),
+            (amounts.milli_cpu, amounts.memory),
+            (least, balanced, most),
+        )
+
+    def totals(
+        self, compiled: Pass, table: NodeTable, scores: FloatArray, start: int, most: int, totals: FloatArray
+    ) -> tuple[int, int]:
+        """Write the totals to `totals`. Return the numbers of feasible nodes and of nodes looked at."""
+        return compiled.totals_of(
+            scores,
+            *table.compiled_columns,
+            self.wanted,
+            self.extended,
+            self.scored,
+            self.amounts,
+            self.weights,
+            start,
+            most,
+            totals,
+        )
+
+    def total_at(self, compiled: Pass, table: NodeTable, row: int) -> float:
+        """Return the total of one node."""
+        return compiled.total_at(
+            row,
+            self.base.scores,
+            *table.compiled_columns,
+            self.wanted,
+            self.extended,
+            self.scored,
+            self.amounts,
+            self.weights,
+        )
+
+
+class KeptTotals:
+    """The totals of all nodes for pods of a plan and requests, below 0 where a node isn't feasible."""
+
+    def __init__(self, asked: PassInput, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
+        self._asked = asked
+        self._requests = requests
+        self.totals: FloatArray = np.empty(len(table))
+        self.totals_to_read = read_only_view(self.totals)
+        self.feasible = self._pods = 0
+        self._best: BestRows | None = None
+        self._fill(compiled, table)
+
+    def answers(self, base: Base, requests: PodRequests) -> bool:
+        """Return whether these are the totals for pods with this base and these requests."""
+        return self._asked.base is base and self._requests is requests
+
+    def follow(self, compiled: Pass, table: NodeTable) -> None:
+        """Update the totals of nodes whose pods have changed."""
+        pods = table.pod_changes
+        if self._pods == pods.version:
+            return
+        # A base is valid as long as the node objects are the same, so only pods may have changed.
+        changed = pods.since(self._pods)
+        if changed is None or len(changed) > _MOST_CHANGED:
+            self._fill(compiled, table)
+            return
+        self._pods, totals = pods.version, self.totals
+        for row in changed:
+            before, total = float(totals[row]), self._asked.total_at(compiled, table, row)
+            # An unchanged total leaves the lists of the best nodes as they are.
+            if total == before:
+                continue
+            totals[row] = total
+            self.feasible += (total >= 0) - (before >= 0)
+            # Totals are whole numbers, which the lists of the best nodes have as ints.
+            if self._best is not None and not self._best.changed(row, int(before), int(total)):
+                self._best = None
+
+    @property
+    def best(self) -> Sequence[int]:
+        """The rows with the highest total, ascending. Valid until the next change."""
+        if self._best is None:
+            self._best = BestRows(self.totals)
+        return self._best.rows
+
+    def _fill(self, compiled: Pass, table: NodeTable) -> None:
+        count = len(table)
+        scores = self._asked.base.scores
+        self.feasible, _ = self._asked.totals(compiled, table, scores, 0, count, self.totals)
+        self._pods = table.pod_changes.version
+        self._best = None
+
+
+class KeptTotalsOfPods:
+    """The kept totals of the latest plans and requests. They are kept from the second pod in a row on."""
+
+    def __init__(self) -> None:
+        self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
+        """By the identity of the requests, which equal pods share."""
+        self._last: PodRequests | None = None
+
+    def of(self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable) -> KeptTotals | None:
+        """Return the current totals; None where the requests haven't come lately."""
+        # By identity, since pods with equal requests share one object.
+        comes_again, self._last = requests is self._last, requests
+        # A kept entry holds its requests, so no other object has their id as long as it is kept.
+        kept = self._kept.get(id(requests))
+        if kept is not None and kept.answers(base, requests):
+            kept.follow(compiled, table)
+            return kept
+        if not comes_again:
+            return None
+        kept = self._kept[id(requests)] = KeptTotals(
+            PassInput.of(base, requests, table), requests, compiled, table
+        )
+        return kept

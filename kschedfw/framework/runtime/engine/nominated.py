@@ -1,0 +1,145 @@
+"""Nodes that have room for a pod, but not beside the pods that are nominated to them.
+
+As in kube-scheduler (`RunFilterPluginsWithNominatedPods`), a node must pass with its nominated pods of equal or higher
+priority, and without them. The pass looks at nodes without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.runtime.engine.filters import Filters
+from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
+from kschedfw.framework.runtime.engine.passes import SmallCodes
+from kschedfw.framework.runtime.engine.plan import Plan
+from kschedfw.framework.runtime.engine.steps import NotTogetherError, is_plain
+
+_FEW: Final = 8
+
+
+@attrs.frozen(eq=False)
+class _Taken:
+    """What nominated pods of a priority or a higher one would take: rows of nodes, and amounts of shape (k, 4)."""
+
+    key: tuple[int, int, int]
+    """The versions of nominations and of the table's layout, and the priority."""
+    rows: IntArray
+    amounts: IntArray
+    few: Sequence[tuple[int, Sequence[int]]] = attrs.field(init=False)
+    """The same as ints, if they are few."""
+
+    @few.default
+    def _as_ints(self) -> Sequence[tuple[int, Sequence[int]]]:
+        return list(zip(self.rows[:_FEW].tolist(), self.amounts[:_FEW].tolist(), strict=True))
+
+
+class NominatedRoom:
+    """Tells which nodes refuse a pod because of the pods that are nominated to them."""
+
+    def __init__(self, filters: Filters, nominator: Nominator) -> None:
+        self._filters = filters
+        self._nominator = nominator
+        self._taken: _Taken | None = None
+
+    def refused(self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection) -> SmallCodes | None:
+        """Return codes that aren't 0 where the nominated pods leave no room, shape (n,); None where they do everywhere.
+
+        `state` has what the pre_filters wrote.
+
+        Raises:
+            NotTogetherError: a filter failed, or its refusal ends at a time.
+        """
+        rows: IntArray | Sequence[int]
+        if self._only_room_decides(plan, state, pod):
+            fits = any(each.name in plan.computed for each in plan.filters)
+            rows = self._rows_without_room(pod, nodes) if fits else ()
+        else:
+            rows = self._rows_refused(state, pod, nodes)
+        if not len(rows):
+            return None
+        codes: SmallCodes = np.zeros(len(nodes), dtype=np.int8)
+        codes[rows] = 1
+        return codes
+
+    def _only_room_decides(self, plan: Plan, state: CycleState, pod: Pod) -> bool:
+        """Tell whether more pods on a node can't change any answer but that about free amounts."""
+        skipped = state.skip_filter_plugins
+        return (
+            self._filters.pod_followers <= skipped
+            and not pod.requests.demand.scalar_resources
+            and all(
+                each.name in skipped or each.reads_nodes or each.name in plan.computed
+                for each in plan.filters
+            )
+        )
+
+    def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray | Sequence[int]:
+        taken, free, wanted = self._taken_from(pod, nodes), nodes.table.free, wanted_amounts(pod.requests)
+        if len(taken.rows) > _FEW:
+            left = free[taken.rows, :4] - taken.amounts
+            rows: IntArray = taken.rows[(left < np.array(wanted)).any(axis=1)]
+            return rows
+        # NumPy's calls take longer than a few nodes do.
+        found = []
+        for row, amounts in taken.few:
+            cpu, memory, storage, pods = free[row, :4].tolist()
+            if (
+                cpu - amounts[0] < wanted[0]
+                or memory - amounts[1] < wanted[1]
+                or storage - amounts[2] < wanted[2]
+                or pods - amounts[3] < wanted[3]
+            ):
+                found.append(row)
+        return found
+
+    def _taken_from(self, pod: Pod, nodes: NodeSelection) -> _Taken:
+        key = self._nominator.version, nodes.table.layout, pod.priority
+        # The kept amounts count every nomination, but a pod's own one leaves it its room.
+        is_nominated = bool(self._nominator.node_of(pod.uid))
+        if not is_nominated and self._taken is not None and self._taken.key == key:
+            return self._taken
+        crowded = self._crowded(pod, nodes)
+        amounts = [
+            [
+                sum(each.milli_cpu for each in requests),
+                sum(each.memory for each in requests),
+                sum(each.ephemeral_storage for each in requests),
+                len(requests),
+            ]
+            for _, infos in crowded
+            for requests in [[info.requests.amounts for info in infos]]
+        ]
+        rows = np.array([row for row, _ in crowded], dtype=np.int64)
+        taken = _Taken(key, rows, np.array(amounts, dtype=np.int64).reshape(-1, 4))
+        if not is_nominated:
+            self._taken = taken
+        return taken
+
+    def _crowded(self, pod: Pod, nodes: NodeSelection) -> Sequence[tuple[int, Sequence[PodInfo]]]:
+        """Return the rows of nodes with nominated pods that count for this pod, and these pods."""
+        rows = nodes.table.rows
+        return [
+            (rows[name], infos)
+            for name in self._nominator.nominated_nodes()
+            if name in rows and (infos := self._filters.nominated_pods(pod, name))
+        ]
+
+    def _rows_refused(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Sequence[int]:
+        filters, infos, rows = self._filters.reading_pods(state), nodes.table.node_infos, []
+        for row, _ in self._crowded(pod, nodes):
+            status = self._filters.refusal_with_nominated_pods(filters, state, pod, infos[row])
+            if not is_plain(status):
+                raise NotTogetherError
+            if not status.is_success:
+                rows.append(row)
+        return rows

@@ -1,0 +1,52 @@
+"""The choice between the two forms of the pass: compiled, or with NumPy."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Final, cast
+
+from kschedfw.framework.runtime.engine.passes import Pass
+
+_LARGE: Final = 256
+"""The number of nodes from which on Numba, whose loading takes half a second, is loaded early."""
+_PODS_IN_LARGE: Final = 32
+"""The number of pods that are placed with NumPy in a large cluster, so that questions about a few load nothing."""
+_PODS_IN_SMALL: Final = 10_000
+"""The number of pods in a smaller one, where the compiled pass spares 50 µs a pod."""
+
+
+class PassInUse:
+    """The pass that a profile's plans are run with: NumPy's until enough pods have come that loading Numba pays.
+
+    Both forms compute the same numbers, so the choice changes no decision.
+    """
+
+    def __init__(self) -> None:
+        self._pods = 0
+
+    def for_nodes(self, nodes: int) -> Pass:
+        """Return the form for the next pod, which looks at so many nodes."""
+        # Another framework, or the user's own code, may have loaded Numba already.
+        if "numba" not in sys.modules:
+            self._pods += 1
+            if self._pods <= (_PODS_IN_LARGE if nodes >= _LARGE else _PODS_IN_SMALL):
+                return with_numpy()
+        return compiled_pass() or with_numpy()
+
+
+@cache
+def compiled_pass() -> Pass | None:
+    """Return the compiled form; None without Numba."""
+    try:
+        from kschedfw.framework.runtime.engine import _pass  # Numba takes a while to load, and may be missing
+    except ImportError:
+        return None
+    return cast("Pass", _pass)
+
+
+@cache
+def with_numpy() -> Pass:
+    from kschedfw.framework.runtime.engine import numpy_pass  # only where it is used
+
+    return cast("Pass", numpy_pass)

@@ -1,0 +1,308 @@
+"""The plan for pods that are alike: which answers of plugins are kept, which the pass computes, and who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import FloatArray
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import AmountsRule
+from kschedfw.framework.runtime.engine.kept import NOTHING, Kept, Prepared
+from kschedfw.framework.runtime.engine.passes import Weights
+from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
+from kschedfw.framework.runtime.engine.status_codes import PASS
+from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step
+from kschedfw.framework.runtime.hooks import Hook
+
+LARGEST_TOTAL: Final = 2**52
+"""Totals up to this number, and their summands, are exact in float64."""
+REFUSED: Final = -4.0 * LARGEST_TOTAL
+"""The score of a node that refuses the pod. Totals stay below 0 whatever is added."""
+BYTES_PER_PLAN: Final = 4096
+"""The approximate size of a plan's objects beside its arrays."""
+
+_MOST_COLUMNS: Final = 16
+
+KeptT = TypeVar("KeptT")
+
+
+@attrs.frozen(eq=False)
+class Base:
+    """The part of the pass that is the same for all pods of a plan, while the node objects are the same."""
+
+    scores: FloatArray
+    """The sum of the scores that depend on node objects alone, shape (n,); far below 0 where a node refuses the
+    pod."""
+    weights: Weights
+    """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
+    fits: bool
+    """Whether the pass refuses nodes without enough resources."""
+
+
+class HookStep(NamedTuple):
+    """The combined result of consecutive prepared hooks, and the `hook` after them, which is called for every pod.
+
+    `written` is the state that they wrote, None if none; `skipped` names the plugins that answered SKIP. The last step
+    has no hook.
+    """
+
+    written: CycleState | None = None
+    skipped: frozenset[str] = frozenset()
+    name: str = ""
+    hook: Hook | None = None
+
+
+@attrs.define(eq=False)
+class Plan:
+    """How pods of one key are decided. Valid for any state of the nodes, which `prepare` and `base` follow.
+
+    `kept` has the answers of steps that signed the pod, by name. `computed` are the steps whose answers the pass
+    computes from requests and what nodes have left, with their rules. All other steps are asked for every pod.
+    """
+
+    steps: Sequence[Step]
+    filters: Sequence[Step]
+    """The steps with a filter, in the profile's order of filters."""
+    scores: Sequence[Step]
+    """The steps with a score, in the profile's order of scores."""
+    kept: Mapping[str, Kept]
+    computed: Mapping[str, AmountsRule]
+    pre_filter: Sequence[HookStep] = ()
+    pre_score: Sequence[HookStep] = ()
+    filters_asked: Sequence[Step] = ()
+    filters_kept: Sequence[Kept] = ()
+    """The kept filters that follow the pods on nodes."""
+    asked_last: frozenset[str] = frozenset()
+    """The asked filters after which, in the profile's order, all others are asked, too."""
+    scores_added: Sequence[tuple[Step, Kept | None]] = ()
+    """The steps whose scores are added for every pod, with their kept raw scores."""
+    balanced: str = attrs.field(init=False)
+    """The plugin that scores the balance of resources, if the pass computes it; empty if none does."""
+    told: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The plugins whose pre_filter, and whose pre_score, isn't called, though they have one."""
+    refusing: frozenset[str] = frozenset()
+    """The filters in the base that refuse any node."""
+    _names: dict[tuple[int, frozenset[str]], tuple[str, ...]] = attrs.field(factory=dict)
+    _base: Base | None = None
+    _version: object = None
+    _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
+
+    @balanced.default
+    def _scores_balance(self) -> str:
+        rules = {rule: name for name, rule in self.computed.items()}
+        return rules.get(AmountsRule.BALANCED_ALLOCATION, "")
+
+    def size(self, rows: int) -> int:
+        """Return the approximate size in bytes, with a table of this many rows."""
+        # 4 bytes a row for a code, 8 for a score or a sum of them: counted as if nothing were shared.
+        return rows * (8 + 12 * len(self.kept)) + BYTES_PER_PLAN
+
+    def column(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
+        """Return the column of this key, made by `make` if there is none. The oldest of many columns are dropped."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = make()
+        return cast("KeptT", column)
+
+    def is_local(self, skipped: frozenset[str], pod_followers: frozenset[str]) -> bool:
+        """Return whether every filter's answer follows from requests, signatures and single nodes alone.
+
+        `pod_followers` are the plugins with pre_filter_add_pod, which must be skipped or such plugins.
+        """
+        return all(each.name in skipped for each in self.filters_asked) and all(
+            name in skipped or name in self.computed or name in self.kept for name in pod_followers
+        )
+
+    def prepare(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        pre_filters: Sequence[tuple[str, Hook]],
+        pre_scores: Sequence[tuple[str, Hook]],
+    ) -> None:
+        """Call the hooks whose answers hold for all pods of the plan, if the node objects have changed."""
+        table = snapshot.table
+        version = table.layout, table.node_changes.version
+        if self._version == version:
+            return
+        for each in self.kept.values():
+            each.prepare(pod, snapshot.node_infos, version)
+        found = {name: each.pre_filter for name, each in self.kept.items()}
+        self.pre_filter = _hook_steps(pre_filters, found)
+        scoring = {name: each.pre_score for name, each in self.kept.items()}
+        # What the pass computes needs no preparation. The pre_filter of such a plugin is called, since preemption asks
+        # its filter about single nodes.
+        scoring |= dict.fromkeys(self.computed, NOTHING)
+        self.pre_score = _hook_steps(pre_scores, scoring)
+        self.told = _told(pre_filters, found), _told(pre_scores, scoring)
+        self._base = None
+        self._version = version
+
+    def base(self, state: CycleState, pod: Pod, table: NodeTable) -> Base:
+        """Return what the pass begins with. Ask the plugins whose answers are kept where none is known.
+
+        `state` has what the pre_filters wrote. Raises what hooks raise, or NotTogetherError.
+        """
+        if self._base is None:
+            self._base = self._made_base(state, pod, table)
+        return self._base
+
+    def _made_base(self, state: CycleState, pod: Pod, table: NodeTable) -> Base:
+        refused, refusing = None, set()
+        scores: FloatArray | float = 0.0
+        own = state.clone()
+        added: list[tuple[Step, Kept | None]] = []
+        for kept in self.kept.values():
+            if kept.pre_score is not None and kept.pre_score.written is not None:
+                own.take(kept.pre_score.written)
+        for step in self.filters:
+            known = self.kept.get(step.name)
+            if known is None or not step.reads_nodes or _skips(known.pre_filter) or known.filter_fails:
+                continue
+            try:
+                codes = known.refusals(state, pod, table)
+            except (*HOOK_FAILURES, NotTogetherError):
+                continue  # asked for every pod, it fails again
+            if codes.any():
+                refusing.add(step.name)
+                refused = codes != PASS if refused is None else refused | (codes != PASS)
+        for step in self.scores:
+            known = self.kept.get(step.name)
+            if step.name in self.computed or (known is not None and _skips(known.pre_score)):
+                continue
+            its = None
+            if known is not None and known.keeps_scores and step.reads_nodes:
+                its = _score_in_base(known, own, pod, table)
+            if its is None:
+                added.append((step, known if known is not None and known.keeps_scores else None))
+            else:
+                scores = scores + its
+        self._divide(added)
+        self.refusing = frozenset(refusing)
+        array = scores if isinstance(scores, np.ndarray) else _filled(len(table), scores)
+        if refused is not None:
+            array = np.where(refused, REFUSED, array)
+        array.setflags(write=False)  # the pass is compiled for arrays that can't be written to
+        by_rule = {rule: self._weight(name) for name, rule in self.computed.items()}
+        weights = (
+            by_rule.get(AmountsRule.LEAST_ALLOCATED, 0),
+            by_rule.get(AmountsRule.BALANCED_ALLOCATION, 0),
+            by_rule.get(AmountsRule.MOST_ALLOCATED, 0),
+        )
+        return Base(array, weights, any(step.name in self.computed for step in self.filters))
+
+    def _divide(self, added: Sequence[tuple[Step, Kept | None]]) -> None:
+        """Tell asked steps from others, which depends on whose answers can be kept now."""
+        asked: list[Step] = []
+        following: list[Kept] = []
+        last: list[str] = []
+        for step in self.filters:
+            known = self.kept.get(step.name)
+            if step.name in self.computed:
+                last.clear()
+            elif known is None or known.filter_fails:
+                asked.append(step)
+                last.append(step.name)
+            elif not _skips(known.pre_filter):
+                last.clear()
+                if not step.reads_nodes:
+                    following.append(known)
+        self.filters_asked, self.filters_kept, self.asked_last = asked, following, frozenset(last)
+        self.scores_added = added
+
+    def _weight(self, name: str) -> int:
+        return next((each.scoring.weight for each in self.scores if each.name == name and each.scoring), 0)
+
+    def filtering(self, skipped: frozenset[str]) -> tuple[str, ...]:
+        """Return the other plugins with a filter."""
+        return self._without(self.filters, skipped, 0)
+
+    def scoring(self, skipped: frozenset[str]) -> tuple[str, ...]:
+        """Return the other plugins with a score."""
+        return self._without(self.scores, skipped, 1)
+
+    def _without(self, steps: Sequence[Step], skipped: frozenset[str], number: int) -> tuple[str, ...]:
+        # The sets are few, since they follow from the kinds of pods.
+        found = self._names.get((number, skipped))
+        if found is None:
+            found = tuple([each.name for each in steps if each.name not in skipped])
+            self._names[number, skipped] = found
+        return found
+
+    def forget_failed(self) -> None:
+        """Tell asked steps from others anew, after an answer turned out not to be one that can be kept."""
+        self._base = None
+
+
+def _score_in_base(known: Kept, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray | float | None:
+    """Return weight × score of all nodes, or one number for all; None where the feasible nodes matter."""
+    each = known.step.scoring
+    assert each is not None
+    raw = known.scores_of_all(state, pod, table)
+    if raw is None:
+        return None
+    lowest = int(raw[raw.argmin()]) if len(raw) else 0
+    if not len(raw) or int(raw[raw.argmax()]) == lowest:
+        try:
+            # Normalising depends on the raw scores alone, so equal ones stay equal, whichever nodes are feasible.
+            its = each.normalized(state, pod, NodeSelection.whole(table), raw.copy())
+            check_range(each.name, its)
+        except ScoreError:
+            known.score_fails = True
+            return None
+        return float(int(its[0]) * each.weight) if len(its) else 0.0
+    return None if each.normalize is not None else (raw * each.weight).astype(np.float64)
+
+
+def _hook_steps(
+    hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, Prepared | None]
+) -> Sequence[HookStep]:
+    """Return the hooks in profile order, with the results of prepared ones in their places.
+
+    The order matters: if a hook refuses the pod, the results of the hooks after it must not show.
+    """
+    steps = []
+    written, skipped = CycleState(), frozenset[str]()
+    for name, hook in hooks:
+        known = prepared.get(name)
+        if known is None:
+            steps.append(HookStep(None if written.is_empty else written, skipped, name, hook))
+            written, skipped = CycleState(), frozenset()
+            continue
+        if known.written is not None:
+            written.take(known.written)
+        if known.skips:
+            skipped |= {name}
+    steps.append(HookStep(None if written.is_empty else written, skipped))
+    return tuple(steps)
+
+
+def _told(hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, Prepared | None]) -> tuple[str, ...]:
+    return tuple(name for name, _ in hooks if (known := prepared.get(name)) is not None and not known.skips)
+
+
+def _skips(prepared: Prepared | None) -> bool:
+    return prepared is not None and prepared.skips
+
+
+@lru_cache(maxsize=4)
+def _filled(count: int, score: float) -> FloatArray:
+    # Plans in which all nodes are equal share their array.
+    filled = np.full(count, score)
+    filled.setflags(write=False)
+    return filled
+
+
+PLAN: Final = StateKey[Plan]("kschedfw.plan")
+"""The plan of the pod whose cycle the state belongs to."""

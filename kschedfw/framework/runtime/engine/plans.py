@@ -1,0 +1,183 @@
+"""The plans of a profile's pods, by what its plugins tell pods apart by.
+
+A signature's answers are kept when it comes again soon: a stream of pods that all differ leaves nothing behind. Where
+answers depend on the pods on nodes, soon means among the last few signatures: later, so many nodes have changed that
+asking about all of them is faster. A plugin without a batch form gets its answers kept at once, since asking it costs
+much more than keeping.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.requests import PodRequests
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import IDLE
+from kschedfw.framework.runtime.engine.kept import Kept
+from kschedfw.framework.runtime.engine.plan import Plan
+from kschedfw.framework.runtime.engine.status_codes import StatusCodes
+from kschedfw.framework.runtime.engine.steps import Step
+
+BYTES_PER_NODE: Final = 4096
+LEAST_BYTES: Final = 16 * 1024 * 1024
+
+_MOST_STATUSES: Final = 16_384
+"""The number of statuses beyond which everything is forgotten: a plugin that puts node names into reasons makes a
+status per node."""
+
+_EXACT_BITS: Final = LARGEST_EXACT.bit_length() - 1
+"""The number of bits of amounts that are all exact."""
+
+_NOT_KEPT: Final = object()
+"""The stand-in for a signature whose answers aren't kept."""
+
+_Key: TypeAlias = tuple[Hashable, ...]
+
+
+class Plans:
+    """Plans by signatures, and by whether amounts can be computed with; the least recently used are forgotten first.
+
+    About 4 KiB are kept per node of the table at most, or 16 MiB in a small one.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        filters: Sequence[str],
+        scores: Sequence[str],
+        parallelizer: Parallelizer,
+        *,
+        keeps: bool,
+    ) -> None:
+        """Make plans of these steps, whose filters and scores have these orders. Without `keeps`, all are asked."""
+        by_name = {each.name: each for each in steps}
+        self._steps = steps
+        self._filters = [by_name[name] for name in filters]
+        self._scores = [by_name[name] for name in scores]
+        self._parallelizer = parallelizer
+        rules = [each.rule for each in steps if each.rule is not None]
+        self._ruled = [
+            each for each in steps if keeps and each.rule is not None and rules.count(each.rule) == 1
+        ]
+        self._signing = [each for each in steps if keeps and each.signs and each not in self._ruled]
+        self._sign = [each.sign for each in self._signing]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.codes = StatusCodes()
+        self._plans: OrderedDict[_Key, Plan] = OrderedDict()
+        # Weak, so that an answer goes with the last plan that uses it: plans share them, and only plans are counted.
+        self._kept: WeakValueDictionary[tuple[str, Hashable], Kept] = WeakValueDictionary()
+        self._bytes = self._rows = 0
+        self._latest: Plan | None = None
+        self._latest_is_computed = False
+        self._latest_signatures: _Key = (_NOT_KEPT,) * len(self._signing)
+
+    def of(self, pod: Pod, table: NodeTable, *, computes: bool = True, is_one_of_many: bool = False) -> Plan:
+        """Return the pod's plan, in which the pass computes what it can if it `computes`.
+
+        The signatures of one of many are kept at once.
+        A plugin that fails to sign the pod counts as one that can't sign.
+        """
+        if len(self.codes.statuses) > _MOST_STATUSES:
+            self.clear()
+        is_computed = computes and self._is_computed(pod, table)
+        try:
+            # The fast way, without a `try` per plugin; only if a plugin fails are they asked again, one by one.
+            signatures: _Key = tuple([sign(pod) for sign in self._sign])
+            if (
+                signatures == self._latest_signatures
+                and is_computed is self._latest_is_computed
+                and self._latest
+            ):
+                return self._latest
+            if not is_one_of_many:
+                signatures = self._kept_signatures(signatures)
+                # As in a stream of pods that all differ in the same way.
+                if (
+                    signatures == self._latest_signatures
+                    and is_computed is self._latest_is_computed
+                    and self._latest
+                ):
+                    return self._latest
+            known = self._plans.get((is_computed, *signatures))
+        except HOOK_FAILURES:
+            signatures = self._kept_signatures(tuple([each.sign_or_none(pod) for each in self._signing]))
+            known = self._plans.get((is_computed, *signatures))
+        if known is None:
+            known = self._add(signatures, table, is_computed=is_computed)
+        else:
+            self._plans.move_to_end((is_computed, *signatures))
+        self._latest, self._latest_is_computed, self._latest_signatures = known, is_computed, signatures
+        return known
+
+    def _is_computed(self, pod: Pod, table: NodeTable) -> bool:
+        """Return whether the pass can compute the answers that follow from amounts."""
+        requests = pod.requests
+        if not table.is_exact or not _is_exact(requests):
+            return False
+        wanted = requests.demand.scalar_resources
+        if not wanted and not requests.amounts.scalar_resources:
+            return True
+        # Plugins that score resources don't sign a pod whose resources devices may provide.
+        return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in self._ruled]
+
+    def _kept_signatures(self, signatures: _Key) -> _Key:
+        """Return the signatures, with `_NOT_KEPT` in place of those whose answers aren't kept."""
+        # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
+        return tuple(
+            [
+                signature
+                if signature is before or signature == before or each.comes_again(signature)
+                else _NOT_KEPT
+                for each, signature, before in zip(
+                    self._signing, signatures, self._latest_signatures, strict=True
+                )
+            ]
+        )
+
+    def _add(self, signatures: _Key, table: NodeTable, *, is_computed: bool) -> Plan:
+        rules = {each.name: rule for each in self._ruled if is_computed and (rule := each.rule) is not None}
+        plan = Plan(self._steps, self._filters, self._scores, self._kept_for(signatures), rules)
+        self._plans[is_computed, *signatures] = plan
+        if len(table) != self._rows:  # all columns have the table's length
+            self._rows = len(table)
+            self._bytes = sum(each.size(self._rows) for each in self._plans.values())
+        else:
+            self._bytes += plan.size(self._rows)
+        # The last plan is the one that the pod at hand is about to use, so it stays whatever its size.
+        most = max(BYTES_PER_NODE * self._rows, LEAST_BYTES)
+        while self._bytes > most and len(self._plans) > 1:
+            self._bytes -= self._plans.popitem(last=False)[1].size(self._rows)
+        return plan
+
+    def _kept_for(self, signatures: _Key) -> Mapping[str, Kept]:
+        answers: dict[str, Kept] = {}
+        for each, signature in zip(self._signing, signatures, strict=True):
+            if signature is IDLE and each.may_be_idle:
+                answers[each.name] = Kept.idle(each, self.codes, self._parallelizer)
+            elif signature is None or signature is IDLE:
+                each.counts.classes_unsigned += 1
+            elif signature is not _NOT_KEPT:
+                key = each.name, signature
+                known = self._kept.get(key)
+                if known is None:
+                    each.counts.classes_signed += 1
+                    known = self._kept[key] = Kept(each, self.codes, self._parallelizer)
+                answers[each.name] = known
+        return answers
+
+
+def _is_exact(requests: PodRequests) -> bool:
+    """Return whether all amounts of the pod that the pass computes with are surely exact in float64."""
+    scored, amounts = requests.scored, requests.amounts
+    # The bits of all at once: a negative amount has all of the high ones.
+    return not (scored.milli_cpu | scored.memory | amounts.milli_cpu | amounts.memory) >> _EXACT_BITS

@@ -1,0 +1,481 @@
+"""Decisions on all nodes at once, by a plan and one pass over the columns of the node table.
+
+A plan has the answers that depend on a pod's signatures and the node objects. What depends on requests and on the pods
+on nodes is computed in the pass: who has enough left, the scores of CPU and memory. Other plugins are asked about every
+pod, but with all nodes at once: their filters before the pass, their scores with the nodes that it finds feasible.
+Filters that can't answer together are asked node by node, where all others let the pod pass.
+
+The reasons of refused nodes are looked up only if somebody reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Final
+
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
+from kschedfw.framework.nodes.read_only import read_only_view
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
+from kschedfw.framework.runtime.engine.filters import Filters, first_refusal
+from kschedfw.framework.runtime.engine.in_order import SearchInOrder
+from kschedfw.framework.runtime.engine.kept import Kept
+from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, PassInput
+from kschedfw.framework.runtime.engine.nominated import NominatedRoom
+from kschedfw.framework.runtime.engine.outcome import FilterOutcome
+from kschedfw.framework.runtime.engine.pass_in_use import PassInUse
+from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
+from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
+from kschedfw.framework.runtime.engine.plugins import FilterPlugin, ScorePlugin, check_range
+from kschedfw.framework.runtime.engine.scoring import Scoring
+from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
+from kschedfw.framework.runtime.engine.steps import NotTogetherError, Refusals, Step, small_codes
+from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
+from kschedfw.framework.runtime.measuring import Meter
+from kschedfw.framework.status import Status
+
+_NOBODY: Final[Mapping[int, Status]] = {}
+
+
+class _Scratch:
+    """Arrays by node that are written anew for every pod."""
+
+    def __init__(self, nodes: int) -> None:
+        self.totals: FloatArray = np.empty(nodes)
+        self.best: IntArray = np.empty(nodes, dtype=np.int64)
+        self.raw: FloatArray = np.empty(nodes)
+        self.scores: FloatArray = np.empty(nodes)
+        # Read-only views, like the arrays of plans: Numba compiles another version for writable arrays.
+        self.scores_to_read = read_only_view(self.scores)
+        self.totals_to_read = read_only_view(self.totals)
+
+
+class _Run(FilterOutcome):
+    """The nodes of one pod, filtered together.
+
+    `totals` has the totals so far, shape (n,), below 0 where a node isn't feasible; they are those of `kept`, if that
+    isn't None. `looked_at` is the number of nodes from row `start` on that were looked at, of all nodes. `said` has
+    what filters said that were asked node by node (`asked_last`), by row.
+    """
+
+    __slots__ = (
+        "_made",
+        "asked_last",
+        "codes",
+        "compiled",
+        "is_scored",
+        "kept",
+        "looked_at",
+        "nodes",
+        "plan",
+        "pod",
+        "said",
+        "start",
+        "state",
+        "together",
+        "totals",
+        "verdicts",
+    )
+
+    def __init__(
+        self,
+        together: Together,
+        plan: Plan,
+        codes: StatusCodes,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        compiled: Pass,
+        totals: FloatArray,
+        kept: KeptTotals | None,
+        count: int,
+        looked_at: int,
+    ) -> None:
+        self.together, self.plan, self.codes = together, plan, codes
+        self.state, self.pod, self.nodes = state, pod, nodes
+        self.compiled, self.totals, self.kept = compiled, totals, kept
+        self.count, self.processed, self.looked_at = count, looked_at, looked_at
+        self.start = nodes.start or 0
+        self.error: Status | None = None
+        self.is_scored = False
+        """Whether scores were added to `totals`."""
+        self.said: Mapping[int, Status] = _NOBODY
+        self.asked_last: Sequence[FilterPlugin] = ()
+        self.verdicts: Mapping[str, Verdicts | None] = {}
+        """The verdicts on all nodes of filters that were asked together, by plugin."""
+        self._made: NodeCodes | None = None
+        self.feasible = (
+            nodes if count == len(totals) else NodeSelection.made_later(nodes.table, count, self._rows)
+        )
+
+    def _rows(self) -> IntArray:
+        self.check_current()
+        return self.compiled.feasible_rows(self.totals, self.start, self.looked_at, self.count)
+
+    @property
+    def refused(self) -> NodeCodes:
+        if self._made is None:
+            self._made = self.together.refused(self)
+        return self._made
+
+    def check_current(self) -> None:
+        """Raise RuntimeError if another pod has been filtered since."""
+        if self.together.latest is not self:
+            raise RuntimeError("the outcome of a search must be read before the next pod is filtered")
+
+
+class Together:
+    """Filters and scores all nodes at once, by plans."""
+
+    def __init__(
+        self, filters: Filters, scoring: Scoring, handle: Handle, in_order: SearchInOrder, meter: Meter | None
+    ) -> None:
+        self._filters = filters
+        self._scoring = scoring
+        self._handle = handle
+        self._in_order = in_order
+        self._meter = meter
+        self._nominated = NominatedRoom(filters, handle.nominator)
+        self._kept = KeptTotalsOfPods()
+        self._pass = PassInUse()
+        self._scratch = _Scratch(0)
+        self.latest: _Run | None = None
+
+    def find(
+        self, plan: Plan, codes: StatusCodes, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int
+    ) -> FilterOutcome:
+        """Filter the nodes until one more than `wanted` have passed. `state` has what the pre_filters wrote.
+
+        Raises what hooks raise, or NotTogetherError; then nodes must be asked about in order.
+        """
+        table = nodes.table
+        base = plan.base(state, pod, table)
+        count = len(base.scores)
+        scratch, compiled = self._scratch, self._pass.for_nodes(count)
+        if len(scratch.best) != count:
+            scratch = self._scratch = _Scratch(count)
+        verdicts: dict[str, Verdicts | None] = {}
+        refusals, last = self._refusals(plan, state, pod, nodes, verdicts)
+        # A part of the nodes, and nodes that more filters are asked about, are counted after the pass.
+        is_counted = nodes.start is None or bool(last)
+        start, most = nodes.start or 0, count if is_counted else wanted
+        kept = None
+        # Kept totals are for all nodes, and for a search that covers every node from row 0.
+        if not start and most >= count:
+            kept = self._kept.of(base, pod.requests, compiled, table)
+        if kept is None:
+            scores = base.scores
+            if refusals:
+                scores = _refuse(compiled, refusals, scores, scratch.scores, scratch.scores_to_read)
+            asked = PassInput.of(base, pod.requests, table)
+            totals = scratch.totals
+            feasible, looked_at = asked.totals(compiled, table, scores, start, most, totals)
+        # What this pod's plugins refuse is laid over the kept totals, which hold for pods with other terms, too.
+        elif refusals:
+            _refuse(compiled, refusals, kept.totals_to_read, scratch.totals, scratch.totals_to_read)
+            totals, kept = scratch.totals, None
+            feasible, looked_at = compiled.passing(totals), count
+        else:
+            totals, feasible, looked_at = kept.totals, kept.feasible, count
+        run = self.latest = _Run(
+            self, plan, codes, state, pod, nodes, compiled, totals, kept, feasible, looked_at
+        )
+        run.verdicts = verdicts
+        if is_counted:
+            self._count(run, last, wanted)
+        return run
+
+    @property
+    def asked_last(self) -> frozenset[str]:
+        """The filters that were asked node by node in the last search."""
+        return frozenset(each.name for each in self.latest.asked_last) if self.latest else frozenset()
+
+    def _refusals(
+        self,
+        plan: Plan,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        said: dict[str, Verdicts | None],
+    ) -> tuple[Refusals, Sequence[FilterPlugin]]:
+        """Return the refusals of plugins asked about every pod, and those for nominated pods.
+
+        Return also the filters that must be asked node by node. Adds the verdicts on all nodes to `said`, by plugin.
+        """
+        found: list[ByDomain | SmallCodes] = []
+        table, skipped = nodes.table, state.skip_filter_plugins
+        last: Sequence[FilterPlugin] = ()
+        for each in plan.filters_asked:
+            if each.name in skipped:
+                continue
+            by_domain = each.domain_refusals(state, table)
+            if by_domain is not None:
+                found += by_domain
+                continue
+            verdicts = said[each.name] = each.verdicts(state, pod, table)
+            if verdicts is None:
+                # A filter that others come after can't be told from them once all are combined.
+                if each.name not in plan.asked_last:
+                    raise NotTogetherError
+                names = [step.name for step in plan.filters]
+                behind = frozenset(names[names.index(each.name) :])
+                last = [active for active in self._filters.active(state) if active.name in behind]
+                break
+            if verdicts is not Verdicts.passing(len(table)):
+                found.append(small_codes(verdicts))
+        for kept in plan.filters_kept:
+            if kept.step.name not in skipped:
+                try:
+                    refused = kept.refusals(state, pod, table) != PASS
+                except (*HOOK_FAILURES, NotTogetherError):
+                    plan.forget_failed()
+                    raise
+                if refused.any():
+                    found.append(refused.view(np.int8))
+        if not self._handle.nominator.is_empty:
+            crowded = self._nominated.refused(plan, state, pod, nodes)
+            if crowded is not None:
+                found.append(crowded)
+        return found, last
+
+    def _count(self, run: _Run, last: Sequence[FilterPlugin], wanted: int) -> None:
+        """Complete the outcome for some of the nodes, or after asking the filters in `last` node by node."""
+        pod = run.pod
+        rows, infos, state = run.nodes.rows, run.nodes.table.node_infos, run.state
+        passing = np.flatnonzero(run.totals.take(rows) >= 0)
+        end, error = len(rows), None
+        if last:
+            asked, passed = rows[passing].tolist(), 0
+
+            def check(index: int) -> Status:
+                return first_refusal(last, state, pod, infos[asked[index]])
+
+            def is_enough(status: Status) -> bool:
+                nonlocal passed
+                passed += status.is_success
+                return passed > wanted or not (status.is_success or status.is_rejected)
+
+            meter, parallelizer = self._meter, self._handle.parallelizer
+            working = (
+                nullcontext()
+                if meter is None
+                else meter.working(Operation.FILTER, parallelizer, len(passing))
+            )
+            with working:
+                answers = parallelizer.map_until(len(passing), check, is_enough)
+            if len(answers) < len(passing):
+                end = int(passing[len(answers) - 1]) + 1
+            run.asked_last = last
+            run.said = {
+                row: status for row, status in zip(asked, answers, strict=False) if not status.is_success
+            }
+            if answers and not (answers[-1].is_success or answers[-1].is_rejected):
+                end, error = int(passing[len(answers) - 1]), answers[-1]
+            passes = np.fromiter((status.is_success for status in answers), np.bool_, len(answers))
+            passing = passing[: len(answers)][passes]
+        if len(passing) > wanted:
+            end, passing = int(passing[wanted]), passing[:wanted]
+        table = run.nodes.table
+        is_all = len(passing) == len(rows)
+        run.feasible = feasible = run.nodes if is_all else NodeSelection(table, rows[passing])
+        run.count, run.processed, run.error = len(passing), end, error
+        if run.nodes.start is not None and not is_all:
+            # The nodes that don't count have no totals.
+            totals = np.full(len(table), -1.0)
+            totals[feasible.rows] = run.totals[feasible.rows]
+            run.totals, run.kept, run.looked_at = totals, None, end
+
+    def refused(self, run: _Run) -> NodeCodes:
+        """Return the first refusal of each node in profile order."""
+        if run.processed == run.count:
+            return NodeCodes.none(run.nodes.table)
+        run.check_current()
+        try:
+            found = self._first_refusals(run)
+        except (*HOOK_FAILURES, NotTogetherError):
+            found = None
+        # A plugin that breaks a promise gives different answers in different ways. What it says in order counts.
+        if found is None or found.count != np.count_nonzero(found.codes):
+            in_order = self._in_order.find(run.state, run.pod, run.codes, run.nodes, run.count)
+            return in_order.refused
+        return found
+
+    def _first_refusals(self, run: _Run) -> NodeCodes:
+        plan, state, nodes, codes = run.plan, run.state, run.nodes, run.codes
+        table = nodes.table
+        looked_at = nodes.part(0, run.processed)
+        known: Codes | None = None
+        last = {each.name for each in run.asked_last}
+        for step in plan.filters:
+            if step.name in state.skip_filter_plugins or step.name in last:
+                continue
+            its = self._codes_of(step, run, known)
+            if its is not None:
+                known = its if known is None else np.where(known == PASS, its, known)
+        # A copy: `known` may be a kept column, and the result is read after the cycle.
+        found: Codes = np.zeros(len(table), dtype=np.int32) if known is None else known.copy()
+        for row, status in run.said.items():
+            found[row] = codes.code_of(status)
+        if not self._handle.nominator.is_empty:
+            self._add_nominated(run, found)
+        return NodeCodes(
+            looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
+        )
+
+    def _codes_of(self, step: Step, run: _Run, known: Codes | None) -> Codes | None:
+        """Return a filter's codes on all nodes; None where it refuses none."""
+        plan, state, pod, codes, table = run.plan, run.state, run.pod, run.codes, run.nodes.table
+        kept = plan.kept.get(step.name)
+        if kept is not None and not kept.filter_fails:
+            if step.reads_nodes and step.name not in plan.refusing:
+                return None
+            return kept.refusals(state, pod, table)
+        verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table)
+        if verdicts is None:
+            filtering = step.filtering
+            assert filtering is not None
+            found: Codes = np.zeros(len(table), dtype=np.int32)
+            passes = True if known is None else known == PASS
+            for row in np.flatnonzero((run.totals < 0) & passes).tolist():
+                found[row] = codes.code_of(filtering.ask(state, pod, table.node_infos[row]))
+            return found
+        if verdicts is Verdicts.passing(len(table)):
+            return None
+        found = codes.translation(verdicts.statuses, step.name).codes.take(verdicts.codes)
+        return found
+
+    def _add_nominated(self, run: _Run, found: Codes) -> None:
+        """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them."""
+        table = run.nodes.table
+        active = self._filters.active(run.state)
+        for name in self._handle.nominator.nominated_nodes():
+            row = table.rows.get(name)
+            if row is None or run.totals[row] >= 0:
+                continue
+            # A refusal with the nominated pods comes before one without them.
+            info = table.node_infos[row]
+            status = self._filters.refusal_with_nominated_pods(active, run.state, run.pod, info)
+            if not status.is_success:
+                found[row] = run.codes.code_of(status)
+
+    # Scores
+
+    def totals(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Totals | None:
+        """Return the totals of feasible nodes; None if these nodes weren't filtered last, for this state.
+
+        Raises what hooks raise, or NotTogetherError.
+        """
+        run = self.latest
+        if run is None or run.state is not state or run.is_scored or run.nodes.table is not nodes.table:
+            return None
+        if run.nodes.start is None or run.feasible is not nodes or not run.count:
+            return self._totals_at(run, pod, nodes)
+        run.is_scored = True
+        table, scratch, compiled = nodes.table, self._scratch, run.compiled
+        totals, kept = run.totals, run.kept
+        for step, known in run.plan.scores_added:
+            if step.name in state.skip_score_plugins:
+                continue
+            each = step.scoring
+            assert each is not None
+            by_domain = step.domain_scores(state, table) if known is None else None
+            if by_domain is not None:
+                if by_domain.parts:
+                    self._add_by_domain(compiled, by_domain, each, totals, (run.start, run.looked_at))
+                    totals, kept = scratch.totals, None
+                    continue
+                # Without parts all nodes have the same score.
+                added = np.full(run.count, _of_equal_nodes(by_domain, each))
+            else:
+                added = self._weighted(step, known, state, pod, nodes)
+            # The kept totals stay as they are for the next pod.
+            if totals is not scratch.totals:
+                np.copyto(scratch.totals, totals)
+                totals, kept = scratch.totals, None
+            if run.count == len(totals) and not run.start:
+                totals += added
+            else:
+                compiled.add_at(totals, nodes.rows, added)
+        best: Sequence[int] | IntArray
+        if kept is not None:
+            best = kept.best
+        else:
+            best = scratch.best[: compiled.best_of(totals, run.start, run.looked_at, scratch.best)]
+        return RowTotals(totals, nodes, best)
+
+    def _totals_at(self, run: _Run, pod: Pod, nodes: NodeSelection) -> Totals | None:
+        """Return the totals of any nodes that have passed; None if one hasn't."""
+        totals = run.totals.take(nodes.rows)
+        if not len(totals) or totals.min() < 0:
+            return None
+        total = totals.astype(np.int64)
+        for step, known in run.plan.scores_added:
+            if step.name not in run.state.skip_score_plugins:
+                total += self._weighted(step, known, run.state, pod, nodes)
+        return Totals(total)
+
+    def _weighted(
+        self, step: Step, known: Kept | None, state: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> IntArray:
+        """Return weight × normalised score of these feasible nodes, shape (k,)."""
+        each = step.scoring
+        assert each is not None
+        if known is not None:
+            scores = known.scores(state, pod, nodes.table, nodes.rows)
+        else:
+            scores = self._scoring.raw(each, state, pod, nodes)
+        if each.normalize is not None:
+            scores = each.normalized(state, pod, nodes, scores.copy())
+        check_range(each.name, scores)
+        return scores if each.weight == 1 else scores * each.weight
+
+    def _add_by_domain(
+        self,
+        compiled: Pass,
+        found: DomainScores,
+        scoring: ScorePlugin,
+        totals: FloatArray,
+        looked_from: tuple[int, int],
+    ) -> None:
+        """Write the totals of the feasible nodes and their normalised scores to the scratch's totals."""
+        raw = self._scratch.raw
+        for position, part in enumerate(found.parts):
+            compiled.gather(part.codes, part.values, position > 0, raw)
+        is_exact = compiled.add_normalized(
+            totals,
+            *looked_from,
+            raw,
+            found.normalizing is Normalizing.STRETCHED,
+            float(scoring.weight),
+            self._scratch.totals,
+        )
+        if not is_exact:
+            raise NotTogetherError
+
+
+def _of_equal_nodes(found: DomainScores, scoring: ScorePlugin) -> int:
+    """Return the weighted score of nodes that all have the same raw score, 0."""
+    return 0 if found.normalizing is Normalizing.STRETCHED else 100 * scoring.weight
+
+
+def _refuse(
+    compiled: Pass, refusals: Refusals, scores: FloatArray, found: FloatArray, found_to_read: FloatArray
+) -> FloatArray:
+    """Write the scores to `found`, far below 0 where a node is refused. Return them, to be read."""
+    for each in refusals:
+        if isinstance(each, ByDomain):
+            compiled.refuse_domains(scores, each.codes, each.values, REFUSED, found)
+        else:
+            compiled.refuse(scores, each, REFUSED, found)
+        # Later refusals read and write one array, which does no harm: the loops go node by node.
+        scores = found_to_read
+    return scores

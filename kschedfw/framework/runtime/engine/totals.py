@@ -1,0 +1,148 @@
+"""The total scores of a pod's feasible nodes, and the nodes with the highest."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
+
+
+@attrs.frozen(eq=False)
+class PluginScores:
+    """One plugin's scores, shape (n,): raw and normalised to 0–100."""
+
+    weight: int
+    raw: IntArray
+    normalized: IntArray
+
+    @property
+    def weighted(self) -> IntArray:
+        return self.normalized * self.weight
+
+
+@attrs.frozen(eq=False)
+class NodeScores:
+    """The scores of n feasible nodes by plugin, in profile order; skipped plugins are missing."""
+
+    node_names: tuple[str, ...]
+    by_plugin: Mapping[str, PluginScores]
+
+    @property
+    def totals(self) -> IntArray:
+        """Σ weight × normalised score, shape (n,)."""
+        totals = np.zeros(len(self.node_names), dtype=np.int64)
+        for scores in self.by_plugin.values():
+            totals += scores.weighted
+        return totals
+
+
+class Totals:
+    """The total scores of k nodes, in their order."""
+
+    __slots__ = ("_best", "_values")
+
+    def __init__(self, values: IntArray) -> None:
+        """Make the totals of these values, int64 of shape (k,)."""
+        self._values = values
+        self._best: IntArray | None = None
+
+    @property
+    def values(self) -> IntArray:
+        """The totals, shape (k,), int64. Not to be changed."""
+        return self._values
+
+    @property
+    def best(self) -> IntArray:
+        """The indices of all nodes with the highest total, ascending."""
+        if self._best is None:
+            self._best = rows_with_most(self.values)
+        return self._best
+
+    @property
+    def number_of_best(self) -> int:
+        return len(self.best)
+
+    def index_of_best(self, nth: int) -> int:
+        """Return `best[nth]`."""
+        return int(self.best[nth])
+
+    def best_row(self, nth: int, nodes: NodeSelection) -> int:
+        """Return the row of `best[nth]` of these nodes, whose totals they are."""
+        return int(nodes.rows[self.index_of_best(nth)])
+
+    def best_rows(self, nodes: NodeSelection) -> Sequence[int] | IntArray:
+        """Return the rows of the best of these nodes, whose totals they are."""
+        return nodes.rows.take(self.best)
+
+
+class RowTotals(Totals):
+    """The totals of feasible nodes, found by row. Valid until the next pod is filtered."""
+
+    __slots__ = ("_by_row", "_nodes", "_rows")
+
+    def __init__(self, by_row: FloatArray, nodes: NodeSelection, best_rows: Sequence[int] | IntArray) -> None:
+        """Make the totals of the nodes from those of all rows, shape (n,); `best_rows` are in visiting order."""
+        self._by_row = by_row
+        self._nodes = nodes
+        self._rows = best_rows
+        self._best = None
+
+    @property
+    def values(self) -> IntArray:
+        return self._by_row.take(self._nodes.rows).astype(np.int64)
+
+    @property
+    def number_of_best(self) -> int:
+        return len(self._rows)
+
+    def best_row(self, nth: int, nodes: NodeSelection) -> int:  # noqa: ARG002  # the same nodes
+        return int(self._rows[nth])
+
+    def best_rows(self, nodes: NodeSelection) -> Sequence[int] | IntArray:  # noqa: ARG002  # the same nodes
+        return self._rows
+
+
+class BestRows:
+    """The rows with the highest of some totals, updated row by row.
+
+    Rows are kept by total, down to the total that was the highest at first. So a node whose total rises, and
+    falls again when the node is taken, doesn't need another scan of all totals.
+    """
+
+    __slots__ = ("_floor", "_rows")
+
+    def __init__(self, totals: IntArray | FloatArray) -> None:
+        rows = rows_with_most(totals)
+        self._floor = int(totals[rows[0]])
+        self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
+
+    def changed(self, row: int, before: int, after: int) -> bool:
+        """Update a row's total. Return False if none of the kept rows is left."""
+        if before >= self._floor:
+            rows = self._rows[before]
+            if len(rows) == 1:
+                del self._rows[before]
+            else:
+                del rows[bisect_left(rows, row)]
+        if after >= self._floor:
+            # Ascending, since the draw among the best counts them in the order of nodes.
+            insort(self._rows.setdefault(after, []), row)
+        return bool(self._rows)
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The rows with the highest total, ascending. Valid until the next change."""
+        return self._rows[max(self._rows)]
+
+
+def rows_with_most(totals: IntArray | FloatArray) -> IntArray:
+    """Return the rows with the highest of these totals, ascending."""
+    if not len(totals):
+        return np.empty(0, dtype=np.int64)
+    rows: IntArray = (totals == totals[totals.argmax()]).nonzero()[0]  # argmax takes a third of max's time
+    return rows

@@ -1,0 +1,195 @@
+"""Equal pods that are placed one after the other, each as if those before it were bound, without calls of hooks.
+
+This is what a group's members are in a trial of a placement. Nothing is written to the snapshot: the amounts of the
+placement's nodes are copied, and change from pod to pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from typing import Final, Protocol, cast
+
+import attrs
+import numpy as np
+
+from kschedfw.api.requests import PodRequests
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import AnyPlugin, keeps_promise
+from kschedfw.framework.runtime.engine.kept_totals import PassInput
+from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
+from kschedfw.framework.runtime.engine.plan import Base
+
+TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
+"""The hooks that are called for each member while a group is tried, if `takes_members_alike` doesn't say otherwise."""
+
+_NO_RANKS: IntArray = np.empty(0, dtype=np.int64)
+
+
+@attrs.frozen(eq=False)
+class PlannedPod:
+    """A pod about which no plugin has to be asked on any node: its plan has all answers."""
+
+    base: Base
+    requests: PodRequests
+    written: CycleState
+    """The state that the pre_filters and pre_scores wrote."""
+    skipped_filters: frozenset[str]
+    skipped_scores: frozenset[str]
+
+    def is_like(self, other: PlannedPod) -> bool:
+        """Return whether both have the same answers on every node."""
+        return self.base is other.base and self.requests is other.requests
+
+    def write_to(self, state: CycleState) -> None:
+        """Write what later hooks read, as the steps from pre_filter to score would."""
+        state.take(self.written)
+        state.skip_filter_plugins = self.skipped_filters
+        state.skip_score_plugins = self.skipped_scores
+
+
+@attrs.define(eq=False)
+class Search:
+    """How nodes are searched. `start` moves on with each search, unless `moves` is False.
+
+    `most` nodes are found at most. Of the best ones the one with the lowest of `ranks` is taken; without ranks `random`
+    draws.
+    """
+
+    start: int
+    moves: bool
+    most: int
+    random: Random
+    ranks: IntArray | None = None
+
+
+@attrs.frozen(eq=False)
+class EqualPlaces:
+    """The nodes of equal pods, placed one after the other.
+
+    Each sequence has an entry per pod that got a node: its row, the number of feasible nodes, and the number of nodes
+    looked at. The other pods, which come last, fit on no node.
+    """
+
+    rows: Sequence[int]
+    feasible: Sequence[int]
+    looked_at: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class TurnsPass(Protocol):
+    """The compiled search: the module `_turns`, which documents the arguments."""
+
+    @staticmethod
+    def place_in_turn(
+        number: int,
+        scores: FloatArray,
+        free: IntArray,
+        floats: FloatArray,
+        wanted: IntArray,
+        scored: Amounts,
+        amounts: Amounts,
+        weights: Weights,
+        taken: IntArray,
+        added: IntArray,
+        start: int,
+        all_nodes: int,
+        moves: bool,
+        most: int,
+        ranks: IntArray,
+        words: IntArray,
+        found: IntArray,
+        /,
+    ) -> tuple[int, int]: ...
+
+
+def in_turn(
+    runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection, search: Search
+) -> Sequence[EqualPlaces]:
+    """Place so many pods of each kind, one after the other, on these nodes. Return what was found for each kind."""
+    compiled, table, rows = compiled_turns(), nodes.table, nodes.rows
+    assert compiled is not None
+    scalars = _scalar_resources(runs)
+    # `take` copies: the loop writes to these arrays, and the snapshot's must stay as they are.
+    free = table.free.T[:4].take(rows, axis=1)
+    if scalars:
+        free = np.concatenate((free, *[_free(table, name).take(rows)[np.newaxis] for name in scalars]))
+    columns = table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T
+    floats = np.concatenate([each.take(rows, axis=1) for each in columns])
+    ranks = _NO_RANKS if search.ranks is None else search.ranks
+    # A state of `Random` is 624 words and the position of the next one. It goes back after all kinds, so that
+    # draws that follow are those of a serial search.
+    version, state, gauss = search.random.getstate() if search.ranks is None else (0, (), None)
+    words = np.array(state, dtype=np.int64)
+    turns = []
+    for pod, number in runs:
+        asked, requests = PassInput.of(pod.base, pod.requests, table), pod.requests
+        amounts = requests.amounts
+        both = amounts.milli_cpu, amounts.memory
+        # What must be free and what is taken differ while a pod is resized in place (`PodRequests`).
+        wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
+        taken = [*both, amounts.ephemeral_storage, 1, *map(amounts.get, scalars)]
+        added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
+        found: IntArray = np.empty((3, number), dtype=np.int64)
+        placed, search.start = compiled.place_in_turn(
+            number,
+            pod.base.scores.take(rows),
+            free,
+            floats,
+            np.array(wanted, dtype=np.int64),
+            asked.scored,
+            asked.amounts,
+            asked.weights,
+            np.array(taken, dtype=np.int64),
+            np.array(added, dtype=np.int64),
+            search.start,
+            len(table),
+            search.moves,
+            search.most,
+            ranks,
+            words,
+            found,
+        )
+        if search.moves and placed < number:  # each of the others looks at all nodes in vain
+            search.start = (search.start + (number - placed - 1) * len(rows)) % len(table)
+        turns.append(EqualPlaces(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
+    if search.ranks is None:
+        search.random.setstate((version, tuple(words.tolist()), gauss))
+    return turns
+
+
+def _scalar_resources(runs: Sequence[tuple[PlannedPod, int]]) -> Sequence[str]:
+    """Return the names of the resources that pods of these kinds request beside CPU, memory and storage, sorted."""
+    names: set[str] = set()
+    for pod, _ in runs:
+        names.update(pod.requests.demand.scalar_resources, pod.requests.amounts.scalar_resources)
+    return sorted(names)
+
+
+def _free(table: NodeTable, resource: str) -> IntArray:
+    """Return the free amounts by row, shape (n,); 0 where no node has the resource."""
+    column = table.columns.get(resource)
+    return np.zeros(len(table), dtype=np.int64) if column is None else table.free[:, column]
+
+
+def may_take_members_alike(plugin: AnyPlugin) -> bool:
+    """Whether `takes_members_alike` was written for the plugin's hooks, not for those of the class that it extends."""
+    return keeps_promise(plugin, "takes_members_alike", (*TRIAL_HOOKS, "pre_filter", "pre_score"))
+
+
+@cache
+def compiled_turns() -> TurnsPass | None:
+    """Return the compiled search; None without Numba."""
+    try:
+        from kschedfw.framework.runtime.engine import (
+            _turns,  # Numba takes a while to load, and may be missing
+        )
+    except ImportError:
+        return None
+    return cast("TurnsPass", _turns)

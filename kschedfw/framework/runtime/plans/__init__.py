@@ -1,1 +1,0 @@
-"""Plans for pods of one shape, and the compiled loops that place pods by them."""

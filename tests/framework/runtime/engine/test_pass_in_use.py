@@ -1,0 +1,47 @@
+"""Numba is loaded when enough pods have come that this pays."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kschedfw.framework.runtime.engine.pass_in_use import PassInUse, compiled_pass, with_numpy
+
+LARGE, SMALL = 256, 255
+
+
+@pytest.fixture
+def _not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+
+
+@pytest.mark.usefixtures("_not_loaded")
+class TestWhileNumbaIsNotLoaded:
+    def test_first_pods_in_a_large_cluster_are_placed_with_numpy(self) -> None:
+        in_use = PassInUse()
+        assert [in_use.for_nodes(LARGE) for _ in range(32)] == [with_numpy()] * 32
+
+    def test_later_ones_are_placed_by_the_compiled_pass(self) -> None:
+        pytest.importorskip("numba", reason="needs the extra fast")
+        del sys.modules["numba"]
+        in_use = PassInUse()
+        for _ in range(32):
+            in_use.for_nodes(LARGE)
+        assert in_use.for_nodes(LARGE) is compiled_pass()
+
+    def test_small_cluster_loads_it_only_for_very_many_pods(self) -> None:
+        in_use = PassInUse()
+        assert {in_use.for_nodes(SMALL) for _ in range(10_000)} == {with_numpy()}
+
+
+def test_loaded_numba_is_used_at_once_whoever_loaded_it() -> None:
+    pytest.importorskip("numba", reason="needs the extra fast")
+    assert PassInUse().for_nodes(1) is compiled_pass()
+
+
+def test_without_numba_every_pod_is_placed_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setattr("kschedfw.framework.runtime.engine.pass_in_use.compiled_pass", lambda: None)
+    in_use = PassInUse()
+    assert {in_use.for_nodes(LARGE) for _ in range(40)} == {with_numpy()}
