@@ -211,6 +211,7 @@ class Client:
         deadline: float = math.inf,
         attempts: int = _ATTEMPTS,
         unguarded: bool = False,
+        needs_response: bool = True,
     ) -> Content | T:
         """Send a write, up to `attempts` times on transient failures. Return the response.
 
@@ -218,6 +219,8 @@ class Client:
         write has taken effect, None if it hasn't, and may raise. Leave it out for writes that may be applied twice.
         After `deadline`, on the monotonic clock, nothing is sent. `unguarded` says of a patch that it names no resource
         version: then a conflict means only that others were writing at the same time, and the patch is sent again.
+        Without `needs_response`, a response of success isn't parsed and {} is returned: as in client-go, the status
+        tells enough.
 
         Raises:
             WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
@@ -226,8 +229,9 @@ class Client:
         """
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
+        decode = _decode_object if needs_response else _ignored
         with self._timed(request):
-            return self._written(request, settle, deadline, attempts, unguarded=unguarded)
+            return self._written(request, settle, deadline, attempts, decode, unguarded=unguarded)
 
     def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
         """Write a lease: one attempt without rate limit or fence. Raises the errors of `write`."""
@@ -249,6 +253,7 @@ class Client:
         settle: Callable[[], T | None] | None,
         deadline: float,
         attempts: int,
+        decode: Callable[[bytes], Content],
         *,
         unguarded: bool,
     ) -> Content | T:
@@ -259,9 +264,8 @@ class Client:
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
-                return self._decoded(
-                    request, self._write_once(request, deadline, is_retry=attempt > 1).body, _decode_object
-                )
+                reply = self._write_once(request, deadline, is_retry=attempt > 1)
+                return self._decoded(request, reply.body, decode)
             except (ApiError, UnavailableError) as error:
                 failure, pause = error, pause_after(error, backoff)
                 # The server gives up a patch after five changes that came between its read and its write.
@@ -389,6 +393,10 @@ def micro_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def _ignored(_body: bytes) -> Content:
+    return {}
+
+
 def _target(path: str, query: Mapping[str, str] | None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -423,7 +431,7 @@ def _refusal(request: Request, reply: Reply) -> ApiError:
     except UNREADABLE:
         # A proxy or load balancer in front of the API server answers with HTML.
         status = _Status(message=reply.body[:200].decode(errors="replace"))
-    after = next((value for name, value in reply.headers.items() if name.lower() == "retry-after"), "")
+    after = reply.headers.get("retry-after", "")
     # HTTP also allows a date here. The API server sends seconds; after anything else the pause is the client's own.
     retry_after = float(after) if after.isdecimal() and len(after) < 9 else None
     return api_error(str(request), reply.status, status.reason, status.message, retry_after)

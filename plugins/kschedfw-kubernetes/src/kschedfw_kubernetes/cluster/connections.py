@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import io
 import select
 import socket
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Final
+from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -35,10 +34,10 @@ class Connection:
         """The timeout that is set on the socket, in seconds."""
         self._idle_since = 0.0
 
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        # HTTPResponse closes this file at the end of the answer. The socket stays open for the next request. No byte of
-        # another answer is lost in the buffer, since the next request is sent only after this answer.
-        return io.BufferedReader(_DeadlineReader(self), BUFFER)
+    def receive(self) -> bytes:
+        """Wait for the next bytes until the deadline; none if the peer has ended. Raises OSError."""
+        self.set_timeout()
+        return self.sock.recv(BUFFER)
 
     def wait_at_most(self, seconds: float) -> None:
         self._deadline = self._clock.monotonic() + seconds
@@ -82,18 +81,6 @@ class Connection:
             self.sock.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             self.sock.close()
-
-
-class _DeadlineReader(io.RawIOBase):
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connection.set_timeout()
-        return self._connection.sock.recv_into(buffer)
 
 
 class Dialer:

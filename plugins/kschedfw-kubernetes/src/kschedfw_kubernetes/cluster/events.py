@@ -346,14 +346,16 @@ class EventRecorder:
         if not is_new:
             try:
                 series = {"series": content["series"]}
-                self._client.write("PATCH", path, series, content_type=MERGE_PATCH, attempts=1)
+                self._client.write(
+                    "PATCH", path, series, content_type=MERGE_PATCH, attempts=1, needs_response=False
+                )
                 return
             except NotFoundError:
                 pass  # The server has deleted the event because of its age. Create it again.
         with contextlib.suppress(AlreadyExistsError):
             # The event exists already if the answer to an earlier attempt was lost.
             collection = EVENTS.collection(content["metadata"]["namespace"])
-            self._client.write("POST", collection, content, attempts=1)
+            self._client.write("POST", collection, content, attempts=1, needs_response=False)
 
     def _with_series(self, told: _Told, count: int) -> Content:
         if count == 1:

@@ -67,7 +67,7 @@ class Writes:
 
         path = _POD.path(pod.namespace, pod.name, "binding")
         try:
-            self._client.write("POST", path, binding, settle=settle, deadline=deadline)
+            self._client.write("POST", path, binding, settle=settle, deadline=deadline, needs_response=False)
         except WriteConflictError:
             # The server also answers so if a Binding arrived twice, or if etcd gave no answer.
             if settle() is None:
@@ -87,7 +87,14 @@ class Writes:
         # The server refuses to change a uid. So with the uid, the patch can't change another pod of the same name.
         patch = {"metadata": {"uid": pod.uid}, "status": status} if pod.uid else {"status": status}
         path = _POD.path(pod.namespace, pod.name, "status")
-        self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH, unguarded=True)
+        self._client.write(
+            "PATCH",
+            path,
+            patch,
+            content_type=STRATEGIC_MERGE_PATCH,
+            unguarded=True,
+            needs_response=False,
+        )
 
     def _condition(self, pod: Pod, condition: PodCondition) -> Content:
         """Return the condition with the pod's generation.
@@ -132,7 +139,7 @@ class Writes:
                 return _DONE  # The object is gone, or another object has its name by now.
             return _DONE if present["metadata"].get("deletionTimestamp") else None
 
-        self._client.write("DELETE", _path(obj, resource), options, settle=settle)
+        self._client.write("DELETE", _path(obj, resource), options, settle=settle, needs_response=False)
 
     def add(self, obj: T) -> T:
         """Do what `Cluster.add` does."""
