@@ -80,7 +80,7 @@ def test_an_answer_is_read_as_the_standard_library_does_wherever_it_is_cut(
 ) -> None:
     answer = Answer(Pieces(content, cuts))
     assert (answer.status, answer.read(10_000)) == of_standard_library(content)
-    assert answer.keeps_open is (b"Connection: close" not in content)
+    assert answer.head.keeps_open is (b"Connection: close" not in content)
 
 
 @MANY
@@ -101,17 +101,17 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(
         Answer(Pieces(content[:cut])).read(10_000)
 
 
-def test_a_connection_with_bytes_that_nobody_asked_for_isnt_used_again() -> None:
-    answer = Answer(Pieces(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK"))
-    assert answer.read(10) == b"a"
-    assert not answer.keeps_open
-
-
-def test_a_connection_is_used_again_only_after_the_whole_body() -> None:
-    answer = Answer(Pieces(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde"))
-    assert not answer.keeps_open
-    answer.read(10)
-    assert answer.keeps_open
+@MANY
+@given(st.lists(answers(), min_size=2, max_size=4), CUTS)
+def test_answers_to_several_requests_are_read_one_after_another(
+    contents: list[bytes], cuts: list[int]
+) -> None:
+    source, rest = Pieces(b"".join(contents), cuts), b""
+    for content in contents:
+        answer = Answer(source, rest)
+        assert (answer.status, answer.read(10_000)) == of_standard_library(content)
+        rest = answer.rest
+    assert not rest + source.receive()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from kschedfw.api import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.waiting import PATIENCE, eventually
+from kschedfw.testing.waiting import eventually
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -166,6 +165,7 @@ def test_the_count_of_a_series_is_told_when_it_has_ended_although_nothing_is_rec
     recorder = EventRecorder(connected(), clock)
     recorder.start()
     recorder.record(pod, "Warning", "FailedScheduling", "no")
+    clock.advance(1)  # new events wait for others
     eventually(lambda: recorded(client))
     recorder.record(pod, "Warning", "FailedScheduling", "no")
     eventually(lambda: recorded(client)[0].get("series", {}).get("count") == 2)
@@ -173,6 +173,7 @@ def test_the_count_of_a_series_is_told_when_it_has_ended_although_nothing_is_rec
     clock.advance(361)
     eventually(lambda: recorded(client)[0]["series"]["count"] == 3)
     recorder.record(pod, "Warning", "FailedScheduling", "no")
+    clock.advance(1)
     recorder.close(10)
     assert len(recorded(client)) == 2
 
@@ -248,74 +249,81 @@ def test_events_that_wait_for_an_answer_dont_hold_up_others(client: Client, pod:
         recorder.close(0)
 
 
-def test_a_thread_sends_the_events_of_its_block_when_the_block_ends(
+def test_events_that_are_recorded_together_are_sent_over_one_connection_without_waiting_in_between(
+    client: Client, pod: Pod
+) -> None:
+    with (
+        serving(lambda _connection, _head: None) as raw,
+        connect(master=f"http://127.0.0.1:{raw.port}", qps=-1) as other,
+    ):
+        recorder = EventRecorder(other, client.clock)
+        for number in range(20):
+            recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
+        recorder.start()
+        # The server answers none of them.
+        eventually(lambda: len(raw.requests) == 20)
+        assert raw.connections == 1
+        recorder.close(0)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=examples(30),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+def test_events_sent_together_are_there_once_whatever_becomes_of_single_answers(
+    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod, data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(1, 40))
+    fates = data.draw(st.lists(st.sampled_from(["", "lost", "throttled", "failed_before"]), max_size=30))
+    for event in recorded(client):
+        client.write(
+            "DELETE", f"/apis/events.k8s.io/v1/namespaces/default/events/{event['metadata']['name']}"
+        )
+    faults, asked = server.faults, iter(fates)
+
+    def meets(method: str, _path: str) -> bool:
+        """Let the next request meet its fate."""
+        fate = next(asked, "") if method == "POST" else ""
+        faults.lost = faults.throttled = faults.failed_before = 0.0
+        if fate:
+            setattr(faults, fate, 1.0)
+        return bool(fate)
+
+    faults.retry_after, faults.only = 0, meets
+    recorder = EventRecorder(connected(), client.clock)
+    for each in range(number):
+        recorder.record(of_version(pod, each), "Normal", "Scheduled", f"note {each}")
+    recorder.start()
+    recorder.close(60)
+    faults.only = lambda _method, _path: False
+    assert sorted(event["note"] for event in recorded(client)) == sorted(f"note {n}" for n in range(number))
+
+
+def test_events_beyond_the_rate_wait_for_their_turn(
     client: Client, connected: Callable[..., Client], pod: Pod
 ) -> None:
-    recorder = EventRecorder(connected(), client.clock)
+    recorder = EventRecorder(connected(qps=50.0, burst=5), client.clock)
+    for number in range(20):
+        recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
+    began = client.clock.monotonic()
     recorder.start()
-    with recorder.sending_at_end():
-        recorder.record(pod, "Normal", "Scheduled", "there")
-        assert not recorded(client)
-    assert len(recorded(client)) == 1
+    eventually(lambda: len(recorded(client)) == 20)
+    assert client.clock.monotonic() - began > 0.2  # the last 15 of them at 50 in a second
     recorder.close(10)
-    assert len(recorded(client)) == 1
 
 
-def test_an_event_of_a_block_that_the_server_cant_take_now_is_sent_in_the_background(
-    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod
-) -> None:
-    server.faults.throttled, server.faults.retry_after = 1.0, 1
-    server.faults.only = lambda method, _path: method == "POST"
-    recorder = EventRecorder(connected(), client.clock)
-    recorder.start()
-    with recorder.sending_at_end():
-        recorder.record(pod, "Normal", "Scheduled", "there")
-    assert not recorded(client)
-    server.faults.throttled = 0.0
-    recorder.close(30)
-    assert len(recorded(client)) == 1
-
-
-def test_a_recorder_that_closes_waits_for_events_of_blocks(
-    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod
-) -> None:
-    asked = threading.Event()
-    server.faults.slow, server.faults.seconds = 1.0, 0.5
-    server.faults.only = lambda method, _path: method == "POST" and not asked.set()  # type: ignore[func-returns-value]
-    recorder = EventRecorder(connected(), client.clock)
-    recorder.start()
-
-    def tell() -> None:
-        with recorder.sending_at_end():
-            recorder.record(pod, "Normal", "Scheduled", "there")
-
-    thread = threading.Thread(target=tell)
-    thread.start()
-    assert asked.wait(PATIENCE)
-    recorder.close(30)
-    thread.join()
-    assert len(recorded(client)) == 1
-
-
-def test_threads_that_wait_for_answers_leave_the_events_of_others_to_the_background(
-    client: Client, pod: Pod, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kschedfw_kubernetes.cluster.events._SENT_BY_RECORDING_THREADS", 1)
+def test_an_event_is_sent_while_the_answer_to_another_is_awaited(client: Client, pod: Pod) -> None:
     with (
         serving(lambda _connection, _head: None) as raw,
         connect(master=f"http://127.0.0.1:{raw.port}", qps=-1) as other,
     ):
         recorder = EventRecorder(other, client.clock)
         recorder.start()
-
-        def tell(number: int) -> None:
-            with recorder.sending_at_end():
-                recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
-
-        threading.Thread(target=tell, args=(0,), daemon=True).start()
-        eventually(lambda: len(raw.requests) == 1)
-        tell(1)  # no answer ever comes, so this thread would hang
-        eventually(lambda: len(raw.requests) == 2)
+        for number in range(3):
+            recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
+            eventually(lambda expected=number + 1: len(raw.requests) == expected)
         recorder.close(0)
 
 

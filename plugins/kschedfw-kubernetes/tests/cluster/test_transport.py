@@ -118,6 +118,74 @@ def test_a_request_doesnt_wait_long_behind_others_that_make_connections(
     transport.close()
 
 
+def test_requests_in_a_pipeline_are_sent_together_and_answered_in_order() -> None:
+    received: list[bytes] = []
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        received.append(head.split()[1])
+        if len(received) == 5:  # the server has all of them before it answers any
+            connection.sendall(b"".join(reply(target) for target in received))
+
+    with talking(answer) as (server, transport):
+        requests = [Request("POST", f"/{number}", b"{}") for number in range(5)]
+        replies = transport.pipeline(requests)
+        assert [each.body for each in replies if isinstance(each, Reply)] == [
+            b"/0",
+            b"/1",
+            b"/2",
+            b"/3",
+            b"/4",
+        ]
+        received.clear()
+        transport.pipeline(requests)
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("answered", [0, 1, 3])
+@pytest.mark.parametrize("how", ["says so", "just closes"])
+def test_requests_that_a_peer_leaves_unanswered_have_an_error_and_may_have_been_made(
+    answered: int, how: str
+) -> None:
+    count = 0
+
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        nonlocal count
+        count += 1
+        if count <= answered:
+            last = count == answered
+            connection.sendall(reply(headers="Connection: close\r\n" if last and how == "says so" else ""))
+        if count >= answered:
+            connection.shutdown(socket.SHUT_RDWR)
+
+    with talking(answer) as (_, transport):
+        replies = transport.pipeline([POST] * 5)
+        assert [isinstance(each, Reply) for each in replies] == [True] * answered + [False] * (5 - answered)
+        assert all(each.uncertain for each in replies if isinstance(each, UnavailableError))
+
+
+def test_requests_of_a_pipeline_that_a_token_is_refused_for_are_sent_again_with_another(
+    tmp_path: Path,
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    done: list[bytes] = []
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        # The token ends after two requests.
+        ok = b"Bearer new" in head or len(done) < 2
+        if ok:
+            done.append(head.split()[1])
+        token.write_text("new")
+        connection.sendall(reply() if ok else reply(status="401 Unauthorized"))
+
+    with serving(answer) as server:
+        transport = transport_to(f"http://127.0.0.1:{server.port}", UserSection(token_file=str(token)))
+        replies = transport.pipeline([Request("POST", f"/{number}", b"{}") for number in range(4)])
+        assert [each.status for each in replies if isinstance(each, Reply)] == [200] * 4
+        assert done == [b"/0", b"/1", b"/2", b"/3"]
+        transport.close()
+
+
 @pytest.mark.parametrize(
     "sent",
     [

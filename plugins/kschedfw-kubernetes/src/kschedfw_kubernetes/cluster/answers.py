@@ -31,7 +31,7 @@ class MalformedAnswerError(HTTPException):
 
 @attrs.frozen
 class Head:
-    """The status of an answer, and its fields by their names in lower case."""
+    """The status of an answer, and the fields that are read, by their names in lower case."""
 
     status: int
     version: str
@@ -66,10 +66,10 @@ class Answer:
         OSError: the connection broke.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, rest: bytes = b"") -> None:
+        """Read the head. `rest` are the bytes that have arrived after an answer before."""
         self._source = source
-        self._rest = b""
-        """The bytes that have arrived and aren't read."""
+        self._rest = rest
         self._left = 0
         """The bytes of the current chunk that aren't read."""
         self._is_within = False
@@ -85,10 +85,9 @@ class Answer:
         return self.head.status
 
     @property
-    def keeps_open(self) -> bool:
-        """Return whether the connection can be used for another request, after the body has been read."""
-        # Bytes that nobody asked for would be taken for the next answer.
-        return self._has_ended and not self._rest and self.head.keeps_open
+    def rest(self) -> bytes:
+        """The bytes that have arrived and aren't read."""
+        return self._rest
 
     def read(self, limit: int) -> bytes:
         """Return the whole body, or its first bytes if it has more than `limit`.
@@ -139,7 +138,11 @@ class Answer:
                 raise MalformedAnswerError(f"its head has more than {_LONGEST_HEAD} bytes")
             received += self._receive()
         self._rest = received[end + len(_END_OF_HEAD) :]
-        return _head(received[:end])
+        head = received[:end]
+        # A line that continues a field is forbidden: readers take it differently.
+        if b"\n " in head or b"\n\t" in head:
+            raise MalformedAnswerError("the answer's head has a continued line, which isn't a field")
+        return _head(head)
 
     def _read_chunks(self, limit: int) -> bytes:
         pieces, size = [], 0
@@ -194,28 +197,37 @@ class Answer:
 
 
 def _head(content: bytes) -> Head:
-    first, *lines = content.decode("latin-1").split("\r\n")
-    version, _, rest = first.partition(" ")
+    first, *lines = content.split(b"\r\n")
+    version, _, rest = first.partition(b" ")
     status = rest[:3]
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not (status.isascii() and status.isdecimal()):
-        raise MalformedAnswerError(f"the answer begins with {first[:40]!r}, not with HTTP/1.1 and a status")
+    if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
+        begins = first[:40].decode("latin-1")
+        raise MalformedAnswerError(f"the answer begins with {begins!r}, not with HTTP/1.1 and a status")
     fields: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        # A space before the colon, or at the start of a continued line, is forbidden: readers take it differently.
-        if not colon or not name or name != name.strip():
-            raise MalformedAnswerError(f"the answer's head has {line[:40]!r}, which isn't a field")
-        name, value = name.lower(), value.strip(" \t")
-        if name in _ONCE and fields.get(name, value) != value:
-            raise MalformedAnswerError(f"the answer has two {name}: {fields[name]}, {value}"[:200])
-        fields[name] = value
+        # Most fields are the server's notes. Only a few are read, as this is done for each request.
+        if line[:2].lower() in _READ:
+            name, value = _field(line)
+            if name in _ONCE and fields.get(name, value) != value:
+                raise MalformedAnswerError(f"the answer has two {name}: {fields[name]}, {value}"[:200])
+            fields[name] = value
     if fields.get("transfer-encoding", "chunked").lower() != "chunked":
         raise MalformedAnswerError("the answer has a transfer-encoding other than chunked")
-    return Head(int(status), version, fields)
+    return Head(int(status), version.decode(), fields)
 
 
+_READ: Final = frozenset((b"co", b"tr", b"re"))
+"""The first letters of the fields that are read: those of the body's end and of the connection, and Retry-After."""
 _ONCE: Final = ("content-length", "transfer-encoding")
 """The fields that tell where the answer ends. If two differ, readers take the answer differently."""
+
+
+def _field(line: bytes) -> tuple[str, str]:
+    name, colon, value = line.decode("latin-1").partition(":")
+    # A space before the colon is forbidden: readers take it differently.
+    if not colon or name != name.strip():
+        raise MalformedAnswerError(f"the answer's head has {line[:40]!r}, which isn't a field")
+    return name.lower(), value.strip(" \t")
 
 
 def _length_of_chunk(line: bytes) -> int:

@@ -6,7 +6,6 @@ import math
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Final, TypeVar, cast
 
 from kschedfw import Clock, CustomKind, CustomObject, CustomResource, Pod
@@ -205,14 +204,6 @@ class KubernetesCluster:
     ) -> None:
         """Do what `Cluster.record_event` does, in the background. Events are dropped if the server can't keep up."""
         self._recorder.record(regarding, type, reason, message, related)
-
-    def sending_events(self) -> AbstractContextManager[None]:
-        """Return a context at whose end this thread's events are sent by this thread.
-
-        A thread that may wait for the server, such as that of a binding cycle, sends its events sooner than another
-        thread would: on a busy machine, a woken thread has to wait for its turn.
-        """
-        return self._recorder.sending_at_end()
 
     # --- internals ---
 

@@ -19,6 +19,7 @@ from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
 
 BUFFER: Final = 1 << 16
 _CLOSE_ENOUGH: Final = 1.1
+_LONGER: Final = 1.05
 _SHORT_REST: Final = 1.0
 """Seconds of idle time up to which a connection isn't checked. Servers keep idle connections longer."""
 
@@ -52,8 +53,9 @@ class Connection:
         if left <= 0:
             raise TimeoutError("timed out")
         if not left <= self._timeout <= _CLOSE_ENOUGH * left:
-            self.sock.settimeout(left)
-            self._timeout = left
+            # A bit longer, so that it also serves a next request of the same duration, of which less has passed.
+            self._timeout = _LONGER * left
+            self.sock.settimeout(self._timeout)
 
     def rest(self) -> None:
         """Note that the connection is idle from now on."""

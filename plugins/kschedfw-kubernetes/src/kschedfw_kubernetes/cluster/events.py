@@ -7,7 +7,6 @@ their notes differ; the series keeps the first note.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import logging
@@ -16,7 +15,7 @@ import socket
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -48,17 +47,14 @@ _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
-_SENDERS: Final = 256
-"""The most concurrent requests for events, as many as for bindings.
-
-With fewer, events fall behind bindings if the server is slow to answer: with 4 senders, 388 of 521 events were unsent
-when the process was killed.
-"""
-_SENT_BY_RECORDING_THREADS: Final = 128
-"""The most events at a time that the recording threads send themselves.
-
-This is half of the binding threads, so that a server that doesn't answer events never delays all bindings.
-"""
+_SENDERS: Final = 32
+"""The most concurrent senders, and so the most requests for which the server's answers are awaited."""
+_SPARE: Final = 2
+"""The idle senders that are kept. One must be there for what is recorded while others wait for a slow answer."""
+_BATCH: Final = 32
+"""The most events that a sender takes at once. It sends them over one connection, without waiting in between."""
+_LINGER: Final = 0.02
+"""Seconds that a new event waits for others. Waking a sender for each took a third of what an event costs."""
 _TRIES: Final = 12
 """The most attempts to send an event while the server can't accept it, as in client-go."""
 _FIRST_PAUSE: Final = 0.05
@@ -87,7 +83,7 @@ class _Told:
     tries: int = 0
     """The number of failed attempts since the last successful one."""
     is_queued: bool = False
-    """True if it is in the backlog, waits for the end of a block, or is being sent."""
+    """True if it is in the backlog, or is being sent."""
 
     @property
     def path(self) -> str:
@@ -126,9 +122,6 @@ class EventRecorder:
         self._threads: list[threading.Thread] = []
         """The senders, which are started as needed."""
         self._idle = 0
-        self._own = threading.local()
-        """The attribute `told` has the events of the thread's current block, see `sending_at_end`."""
-        self._sent_by_recording_threads = 0
 
     def start(self) -> None:
         with self._changed:
@@ -144,26 +137,6 @@ class EventRecorder:
         except Exception:  # No error in recording an event may fail a scheduling decision.
             _LOG.exception("can't record the event %s of %s", reason, regarding.key)
 
-    @contextlib.contextmanager
-    def sending_at_end(self) -> Iterator[None]:
-        """Send the events that this thread records in the block when the block ends, on this thread.
-
-        An event that the server can't accept now is sent again in the background. If many threads already send their
-        own events, those of the block are sent in the background, too.
-        """
-        self._own.told = []
-        try:
-            yield
-        finally:
-            # Before sending: an event that has to be sent again belongs to the backlog by then, not to this block.
-            told, self._own.told = self._own.told, None
-            for each in told:
-                self._deliver(each)
-                with self._changed:
-                    self._sent_by_recording_threads -= 1
-                    if self._deadline < math.inf:
-                        self._changed.notify_all()
-
     def close(self, timeout: float) -> None:
         """Send the remaining events for at most `timeout` seconds, then close the client."""
         with self._changed:
@@ -172,13 +145,17 @@ class EventRecorder:
                 if self._is_due(told):
                     self._send_later(told)
             self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(max(0.0, self._deadline - self._clock.monotonic()))
+        # Senders start others, and a sender that fails goes on with what it puts back, so there may be new ones.
+        left = timeout
+        while left > 0 and (threads := tuple(self._threads)):
+            for thread in threads:
+                thread.join(max(0.0, left))
+                left = self._deadline - self._clock.monotonic() if not thread.is_alive() else 0.0
         with self._changed:
-            left = len(self._backlog) + self._sending + self._lost
+            unsent = len(self._backlog) + self._sending + self._lost
         self._client.close()
-        if left:
-            _LOG.warning("%d events were not sent", left)
+        if unsent:
+            _LOG.warning("%d events were not sent", unsent)
 
     # --- recording ---
 
@@ -237,125 +214,153 @@ class EventRecorder:
         return told.told_count < (told.count if is_ending else min(told.count, 2))
 
     def _send_later(self, told: _Told) -> None:
-        """Put an event into the backlog, or into the thread's block.
-
-        Do nothing if it is queued. The lock must be held.
-        """
+        """Put an event into the backlog, unless it is queued. The lock must be held."""
         if told.is_queued:
-            return
-        own: list[_Told] | None = getattr(self._own, "told", None)
-        if own is not None and self._started and self._sent_by_recording_threads < _SENT_BY_RECORDING_THREADS:
-            told.is_queued = True
-            self._sending += 1
-            self._sent_by_recording_threads += 1
-            own.append(told)
             return
         if len(self._backlog) >= _QUEUED:
             if not self._lost:
                 _LOG.warning("events come faster than the API server takes them; some are dropped")
             self._lost += 1
         else:
-            self._put(told, self._clock.monotonic())
-            if self._started and len(self._backlog) > self._idle and len(self._threads) < _SENDERS:
-                self._make_sender()
+            # Counts are sent one by one, so they don't wait for others.
+            self._put(told, self._clock.monotonic() + (0.0 if told.told_count else _LINGER))
 
     def _put(self, told: _Told, time: float) -> None:
         told.is_queued = True
         # The number keeps the order of events with the same time, and keeps the heap from comparing events.
-        heapq.heappush(self._backlog, (time, next(self._numbers), told))
-        self._changed.notify()
+        entry = (time, next(self._numbers), told)
+        heapq.heappush(self._backlog, entry)
+        # A sender wakes by itself when the first one is due, and takes the others along.
+        if self._backlog[0] is entry:
+            self._changed.notify()
 
     def _make_sender(self) -> None:
-        thread = threading.Thread(target=self._run, name=f"events-{len(self._threads)}", daemon=True)
+        thread = threading.Thread(target=self._run, name="events", daemon=True)
         self._threads.append(thread)
         thread.start()
 
     # --- sending ---
 
     def _run(self) -> None:
-        while (told := self._next()) is not None:
-            self._deliver(told)
-
-    def _deliver(self, told: _Told) -> None:
-        """Send an event once. Put it back into the backlog if this failed or if its count has to be sent again."""
+        while batch := self._next():
+            self._deliver(batch)
         with self._changed:
-            count = told.count
-            content = self._with_series(told, count)
-            is_new = not told.told_count
-        # Without the lock. Occurrences that are recorded meanwhile only raise the count: `is_queued` is still true.
-        pause = self._send(told, content, is_new=is_new)
-        with self._changed:
-            now = self._clock.monotonic()
-            self._sending -= 1
-            told.is_queued = False
-            if pause is not None:
-                told.tries += 1
-                self._put(told, now + pause)
-                return
-            told.tries, told.told_count, told.told_at = 0, count, now
-            if self._is_due(told):
-                self._send_later(told)
+            self._threads.remove(threading.current_thread())
 
-    def _next(self) -> _Told | None:
-        """Wait for an event that may be sent, and take it. Return None if none can be sent before the deadline."""
+    def _next(self) -> Sequence[_Told]:
+        """Wait for events that may be sent, and take them.
+
+        Return none if there will be none before the deadline, or enough other senders wait for them.
+        """
         with self._changed:
             while True:
                 now = self._clock.monotonic()
                 if now >= self._swept + _SWEEP_SECONDS:
                     self._sweep(now)
                 due = self._backlog[0][0] if self._backlog else math.inf
-                # A recording thread may put its event back, so a sender must still be there.
-                nothing_left = due > self._deadline and not self._sent_by_recording_threads
-                if now >= self._deadline or nothing_left:
-                    return None
+                if now >= self._deadline or due > self._deadline:
+                    return ()
                 if due <= now:
-                    self._sending += 1
-                    return heapq.heappop(self._backlog)[2]
+                    return self._take()
+                if self._idle >= _SPARE:
+                    return ()
                 wake = min(due, self._swept + _SWEEP_SECONDS, self._deadline)
                 self._idle += 1
                 self._clock.wait_until(self._changed, self._clock.now() + wake - now)
                 self._idle -= 1
 
-    def _send(self, told: _Told, content: Content, *, is_new: bool) -> float | None:
-        """Send an event once.
+    def _take(self) -> Sequence[_Told]:
+        """Take the first event and as many new ones as are sent together, and have others wait for the rest."""
+        backlog = self._backlog
+        batch = [heapq.heappop(backlog)[2]]
+        # An event that failed before is sent alone: perhaps it failed as the peer doesn't know of pipelining. New ones
+        # needn't wait any longer for others.
+        if not batch[0].tries:
+            while len(batch) < _BATCH and backlog and not backlog[0][2].tries:
+                batch.append(heapq.heappop(backlog)[2])
+        self._sending += len(batch)
+        if not self._idle and len(self._threads) < _SENDERS:
+            self._make_sender()
+        elif backlog:
+            # An idle sender waits for the first event that it knows of, which may be in the batch.
+            self._changed.notify()
+        return batch
 
-        Return the seconds until the next attempt; None if another attempt isn't needed or can't help.
+    def _deliver(self, batch: Sequence[_Told]) -> None:
+        """Send events once. Put those back into the backlog that failed or whose count has to be sent again."""
+        with self._changed:
+            counts = [told.count for told in batch]
+            contents = [self._with_series(told, told.count) for told in batch]
+        # Without the lock. Occurrences that are recorded meanwhile only raise the count: `is_queued` is still true.
+        pauses = self._send(batch, contents)
+        with self._changed:
+            now = self._clock.monotonic()
+            self._sending -= len(batch)
+            for told, count, pause in zip(batch, counts, pauses, strict=True):
+                told.is_queued = False
+                if pause is not None:
+                    told.tries += bool(pause)
+                    self._put(told, now + pause)
+                    continue
+                told.tries, told.told_count, told.told_at = 0, count, now
+                if self._is_due(told):
+                    self._send_later(told)
+
+    def _send(self, batch: Sequence[_Told], contents: Sequence[Content]) -> Sequence[float | None]:
+        """Send events once.
+
+        Return for each the seconds until the next attempt; None if another one isn't needed or can't help.
         """
+        new = [number for number, told in enumerate(batch) if not told.told_count]
+        errors: dict[int, Exception | None] = {}
         try:
+            for number, told in enumerate(batch):
+                if told.told_count:
+                    errors[number] = self._count_again(told, contents[number])
+            if new:
+                posts = [(_collection(contents[number]), contents[number]) for number in new]
+                errors.update(zip(new, self._client.post_all(posts), strict=False))
+        except Exception as error:
+            errors = {**dict.fromkeys(range(len(batch)), error), **errors}
+        # Those that the rate doesn't allow now haven't been tried: they are due at once.
+        return [
+            self._pause(told, errors[number]) if number in errors else 0.0
+            for number, told in enumerate(batch)
+        ]
+
+    def _count_again(self, told: _Told, content: Content) -> Exception | None:
+        """Send the count of a series. Create its event again if the server has deleted it because of its age."""
+        try:
+            series = {"series": content["series"]}
             # One attempt: the backlog repeats it, so that a throttled event doesn't occupy a sender.
-            self._write(told.path, content, is_new=is_new)
-        except FencedError:
-            pass  # The new leader records its own events.
-        except (ApiError, UnavailableError) as error:
+            self._client.write(
+                "PATCH", told.path, series, content_type=MERGE_PATCH, attempts=1, needs_response=False
+            )
+        except NotFoundError:
+            return self._client.post_all([(_collection(content), content)])[0]
+        except (ApiError, UnavailableError, FencedError) as error:
+            return error
+        return None
+
+    def _pause(self, told: _Told, error: Exception | None) -> float | None:
+        """Return the seconds until the next attempt after this error; None without one, and if none can help."""
+        if error is None or isinstance(error, AlreadyExistsError | FencedError):
+            # The event exists already if the answer to an earlier attempt was lost. After a FencedError, the new leader
+            # records its own events.
+            return None
+        if isinstance(error, ApiError | UnavailableError):
             backoff = Backoff(
                 self._client.chance, self._clock, min(_FIRST_PAUSE * 2**told.tries, _LONGEST_PAUSE)
             )
             pause = pause_after(error, backoff)
             if pause is not None and told.tries + 1 < _TRIES:
                 return pause
-            self._drop(error)
-        except Exception as error:
-            self._drop(error)
+        self._drop(error)
         return None
 
     def _drop(self, error: Exception) -> None:
         known = isinstance(error, ClusterError)
         _LOG.warning("an event is dropped: %s", error, exc_info=None if known else error)
-
-    def _write(self, path: str, content: Content, *, is_new: bool) -> None:
-        if not is_new:
-            try:
-                series = {"series": content["series"]}
-                self._client.write(
-                    "PATCH", path, series, content_type=MERGE_PATCH, attempts=1, needs_response=False
-                )
-                return
-            except NotFoundError:
-                pass  # The server has deleted the event because of its age. Create it again.
-        with contextlib.suppress(AlreadyExistsError):
-            # The event exists already if the answer to an earlier attempt was lost.
-            collection = EVENTS.collection(content["metadata"]["namespace"])
-            self._client.write("POST", collection, content, attempts=1, needs_response=False)
 
     def _with_series(self, told: _Told, count: int) -> Content:
         if count == 1:
@@ -385,6 +390,10 @@ class EventRecorder:
         if subdomain_problems(name):
             return str(uuid.UUID(int=self._client.chance.getrandbits(128), version=4))
         return name
+
+
+def _collection(content: Content) -> str:
+    return EVENTS.collection(content["metadata"]["namespace"])
 
 
 def _reference(obj: Named) -> Content:

@@ -23,6 +23,21 @@ class TokenBucket:
         with self._lock:
             now = self._clock.monotonic()
             # The time of the last reserved token, which may be in the future: then each further caller waits longer.
-            # Unused tokens pile up to `burst`.
-            self._last_turn = max(self._last_turn, now - self._burst / self._qps) + 1 / self._qps
+            self._last_turn = self._next_turn(now)
             return max(0.0, self._last_turn - now)
+
+    def take(self) -> bool:
+        """Reserve a token if one is available now. Return whether it was."""
+        if self._qps <= 0:
+            return True
+        with self._lock:
+            now = self._clock.monotonic()
+            turn = self._next_turn(now)
+            if turn > now:
+                return False
+            self._last_turn = turn
+            return True
+
+    def _next_turn(self, now: float) -> float:
+        # Unused tokens pile up to `burst`.
+        return max(self._last_turn, now - self._burst / self._qps) + 1 / self._qps

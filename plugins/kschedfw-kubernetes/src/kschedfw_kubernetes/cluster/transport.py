@@ -8,7 +8,7 @@ answer, so each read waits only until that deadline.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Final
 from urllib.parse import urlsplit
@@ -67,7 +67,7 @@ DEFAULT_TRANSPORT_LIMITS: Final = TransportLimits()
 
 @attrs.frozen
 class Reply:
-    """A complete answer. `headers` has its fields by their names in lower case."""
+    """A complete answer. `headers` has the fields that are read, by their names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -152,10 +152,40 @@ class Transport:
             CredentialsError: there are no credentials for the request.
         """
         deadline = self._limits.request if timeout is None else timeout
-        reply, identity = self._exchange(request, deadline, before_send)
-        if reply.status == 401 and self._credentials.refuse(identity):
-            reply, _ = self._exchange(request, deadline, before_send)
-        return reply
+        replies, identity, failure = self._exchange((request,), deadline, before_send)
+        if failure is not None:
+            raise failure
+        if replies[0].status == 401 and self._credentials.refuse(identity):
+            replies, _, failure = self._exchange((request,), deadline, before_send)
+            if failure is not None:
+                raise failure
+        return replies[0]
+
+    def pipeline(
+        self, requests: Sequence[Request], before_send: Callable[[], None] | None = None
+    ) -> Sequence[Reply | UnavailableError]:
+        """Send requests over one connection without waiting in between (RFC 9112, pipelining), and read the answers.
+
+        The server answers one after another. It costs less than half of single requests: one write for all, and fewer
+        waits. Return each request's answer, or the error because of which there is none: the request may have taken
+        effect all the same. For `before_send` see `request`.
+
+        Raises:
+            UnavailableError, CredentialsError: nothing was sent.
+        """
+        replies, identity, failure = self._exchange(requests, self._limits.request, before_send)
+        if any(reply.status == 401 for reply in replies) and self._credentials.refuse(identity):
+            # One by one, as this is rare.
+            replies = [
+                self.request(request, before_send=before_send) if reply.status == 401 else reply
+                for request, reply in zip(requests, replies, strict=False)
+            ]
+        unanswered = requests[len(replies) :]
+        closed = "the connection was closed before its turn"
+        return [
+            *replies,
+            *(failure or UnavailableError(f"{each}: {closed}", uncertain=True) for each in unanswered),
+        ]
 
     def stream(self, target: str) -> Stream | Reply:
         """Send a request. Return the stream of its answer, or a Reply if the server refuses.
@@ -175,7 +205,8 @@ class Transport:
                 self._streams = {each for each in self._streams if each.sock.fileno() >= 0}
                 self._streams.add(connection)
             connection.wait_at_most(self._limits.request)
-            answer = self._send(connection, request, None)
+            self._send(connection, (request,), None)
+            answer = self._answer(connection, request)
             if answer.status == 200:
                 return Stream(request, connection, answer, self._limits.quiet)
             # Not repeated here: the reflector watches again, with new credentials.
@@ -200,52 +231,79 @@ class Transport:
             connection.close()
 
     def _exchange(
-        self, request: Request, timeout: float, before_send: Callable[[], None] | None
-    ) -> tuple[Reply, Identity]:
+        self, requests: Sequence[Request], timeout: float, before_send: Callable[[], None] | None
+    ) -> tuple[Sequence[Reply], Identity, UnavailableError | None]:
+        """Send the requests, and read their answers up to the first failure.
+
+        Return the answers, the identity under which the requests were sent, and the failure.
+        """
         connection = self._take(timeout)
+        replies: list[Reply] = []
+        failure = None
+        is_kept = False
         try:
             connection.wait_at_most(timeout)
-            answer = self._send(connection, request, before_send)
-            reply = self._read(request, answer)
-        # After a failure, part of an answer may still arrive. The next request must not read it.
-        except BaseException:
-            connection.close()
-            raise
-        self._put_back(connection, answer)
-        return reply, connection.identity
+            self._send(connection, requests, before_send)
+            rest, keeps_open = b"", True
+            for request in requests:
+                # A peer may close the connection after any answer, such as a proxy that doesn't know of pipelining.
+                if keeps_open:
+                    answer = self._answer(connection, request, rest)
+                    replies.append(self._read(request, answer))
+                    rest, keeps_open = answer.rest, answer.head.keeps_open
+            # Bytes that nobody asked for would be taken for the next answer.
+            is_kept = keeps_open and not rest
+        except UnavailableError as error:
+            failure = error
+        finally:
+            # After a failure, part of an answer may still arrive. The next request must not read it.
+            if is_kept:
+                self._put_back(connection)
+            else:
+                connection.close()
+        return replies, connection.identity, failure
 
     def _send(
-        self, connection: Connection, request: Request, before_send: Callable[[], None] | None
-    ) -> Answer:
-        authorization = connection.identity.authorization
-        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n{self._head}"
-        if authorization:
-            head += f"Authorization: {authorization}\r\n"
-        if request.body:
-            head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
-        elif request.method != "GET":
-            head += "Content-Length: 0\r\n"
+        self, connection: Connection, requests: Sequence[Request], before_send: Callable[[], None] | None
+    ) -> None:
         # In one piece, since the connection sends small writes at once.
-        message = head.encode("ascii") + b"\r\n" + request.body
+        message = b"".join([self._message(request, connection.identity) for request in requests])
         connection.set_timeout()
         if before_send is not None:
             # Last, so that nothing that may wait comes between this check and sending.
             before_send()
         try:
             connection.sock.sendall(message)
-            return Answer(connection)
+        except (OSError, ValueError) as error:
+            raise _failed(requests[0], error) from None
+
+    def _message(self, request: Request, identity: Identity) -> bytes:
+        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n{self._head}"
+        if identity.authorization:
+            head += f"Authorization: {identity.authorization}\r\n"
+        if request.body:
+            head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+        elif request.method != "GET":
+            head += "Content-Length: 0\r\n"
+        return head.encode("ascii") + b"\r\n" + request.body
+
+    @staticmethod
+    def _answer(connection: Connection, request: Request, rest: bytes = b"") -> Answer:
+        try:
+            return Answer(connection, rest)
         except (OSError, HTTPException, ValueError) as error:
-            raise UnavailableError(f"{request}: {why(error)}", uncertain=request.method != "GET") from None
+            raise _failed(request, error) from None
 
     def _read(self, request: Request, answer: Answer) -> Reply:
         limit = self._limits.response
-        uncertain = request.method != "GET"
         try:
             body = answer.read(limit)
         except (OSError, HTTPException, ValueError) as error:
-            raise UnavailableError(f"{request}: {why(error)}", uncertain=uncertain) from None
+            raise _failed(request, error) from None
         if len(body) > limit:
-            raise UnavailableError(f"{request}: the answer has more than {limit} bytes", uncertain=uncertain)
+            raise UnavailableError(
+                f"{request}: the answer has more than {limit} bytes", uncertain=request.method != "GET"
+            )
         return Reply(answer.status, answer.head.fields, body)
 
     # Connections
@@ -284,9 +342,9 @@ class Transport:
                 self._clock.wait_until(self._lock, self._clock.now() + left)
         raise UnavailableError("the client is closed")
 
-    def _put_back(self, connection: Connection, answer: Answer) -> None:
+    def _put_back(self, connection: Connection) -> None:
         with self._lock:
-            if answer.keeps_open and not self._closed and len(self._idle) < self._limits.idle_connections:
+            if not self._closed and len(self._idle) < self._limits.idle_connections:
                 connection.rest()
                 self._idle.append(connection)
                 self._lock.notify()
@@ -295,3 +353,7 @@ class Transport:
 
     def _connect(self, timeout: float) -> Connection:
         return self._dialer.dial(self._credentials.identity(), timeout)
+
+
+def _failed(request: Request, error: Exception) -> UnavailableError:
+    return UnavailableError(f"{request}: {why(error)}", uncertain=request.method != "GET")

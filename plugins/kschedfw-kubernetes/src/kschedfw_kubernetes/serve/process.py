@@ -134,9 +134,7 @@ class SchedulerProcess:
         )
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
-        # Each thread sends the events of its own cycles: if other threads sent them, twice as many bound pods had no
-        # event when a process was killed amid 2,000 pods on a busy machine.
-        self._bindings = BindingThreads(self._clock, self._cluster.sending_events)
+        self._bindings = BindingThreads(self._clock)
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
         self._claiming: ClaimingCluster | None = None
         if options.sharing is not None and not options.dry_run:
