@@ -78,7 +78,7 @@ def answers(draw: st.DrawFn) -> bytes:
 def test_an_answer_is_read_as_the_standard_library_does_wherever_it_is_cut(
     content: bytes, cuts: list[int]
 ) -> None:
-    answer = Answer(Pieces(content, cuts))
+    answer = Answer(Pieces(content, cuts).receive)
     assert (answer.status, answer.read(10_000)) == of_standard_library(content)
     assert answer.head.keeps_open is (b"Connection: close" not in content)
 
@@ -87,7 +87,7 @@ def test_an_answer_is_read_as_the_standard_library_does_wherever_it_is_cut(
 @given(BODIES, CUTS)
 def test_a_stream_has_every_byte_once_and_in_order(pieces: list[bytes], cuts: list[int]) -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    answer = Answer(Pieces(head + chunked(pieces), cuts))
+    answer = Answer(Pieces(head + chunked(pieces), cuts).receive)
     assert b"".join(iter(answer.read_some, b"")) == b"".join(pieces)
 
 
@@ -98,7 +98,7 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(
 ) -> None:
     cut = data.draw(st.integers(0, len(content) - 1))
     with pytest.raises(MalformedAnswerError):
-        Answer(Pieces(content[:cut])).read(10_000)
+        Answer(Pieces(content[:cut]).receive).read(10_000)
 
 
 @MANY
@@ -108,7 +108,7 @@ def test_answers_to_several_requests_are_read_one_after_another(
 ) -> None:
     source, rest = Pieces(b"".join(contents), cuts), b""
     for content in contents:
-        answer = Answer(source, rest)
+        answer = Answer(source.receive, rest)
         assert (answer.status, answer.read(10_000)) == of_standard_library(content)
         rest = answer.rest
     assert not rest + source.receive()
@@ -144,10 +144,10 @@ def test_answers_to_several_requests_are_read_one_after_another(
 def test_what_no_reader_may_accept_is_refused(head: bytes, problem: str) -> None:
     cuts = list(range(0, len(head), 1000))
     with pytest.raises(MalformedAnswerError, match=problem):
-        Answer(Pieces(head, cuts)).read(100)
+        Answer(Pieces(head, cuts).receive).read(100)
 
 
 def test_a_body_beyond_the_limit_isnt_read_to_its_end() -> None:
     for head in (b"Content-Length: 4000000000", b"Transfer-Encoding: chunked"):
         content = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\nee6b2800\r\n" + b"x" * 5000
-        assert 100 < len(Answer(Pieces(content, list(range(0, 5000, 50)))).read(100)) < 300
+        assert 100 < len(Answer(Pieces(content, list(range(0, 5000, 50))).receive).read(100)) < 300

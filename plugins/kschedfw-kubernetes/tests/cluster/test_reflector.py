@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -22,7 +23,7 @@ from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import make_node
 from kschedfw.api.node import Node
-from kschedfw.framework.clock import Clock, VirtualClock
+from kschedfw.framework.clock import Clock, SystemClock, VirtualClock
 from kschedfw.testing.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
@@ -128,6 +129,41 @@ def test_server_is_asked_to_end_a_watch_before_its_silence_counts_as_an_end() ->
     assert len(set(asked)) > 1, "by chance"
     assert min(asked) >= 15
     assert max(asked) + 10 <= DEFAULT_TRANSPORT_LIMITS.quiet <= 45
+
+
+def test_changes_in_quick_succession_are_applied_together_and_none_is_lost() -> None:
+    applied: list[int] = []
+    ended = threading.Event()
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        if b"watch=1" not in head or ended.is_set():
+            connection.sendall(LIST)
+            return
+        connection.sendall(HEAD)
+        for number in range(200):
+            connection.sendall(
+                event("ADDED", {"metadata": {"name": f"n{number}", "resourceVersion": f"{number + 8}"}})
+            )
+            time.sleep(0.0005)
+        ended.set()
+
+    def apply(changes: Changes) -> None:
+        applied.append(len(list(changes(reflector.store))))
+
+    with (
+        serving(answer) as server,
+        connect(master=f"http://127.0.0.1:{server.port}", qps=-1) as client,
+    ):
+        reflector = Reflector(client, Node, apply, Random(1), SystemClock())
+        began = time.monotonic()
+        reflector.start()
+        eventually(lambda: sum(applied) == 200)
+        took = time.monotonic() - began
+        assert len(reflector.store) == 200
+        # Two reads are at least 10 ms apart; the list, and the first ones, aren't.
+        assert len(applied) <= took / 0.01 + 4
+        reflector.stop()
+        reflector.join(PATIENCE)
 
 
 class Proxy:

@@ -270,6 +270,35 @@ def test_a_stream_is_told_as_it_comes_and_ends_with_its_connection() -> None:
             next(chunks)
 
 
+def test_whatever_has_arrived_of_a_stream_is_read_at_once(tmp_path: Path) -> None:
+    sent = threading.Event()
+
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for number in range(100):  # each is a record of TLS
+            connection.sendall(b"2\r\n%02d\r\n" % number)
+        sent.set()
+        time.sleep(0.05)
+        connection.sendall(b"3\r\nend\r\n0\r\n\r\n")
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with serving(answer, context) as server:
+        transport = transport_to(
+            f"https://127.0.0.1:{server.port}", certificate_authority=str(tmp_path / "ca")
+        )
+        stream = transport.stream("/watch")
+        assert not isinstance(stream, Reply)
+        assert sent.wait(PATIENCE)
+        chunks = list(stream.chunks())
+        assert b"".join(chunks) == b"".join(b"%02d" % number for number in range(100)) + b"end"
+        # What came with the head, all that has arrived since, and the end.
+        assert len(chunks) <= 3
+        transport.close()
+
+
 def test_a_stream_in_which_nothing_comes_is_given_up() -> None:
     def answer(connection: socket.socket, _head: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

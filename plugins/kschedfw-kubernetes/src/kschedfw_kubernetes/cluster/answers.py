@@ -6,9 +6,9 @@ time than everything else about a binding: 200 µs for a request, of which this 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPException
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -18,11 +18,8 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _BODILESS: Final = (204, 304)
 
 
-class Source(Protocol):
-    """A connection from which an answer is read."""
-
-    def receive(self) -> bytes:
-        """Wait for the next bytes; none at the end. Raises OSError."""
+Receive: TypeAlias = Callable[[], bytes]
+"""Waits for the next bytes of a connection and returns them; none at its end. Raises OSError."""
 
 
 class MalformedAnswerError(HTTPException):
@@ -66,9 +63,9 @@ class Answer:
         OSError: the connection broke.
     """
 
-    def __init__(self, source: Source, rest: bytes = b"") -> None:
+    def __init__(self, receive: Receive, rest: bytes = b"") -> None:
         """Read the head. `rest` are the bytes that have arrived after an answer before."""
-        self._source = source
+        self._receive_next = receive
         self._rest = rest
         self._left = 0
         """The bytes of the current chunk that aren't read."""
@@ -116,7 +113,7 @@ class Answer:
         """
         if not self.head.is_chunked:
             piece, self._rest = self._rest, b""
-            return piece or self._source.receive()
+            return piece or self._receive_next()
         while not self._has_ended:
             if piece := self._arrived_chunks():
                 return piece
@@ -125,7 +122,7 @@ class Answer:
         return b""
 
     def _receive(self) -> bytes:
-        received = self._source.receive()
+        received = self._receive_next()
         if not received:
             raise MalformedAnswerError("the answer was cut")
         return received

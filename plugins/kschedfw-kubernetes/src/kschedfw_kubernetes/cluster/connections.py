@@ -18,6 +18,7 @@ from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, Unavailabl
 from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
 
 BUFFER: Final = 1 << 16
+_MOST_AT_ONCE: Final = 1 << 20
 _CLOSE_ENOUGH: Final = 1.1
 _LONGER: Final = 1.05
 _SHORT_REST: Final = 1.0
@@ -39,6 +40,24 @@ class Connection:
         """Wait for the next bytes until the deadline; none if the peer has ended. Raises OSError."""
         self.set_timeout()
         return self.sock.recv(BUFFER)
+
+    def receive_all(self) -> bytes:
+        """Wait as `receive`, and return all bytes that have arrived, at most a mebibyte or so.
+
+        `receive` returns a single record of TLS, however many have arrived, and servers make one of each change.
+        """
+        pieces = [self.receive()]
+        size = len(pieces[0])
+        if size:
+            # Without a timeout a read that finds nothing costs less than asking before each read.
+            self.sock.settimeout(0.0)
+            self._timeout = 0.0
+            # Whatever fails here fails again in the next read, which has to wait.
+            with contextlib.suppress(OSError):
+                while size < _MOST_AT_ONCE and (piece := self.sock.recv(BUFFER)):
+                    pieces.append(piece)
+                    size += len(piece)
+        return b"".join(pieces)
 
     def wait_at_most(self, seconds: float) -> None:
         self._deadline = self._clock.monotonic() + seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +47,12 @@ _NOT_SERVED_SECONDS: Final = 60.0
 _SHORT_WATCH: Final = 1.0
 """Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
+_LINGER: Final = 0.01
+"""The least seconds between two reads of a watch.
+
+On a busy cluster several changes come in this time, and are read, delivered and scheduled together: waking three
+threads for each took longer than all that is done with it. A change that comes after a rest is read at once.
+"""
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
 Apply: TypeAlias = Callable[[Changes], None]
@@ -252,11 +259,16 @@ class Reflector:
             if self._stopping.is_set:
                 return version, True
             self._last_error = ""
+            read = -math.inf
             for lines in _lines(stream, self._client.limits.event):
                 told = True
                 # If a line is an error, the version stays that of the batch before. The next watch repeats changes,
                 # which `Store` recognises.
                 version = self._take(lines) or version
+                now = self._clock.monotonic()
+                if now - read < _LINGER:
+                    self._stopping.wait(_LINGER)
+                read = self._clock.monotonic()
         except UnavailableError as error:
             # The changes before the error are applied; the next watch continues after them.
             self._report(error)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from kschedfw import Clock
-from kschedfw_kubernetes.cluster.answers import Answer
+from kschedfw_kubernetes.cluster.answers import Answer, Receive
 from kschedfw_kubernetes.cluster.connections import Connection, Dialer, why
 from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
 from kschedfw_kubernetes.cluster.errors import UnavailableError
@@ -206,7 +206,7 @@ class Transport:
                 self._streams.add(connection)
             connection.wait_at_most(self._limits.request)
             self._send(connection, (request,), None)
-            answer = self._answer(connection, request)
+            answer = self._answer(connection.receive_all, request)
             if answer.status == 200:
                 return Stream(request, connection, answer, self._limits.quiet)
             # Not repeated here: the reflector watches again, with new credentials.
@@ -248,7 +248,7 @@ class Transport:
             for request in requests:
                 # A peer may close the connection after any answer, such as a proxy that doesn't know of pipelining.
                 if keeps_open:
-                    answer = self._answer(connection, request, rest)
+                    answer = self._answer(connection.receive, request, rest)
                     replies.append(self._read(request, answer))
                     rest, keeps_open = answer.rest, answer.head.keeps_open
             # Bytes that nobody asked for would be taken for the next answer.
@@ -288,9 +288,9 @@ class Transport:
         return head.encode("ascii") + b"\r\n" + request.body
 
     @staticmethod
-    def _answer(connection: Connection, request: Request, rest: bytes = b"") -> Answer:
+    def _answer(receive: Receive, request: Request, rest: bytes = b"") -> Answer:
         try:
-            return Answer(connection, rest)
+            return Answer(receive, rest)
         except (OSError, HTTPException, ValueError) as error:
             raise _failed(request, error) from None
 
