@@ -28,8 +28,10 @@ from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 
 try:
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-    from prometheus_client.metrics import MetricWrapperBase
+    import prometheus_client
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    from kschedfw_kubernetes.series import Counter, Gauge, Histogram
 except ImportError as error:
     raise MissingExtraError(
         "Prometheus metrics need prometheus-client; install it with: "
@@ -38,8 +40,9 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+    from prometheus_client.metrics import MetricWrapperBase
 
-MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
+MetricT = TypeVar("MetricT", bound="MetricWrapperBase")
 _Record: TypeAlias = Callable[[float, tuple[str, ...]], None]
 """Records a value of a plugin's own metric, for these values of its labels."""
 
@@ -103,13 +106,13 @@ class _Maker:
     registry: CollectorRegistry
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, subsystem="scheduler", registry=self.registry)
+        return Counter(f"scheduler_{name}", text, labels, registry=self.registry)
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, subsystem="scheduler", registry=self.registry)
+        return Gauge(f"scheduler_{name}", text, labels, registry=self.registry)
 
     def histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
-        return Histogram(name, text, labels, subsystem="scheduler", buckets=buckets, registry=self.registry)
+        return Histogram(f"scheduler_{name}", text, labels, buckets=buckets, registry=self.registry)
 
 
 class PrometheusMetrics:
@@ -129,55 +132,45 @@ class PrometheusMetrics:
         self._make_plugins(make)
         self._make_batching(make)
         self._make_devices(make)
-        self._volume_failures = children(
-            make.counter(
-                "volume_scheduling_stage_error_total",
-                "Failures to reserve a pod's volumes (assume) or to bind them (bind).",
-                "operation",
-            )
+        self._volume_failures = make.counter(
+            "volume_scheduling_stage_error_total",
+            "Failures to reserve a pod's volumes (assume) or to bind them (bind).",
+            "operation",
         )
         self._make_queue(make)
         self._own: dict[str, tuple[PluginMetric, _Record]] = {}
 
     def _make_attempts(self, make: _Maker) -> None:
-        self._attempts = children(
-            make.counter(
-                "schedule_attempts_total",
-                "Attempts to schedule a pod: scheduled, unschedulable (it fits nowhere) or error (something failed).",
-                "result",
-                "profile",
-            )
+        self._attempts = make.counter(
+            "schedule_attempts_total",
+            "Attempts to schedule a pod: scheduled, unschedulable (it fits nowhere) or error (something failed).",
+            "result",
+            "profile",
         )
-        self._attempt_seconds = children(
-            make.histogram(
-                "scheduling_attempt_duration_seconds",
-                "How long attempts to schedule a pod take, from the scheduling cycle to the end of binding.",
-                ATTEMPT_SECONDS,
-                "result",
-                "profile",
-            )
+        self._attempt_seconds = make.histogram(
+            "scheduling_attempt_duration_seconds",
+            "How long attempts to schedule a pod take, from the scheduling cycle to the end of binding.",
+            ATTEMPT_SECONDS,
+            "result",
+            "profile",
         )
         self._algorithm_seconds = make.histogram(
             "scheduling_algorithm_duration_seconds",
             "How long it takes to look for a node, preemption included.",
             ATTEMPT_SECONDS,
         )
-        self._group_attempts = children(
-            make.counter(
-                "podgroup_schedule_attempts_total",
-                "Attempts to schedule a group of pods: scheduled, unschedulable or error.",
-                "result",
-                "profile",
-            )
+        self._group_attempts = make.counter(
+            "podgroup_schedule_attempts_total",
+            "Attempts to schedule a group of pods: scheduled, unschedulable or error.",
+            "result",
+            "profile",
         )
-        self._group_seconds = children(
-            make.histogram(
-                "podgroup_scheduling_attempt_duration_seconds",
-                "How long attempts to schedule a group of pods take, until all members have their places.",
-                ATTEMPT_SECONDS,
-                "result",
-                "profile",
-            )
+        self._group_seconds = make.histogram(
+            "podgroup_scheduling_attempt_duration_seconds",
+            "How long attempts to schedule a group of pods take, until all members have their places.",
+            ATTEMPT_SECONDS,
+            "result",
+            "profile",
         )
         self._group_algorithm_seconds = make.histogram(
             "podgroup_scheduling_algorithm_duration_seconds",
@@ -187,13 +180,11 @@ class PrometheusMetrics:
         self._pod_attempts = make.histogram(
             "pod_scheduling_attempts", "Attempts that pods needed until they were bound.", ATTEMPTS
         )
-        self._pod_seconds = children(
-            make.histogram(
-                "pod_scheduling_sli_duration_seconds",
-                "Time from a pod's first attempt until it was bound, by the number of attempts.",
-                POD_SECONDS,
-                "attempts",
-            )
+        self._pod_seconds = make.histogram(
+            "pod_scheduling_sli_duration_seconds",
+            "Time from a pod's first attempt until it was bound, by the number of attempts.",
+            POD_SECONDS,
+            "attempts",
         )
         self._after_flush = make.counter(
             "pod_scheduled_after_flush_total",
@@ -206,151 +197,119 @@ class PrometheusMetrics:
         self._preemption_victims = make.histogram(
             "preemption_victims", "Pods chosen to be evicted, per preemption.", VICTIMS
         )
-        self._cache_size = children(
-            make.gauge("cache_size", "Nodes, pods and assumed pods in the scheduler's cache.", "type")
+        self._cache_size = make.gauge(
+            "cache_size", "Nodes, pods and assumed pods in the scheduler's cache.", "type"
         )
-        self._workers = children(
-            make.gauge("goroutines", "Workers that are busy, by what they are busy with.", "operation")
+        self._workers = make.gauge(
+            "goroutines", "Workers that are busy, by what they are busy with.", "operation"
         )
-        self._event_seconds = children(
-            make.histogram(
-                "event_handling_duration_seconds",
-                "How long it takes to tell cache and queue of an event.",
-                POINT_SECONDS,
-                "event",
-            )
+        self._event_seconds = make.histogram(
+            "event_handling_duration_seconds",
+            "How long it takes to tell cache and queue of an event.",
+            POINT_SECONDS,
+            "event",
         )
 
     def _make_plugins(self, make: _Maker) -> None:
-        self._point_seconds = children(
-            make.histogram(
-                "framework_extension_point_duration_seconds",
-                "How long all plugins of an extension point take for a pod.",
-                POINT_SECONDS,
-                "extension_point",
-                "status",
-                "profile",
-            )
+        self._point_seconds = make.histogram(
+            "framework_extension_point_duration_seconds",
+            "How long all plugins of an extension point take for a pod.",
+            POINT_SECONDS,
+            "extension_point",
+            "status",
+            "profile",
         )
-        self._plugin_seconds = children(
-            make.histogram(
-                "plugin_execution_duration_seconds",
-                "How long a plugin takes at an extension point, in a sample of the scheduling cycles.",
-                PLUGIN_SECONDS,
-                "plugin",
-                "extension_point",
-                "status",
-            )
+        self._plugin_seconds = make.histogram(
+            "plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point, in a sample of the scheduling cycles.",
+            PLUGIN_SECONDS,
+            "plugin",
+            "extension_point",
+            "status",
         )
-        self._evaluations = children(
-            make.counter(
-                "plugin_evaluation_total",
-                "How often a plugin was asked (PreFilter, Filter, PreScore and Score only).",
-                "plugin",
-                "extension_point",
-                "profile",
-            )
+        self._evaluations = make.counter(
+            "plugin_evaluation_total",
+            "How often a plugin was asked (PreFilter, Filter, PreScore and Score only).",
+            "plugin",
+            "extension_point",
+            "profile",
         )
-        self._permit_seconds = children(
-            make.histogram(
-                "permit_wait_duration_seconds", "How long pods wait on permit.", ATTEMPT_SECONDS, "result"
-            )
+        self._permit_seconds = make.histogram(
+            "permit_wait_duration_seconds", "How long pods wait on permit.", ATTEMPT_SECONDS, "result"
         )
 
     def _make_batching(self, make: _Maker) -> None:
-        self._batch_attempts = children(
-            make.counter(
-                "batch_attempts_total",
-                "Pods for which an earlier search was reused (hint_used), in vain (hint_not_used), or not (no_hint).",
-                "profile",
-                "result",
-            )
+        self._batch_attempts = make.counter(
+            "batch_attempts_total",
+            "Pods for which an earlier search was reused (hint_used), in vain (hint_not_used), or not (no_hint).",
+            "profile",
+            "result",
         )
-        self._batch_flushes = children(
-            make.counter(
-                "batch_cache_flushed_total",
-                "Searches that can't be reused, by the reason.",
-                "profile",
-                "reason",
-            )
+        self._batch_flushes = make.counter(
+            "batch_cache_flushed_total",
+            "Searches that can't be reused, by the reason.",
+            "profile",
+            "reason",
         )
-        self._node_hint_seconds = children(
-            make.histogram(
-                "get_node_hint_duration_seconds",
-                "How long it takes to find the node that an earlier search has left for a pod.",
-                HINT_SECONDS,
-                "hinted",
-                "profile",
-            )
+        self._node_hint_seconds = make.histogram(
+            "get_node_hint_duration_seconds",
+            "How long it takes to find the node that an earlier search has left for a pod.",
+            HINT_SECONDS,
+            "hinted",
+            "profile",
         )
-        self._store_seconds = children(
-            make.histogram(
-                "store_schedule_results_duration_seconds",
-                "How long it takes to keep a search for later pods.",
-                HINT_SECONDS,
-                "profile",
-            )
+        self._store_seconds = make.histogram(
+            "store_schedule_results_duration_seconds",
+            "How long it takes to keep a search for later pods.",
+            HINT_SECONDS,
+            "profile",
         )
 
     def _make_devices(self, make: _Maker) -> None:
-        self._claims_created = children(
-            make.counter(
-                "resourceclaim_creates_total", "Claims made for pods' extended resources, or not.", "status"
-            )
+        self._claims_created = make.counter(
+            "resourceclaim_creates_total", "Claims made for pods' extended resources, or not.", "status"
         )
-        self._preparations = children(
-            make.counter(
-                "dra_bindingconditions_allocations_total",
-                "Attempts that waited for a driver's devices to be prepared.",
-                *("profile", "driver", "status"),
-            )
+        self._preparations = make.counter(
+            "dra_bindingconditions_allocations_total",
+            "Attempts that waited for a driver's devices to be prepared.",
+            *("profile", "driver", "status"),
         )
-        self._preparation_seconds = children(
-            make.histogram(
-                "dra_bindingconditions_wait_duration_seconds",
-                "How long pods wait until their devices are prepared, before they are bound.",
-                PREPARATION_SECONDS,
-                *("profile", "driver", "status"),
-            )
+        self._preparation_seconds = make.histogram(
+            "dra_bindingconditions_wait_duration_seconds",
+            "How long pods wait until their devices are prepared, before they are bound.",
+            PREPARATION_SECONDS,
+            *("profile", "driver", "status"),
         )
 
     def _make_queue(self, make: _Maker) -> None:
-        self._pending = children(
-            make.gauge(
-                "pending_pods",
-                "Pods in the queue: active (ready to be tried), backoff (ready after a while), unschedulable "
-                "(were tried and refused) or gated (not to be tried yet).",
-                "queue",
-            )
+        self._pending = make.gauge(
+            "pending_pods",
+            "Pods in the queue: active (ready to be tried), backoff (ready after a while), unschedulable "
+            "(were tried and refused) or gated (not to be tried yet).",
+            "queue",
         )
-        self._incoming = children(
-            make.counter(
-                "queue_incoming_pods_total",
-                "Pods put into a part of the queue, by the event that did it.",
-                "queue",
-                "event",
-            )
+        self._incoming = make.counter(
+            "queue_incoming_pods_total",
+            "Pods put into a part of the queue, by the event that did it.",
+            "queue",
+            "event",
         )
-        self._unschedulable = children(
-            make.gauge(
-                "unschedulable_pods",
-                "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
-                "plugin",
-                "profile",
-            )
+        self._unschedulable = make.gauge(
+            "unschedulable_pods",
+            "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
+            "plugin",
+            "profile",
         )
-        self._hint_seconds = children(
-            make.histogram(
-                "queueing_hint_execution_duration_seconds",
-                "How long a plugin's queueing hint takes.",
-                PLUGIN_SECONDS,
-                "plugin",
-                "event",
-                "hint",
-            )
+        self._hint_seconds = make.histogram(
+            "queueing_hint_execution_duration_seconds",
+            "How long a plugin's queueing hint takes.",
+            PLUGIN_SECONDS,
+            "plugin",
+            "event",
+            "hint",
         )
-        self._in_flight = children(
-            make.gauge("inflight_events", "Events kept for pods that are being scheduled.", "event")
+        self._in_flight = make.gauge(
+            "inflight_events", "Events kept for pods that are being scheduled.", "event"
         )
 
     def exposition(self) -> bytes:
@@ -364,14 +323,14 @@ class PrometheusMetrics:
         self._attempt_seconds(result, profile).observe(seconds)
 
     def scheduling_algorithm(self, seconds: float) -> None:
-        self._algorithm_seconds.observe(seconds)
+        self._algorithm_seconds().observe(seconds)
 
     def group_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
         self._group_attempts(result, profile).inc()
         self._group_seconds(result, profile).observe(seconds)
 
     def group_algorithm(self, seconds: float) -> None:
-        self._group_algorithm_seconds.observe(seconds)
+        self._group_algorithm_seconds().observe(seconds)
 
     def batch_attempt(self, result: BatchAttempt, profile: str) -> None:
         self._batch_attempts(profile, result).inc()
@@ -386,13 +345,13 @@ class PrometheusMetrics:
         self._store_seconds(profile).observe(seconds)
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
-        self._pod_attempts.observe(attempts)
+        self._pod_attempts().observe(attempts)
         if seconds is not None:
             label = str(attempts) if attempts < MAX_ATTEMPTS_LABEL else f"{MAX_ATTEMPTS_LABEL}+"
             self._pod_seconds(label).observe(seconds)
 
     def pod_scheduled_after_flush(self) -> None:
-        self._after_flush.inc()
+        self._after_flush().inc()
 
     def cache_size(self, kind: CachedObject, count: int) -> None:
         self._cache_size(kind).set(count)
@@ -435,21 +394,23 @@ class PrometheusMetrics:
         name, text, labels = metric.name, metric.text, metric.label_names
         match metric.kind:
             case MetricKind.COUNTER:
-                counters = children(Counter(name, text, labels, registry=self.registry))
+                counters = children(prometheus_client.Counter(name, text, labels, registry=self.registry))
                 return lambda value, values: counters(*values).inc(value)
             case MetricKind.GAUGE:
-                gauges = children(Gauge(name, text, labels, registry=self.registry))
+                gauges = children(prometheus_client.Gauge(name, text, labels, registry=self.registry))
                 return lambda value, values: gauges(*values).set(value)
-        histograms = children(Histogram(name, text, labels, buckets=metric.buckets, registry=self.registry))
+        histograms = children(
+            prometheus_client.Histogram(name, text, labels, buckets=metric.buckets, registry=self.registry)
+        )
         return lambda value, values: histograms(*values).observe(value)
 
     # Preemption
 
     def preemption_attempt(self) -> None:
-        self._preemption_attempts.inc()
+        self._preemption_attempts().inc()
 
     def preemption_victims(self, count: int) -> None:
-        self._preemption_victims.observe(count)
+        self._preemption_victims().observe(count)
 
     # Devices
 

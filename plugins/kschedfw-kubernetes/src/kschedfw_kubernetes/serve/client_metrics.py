@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cryptography import x509
-from prometheus_client import Counter, Gauge, Histogram, Metric
+from prometheus_client import Gauge, Metric
 from prometheus_client.registry import Collector
 
 from kschedfw import Clock
 from kschedfw_kubernetes.cluster.request_metrics import PluginCall, RequestMetrics
-from kschedfw_kubernetes.prometheus_metrics import children
+from kschedfw_kubernetes.series import Counter, Histogram
 
 SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 BYTES: Final = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
@@ -94,17 +94,17 @@ class RestClientMetrics(RequestMetrics, Collector):
         self._certificates[certificate] = x509.load_pem_x509_certificate(certificate)
         if former != certificate and (replaced := self._certificates.pop(former, None)) is not None:
             age = self._clock.now() - replaced.not_valid_before_utc.timestamp()
-            self._rotation_seconds.observe(age)
+            self._rotation_seconds().observe(age)
 
-    def _histogram(self, name: str, text: str, buckets: Sequence[float]) -> Callable[..., Histogram]:
+    def _histogram(self, name: str, text: str, buckets: Sequence[float]) -> Histogram:
         metric = Histogram(f"rest_client_{name}", text, ("verb", "host"), buckets=buckets, registry=None)
         self._metrics.append(metric)
-        return children(metric)
+        return metric
 
-    def _counter(self, name: str, text: str, *labels: str) -> Callable[..., Counter]:
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
         metric = Counter(f"rest_client_{name}", text, labels, registry=None)
         self._metrics.append(metric)
-        return children(metric)
+        return metric
 
     def _seconds_left(self) -> float:
         """Return the seconds until the first of the certificates expires."""
