@@ -208,9 +208,9 @@ class MetricsRecorder(Protocol):
     def before_reading(self, tell: Callable[[], None]) -> bool:  # for recorders to override
         """Return whether this recorder calls `tell` before its values are read; False unless it is overridden.
 
-        `tell` calls `plugin_evaluations` with what has been counted since its last call. It may be called from any
-        thread. Without it the framework tells its counts for every pod, which costs more than most plugins. Called once
-        by each framework.
+        `tell` calls `plugin_evaluations` with what has been counted since its last call, or `pending_pods` or
+        `cache_size` with the present numbers. It may be called from any thread. Without it the recorder is told of them
+        for every pod, which costs more than most plugins. Called once by each framework, queue and scheduler.
         """
         return False
 
@@ -379,4 +379,4 @@ class PluginSampling:
 
     def __call__(self) -> bool:
         """Return whether the cycle that begins now is in the sample, for `CycleState.record_plugin_metrics`."""
-        return self._random.randrange(100) < self._percent
+        return self._random.random() * 100 < self._percent

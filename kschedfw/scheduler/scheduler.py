@@ -242,6 +242,8 @@ class Scheduler:
                 self._attempts.is_superfluous,
                 self._attempts.bind_if,
             )
+        # A recorder that is read now and then needs no numbers in between.
+        self._reports_sizes = self._measuring and not metrics.before_reading(self._report_sizes)
         self._cycle = threading.Lock()
         self._stopping = False
         self.last_tick = self._clock.monotonic()
@@ -436,9 +438,12 @@ class Scheduler:
         self._failed_gates.tell()
         for pod in self.cache.expire_assumed_pods():
             _log.warning("pod %s expired: its binding was never confirmed", pod.key)
-        if self._measuring:
-            for kind, count in self.cache.sizes().items():
-                self._metrics.cache_size(kind, count)
+        if self._reports_sizes:
+            self._report_sizes()
+
+    def _report_sizes(self) -> None:
+        for kind, count in self.cache.sizes().items():
+            self._metrics.cache_size(kind, count)
 
     def stop(self) -> None:
         """End `run` after the current attempt."""

@@ -11,7 +11,7 @@ from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.metrics import HintResult, MetricsRecorder, NoMetrics
+from kschedfw.framework.metrics import CachedObject, HintResult, MetricsRecorder, NoMetrics
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import happened
@@ -222,3 +222,43 @@ class TestEventsHandled:
         ]
         for event, labels in expected:
             assert [each.label for each in happened(event, {PROFILE})] == labels
+
+
+class Read(NoMetrics):
+    """A recorder that is read now and then: it has the last sizes, and counts how often it was told."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.told = 0
+        self.tell: list[Callable[[], None]] = []
+
+    def before_reading(self, tell: Callable[[], None]) -> bool:
+        self.tell.append(tell)
+        return True
+
+    def pending_pods(self, queue: str, count: int) -> None:
+        self.told += 1
+        self.sizes[queue] = count
+
+    def cache_size(self, kind: CachedObject, count: int) -> None:
+        self.told += 1
+        self.sizes[kind] = count
+
+    def read(self) -> dict[str, int]:
+        for tell in self.tell:
+            tell()
+        return {name: count for name, count in self.sizes.items() if count}
+
+
+def test_sizes_are_told_to_a_recorder_that_reads_them_when_it_does_and_not_for_every_pod() -> None:
+    metrics = Read()
+    cluster = InMemoryCluster([make_node("n").capacity(cpu="3", pods="9").build()])
+    scheduler = Scheduler(cluster, metrics=metrics)
+    assert metrics.read() == {CachedObject.NODES: 1}
+    for number in range(5):
+        cluster.add(make_pod(f"p{number}").requests(cpu="1").build())
+    assert metrics.read() == {"active": 5, CachedObject.NODES: 1}
+    told = metrics.told
+    scheduler.run_until_idle()
+    assert metrics.told == told
+    assert metrics.read() == {"unschedulable": 2, CachedObject.NODES: 1, CachedObject.PODS: 3}

@@ -46,7 +46,8 @@ class BlockingQueue(ABC):
         self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
         self._metrics = metrics
-        self._reports = listens(metrics)
+        # A recorder that is read now and then needs no numbers in between.
+        self._reports = listens(metrics) and not metrics.before_reading(self._report_now)
         self._in_flight = InFlight(metrics)
         # Methods that never wait take the lock itself, which is faster: a Condition's methods are in Python.
         self._lock = threading.RLock()
@@ -135,6 +136,10 @@ class BlockingQueue(ABC):
         # A Condition's `notify_all` is written in Python. A scheduler that calls `try_pop` never waits.
         if self._waiting:
             self._condition.notify_all()
+
+    def _report_now(self) -> None:
+        with self._lock:
+            self._report()
 
     def _report(self) -> None:
         for place, count in self._counts().items():
