@@ -175,6 +175,7 @@ from .resource_names import MEMORY as MEMORY
 from .resource_names import PODS as PODS
 from .resource_names import STORAGE as STORAGE
 from .resource_names import is_attachable_volumes as is_attachable_volumes
+from .resource_names import is_extended as is_extended
 from .resource_names import is_huge_pages as is_huge_pages
 from .selector_text import requirement_text as requirement_text
 from .selectors import LabelSelector as LabelSelector

@@ -202,15 +202,31 @@ class Explanation:
         # Lazily, since callers take only the first few nodes of a large cluster.
         return (self._of_row(row) for row, _ in self._closest_rows())
 
-    def closest_by_refusers(self, most: int) -> Iterator[NodeExplanation]:
-        """The nodes of `closest`, but only the first `most` of those that the same plugins refuse."""
+    def closest_by_requirement(self, most: int) -> Iterator[NodeExplanation]:
+        """The nodes of `closest`, but only the first `most` of those that fail the same requirements.
+
+        A requirement is what a plugin's evidence says was asked, such as one entry of a node selector or one taint. A
+        plugin without evidence counts as one requirement.
+        """
         seen: Counter[frozenset[str]] = Counter()
         for row, plugins in self._closest_rows():
-            seen[plugins] += 1
-            if seen[plugins] <= most:
+            requirements = self._requirements(row, plugins)
+            seen[requirements] += 1
+            if seen[requirements] <= most:
                 yield self._of_row(row)
 
-    def _closest_rows(self) -> Sequence[tuple[int, frozenset[str]]]:
+    def _requirements(self, row: int, plugins: Iterable[str]) -> frozenset[str]:
+        """Return the requirements that a node fails, in the words of the evidence, without making its explanation."""
+        evidence = {} if self.beyond is None else self.beyond.evidence
+        return frozenset(
+            [
+                asked
+                for plugin in plugins
+                for asked in ([each.asked for each in evidence.get(plugin, EMPTY).get(row, ())] or (plugin,))
+            ]
+        )
+
+    def _closest_rows(self) -> Sequence[tuple[int, Collection[str]]]:
         """The rows of nodes with obstacles and the plugins that refuse them, the closest first."""
         if self.beyond is None:
             return ()
@@ -219,7 +235,7 @@ class Explanation:
         obstacles = {
             row: found for row, plugins in refusers.items() if any(found := self._obstacles(row, plugins))
         }
-        return [(row, frozenset(refusers[row])) for row in sorted(obstacles, key=obstacles.__getitem__)]
+        return [(row, refusers[row]) for row in sorted(obstacles, key=obstacles.__getitem__)]
 
     def _of_row(self, row: int) -> NodeExplanation:
         explained = self._without_evidence(row)

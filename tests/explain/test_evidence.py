@@ -76,7 +76,7 @@ class TestResources:
         ]
         explanation = decided(make_pod("web").requests(cpu=4).build(), nodes)
         assert [each.node for each in explanation.closest()] == ["nearer", "near", "far", "tainted"]
-        few = explanation.closest_by_refusers(2)
+        few = explanation.closest_by_requirement(2)
         assert [each.node for each in few] == ["nearer", "near", "tainted"]
         text = as_text(explanation)
         assert "near     cpu: 4 requested; 3920m free of 3920m allocatable, 80m short" in text

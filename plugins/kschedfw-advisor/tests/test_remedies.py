@@ -19,6 +19,7 @@ from kschedfw import (
     Scheduler,
     Transaction,
     default_profile,
+    make_node,
     make_pod,
 )
 from kschedfw.api.builders import NodeBuilder, PodBuilder
@@ -171,6 +172,52 @@ class TestEachSortOfChange:
         ]
 
 
+class TestRequirements:
+    """Each requirement that keeps the pod off some nodes is looked at, however many nodes fail another one."""
+
+    def test_a_selector_entry_is_dropped_though_more_and_closer_nodes_fail_another_one(self) -> None:
+        arch, many = (
+            "kubernetes.io/arch",
+            [node(f"a{n}").labels({"kubernetes.io/arch": "amd64", "zone": "c"}) for n in range(3)],
+        )
+        other = node("z1").labels({arch: "arm64", "zone": "a"})
+        found = remedies(*many, other, pod=make_pod("p").node_selector({arch: "arm64", "zone": "c"}))
+        assert found == [
+            "drop zone=c from the pod's nodeSelector",
+            "label node z1 zone=c",
+            f"drop {arch}=arm64 from the pod's nodeSelector; its image may not run on another platform",
+        ]
+
+    def test_each_taint_is_offered(self) -> None:
+        nodes = [node("a1").taint("batch"), node("a2").taint("batch"), node("z1").taint("spot")]
+        assert remedies(*nodes, pod=make_pod("p")) == [
+            "tolerate batch:NoSchedule",
+            "tolerate spot:NoSchedule",
+        ]
+
+    def test_nodes_with_devices_that_the_pod_does_not_request_come_last(self) -> None:
+        gpu = (
+            make_node("a1")
+            .capacity({"cpu": "64", "pods": "10", "nvidia.com/gpu": "8"})
+            .taint("dedicated", value="ml")
+        )
+        assert remedies(gpu, node("z1").taint("spot"), pod=make_pod("p").requests(cpu=1)) == [
+            "tolerate spot:NoSchedule",
+            "tolerate dedicated=ml:NoSchedule; such nodes offer nvidia.com/gpu, which the pod doesn't request",
+        ]
+
+
+def test_a_remedy_for_more_pods_comes_before_a_smaller_change() -> None:
+    pods = [owned(make_pod(f"p-{n}").requests(cpu=1), "p") for n in range(2)]
+    cordoned = node("n1", cpu=1).unschedulable()
+    cluster = what_if(cordoned.build(), node("n2").taint("spot").build(), pods)
+    found = find_remedies(cluster, cluster.pending).remedies
+    assert [(str(each), each.placed) for each in found] == [
+        ("tolerate spot:NoSchedule", 2),
+        ("uncordon node n1", 1),
+    ]
+
+
 def test_what_takes_another_machine_comes_last() -> None:
     found = remedies(node("n1"), pod=make_pod("p").requests(cpu=64))
     assert found == ["request 4 of cpu instead of 64", "60 more cpu on node n1"]
@@ -196,8 +243,8 @@ def test_where_correcting_a_typo_is_not_enough_for_all_pods_the_rest_is_found_be
     assert [(str(each), each.placed) for each in found if str(each).startswith(correction)] == [
         (correction, 1),
         (f"{correction}, and 2 more nodes like n1", 3),
-        (f"{correction}, and 2 more cpu on node n1", 2),
         (f"{correction}, and request 1 of cpu instead of 3", 3),
+        (f"{correction}, and 2 more cpu on node n1", 2),
     ]
     assert all(str(each).startswith(correction) for each in found[:2])
 
@@ -238,10 +285,10 @@ def test_it_is_told_how_many_of_the_pods_it_helps() -> None:
     (shape,) = node_shapes(cluster.nodes)
     found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True)]).remedies
     assert [(str(each), each.placed, each.pods) for each in found] == [
+        ("3 more nodes like n1", 3, 3),
         ("request 2 of cpu instead of 3", 1, 3),
         ("1 more cpu on node n1", 1, 3),
         ("delete pod default/web-1 from node n1", 1, 3),
-        ("3 more nodes like n1", 3, 3),
     ]
 
 

@@ -13,7 +13,15 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import FrozenDict, Node, Pod
-from kschedfw.api import NodeSelector, Operator, OwnerReference, Requirement, Taint, TaintEffect
+from kschedfw.api import (
+    NodeSelector,
+    Operator,
+    OwnerReference,
+    Requirement,
+    Taint,
+    TaintEffect,
+    is_extended,
+)
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
 from kschedfw_advisor.amounts import rounded
@@ -41,7 +49,7 @@ from kschedfw_advisor.typos import typos
 Changes: TypeAlias = tuple[Change, ...]
 
 NODES_OF_A_PATTERN: Final = 2
-"""The number of nodes looked at, of those that the same plugins refuse: the closest ones."""
+"""The number of nodes looked at, of those that fail the same requirements: the closest ones."""
 MOST_NODES: Final = 16
 """How many nodes are looked at."""
 MOST_FOR_A_NODE: Final = 12
@@ -84,17 +92,23 @@ def candidates(
 def size(changes: Changes) -> tuple[float, ...]:
     """Return the sort key of candidates.
 
-    What takes too much comes last, and corrections of typos first, also with other changes. Then the number of changes
-    counts, then the greatest effort, then the amounts.
+    Corrections of typos come first, then those with other changes, and places that are kept for other pods last.
+    Then what takes too much comes after the rest. Then the number of changes counts, then the greatest effort, then the
+    amounts.
     """
     efforts = [each.effort for each in changes]
-    extreme = 1 if Effort.TOO_MUCH in efforts else -(Effort.TYPO in efforts)
-    return extreme, len(changes), max(efforts), sum(each.amount for each in changes)
+    greatest = max(efforts)
+    if greatest >= Effort.TOO_MUCH:
+        group = int(greatest is Effort.RESERVED)
+    else:
+        group = -(Effort.TYPO in efforts) - (greatest is Effort.TYPO)
+    amount = sum(each.amount for each in changes)
+    return group, greatest >= Effort.TOO_MUCH, len(changes), greatest, amount
 
 
 def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:
-    """The closest nodes of each combination of plugins that refuse a node."""
-    return islice(explanation.closest_by_refusers(NODES_OF_A_PATTERN), MOST_NODES)
+    """The closest nodes of each combination of requirements that a node fails."""
+    return islice(explanation.closest_by_requirement(NODES_OF_A_PATTERN), MOST_NODES)
 
 
 def _refusing(node: NodeExplanation) -> Sequence[str]:
@@ -128,7 +142,7 @@ def _ways(
         case "NodeUnschedulable":
             yield [(Uncordon(node.name),)]
         case "TaintToleration":
-            yield from ([(_around(node, taint),)] for taint in _untolerated(pod, node))
+            yield from ([(_around(pod, node, taint),)] for taint in _untolerated(pod, node))
         case "NodeAffinity":
             yield list(_around_labels(pod, node))
         case "NodeResourcesFit":
@@ -150,11 +164,19 @@ def _untolerated(pod: Pod, node: Node) -> Iterator[Taint]:
             yield taint
 
 
-def _around(node: Node, taint: Taint) -> Change:
+def _around(pod: Pod, node: Node, taint: Taint) -> Change:
     if taint.key == CORDONED:
         return Uncordon(node.name)
     # A node with a problem is to be repaired; a pod that tolerates it would be no better off.
-    return RemoveTaint(node.name, taint) if taint.key.startswith(CONDITIONS) else Tolerate(taint)
+    return RemoveTaint(node.name, taint) if taint.key.startswith(CONDITIONS) else _tolerate(pod, node, taint)
+
+
+def _tolerate(pod: Pod, node: Node, taint: Taint) -> Tolerate:
+    offered = (
+        name for name, amount in node.status.allocatable.items() if is_extended(name) and amount.value()
+    )
+    # Devices are dear: a taint keeps such nodes for the pods that use them.
+    return Tolerate(taint, tuple(sorted(name for name in offered if not pod.requests.amounts.get(name))))
 
 
 def _around_labels(pod: Pod, node: Node) -> Iterator[Changes]:
@@ -339,7 +361,8 @@ def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:
 
 
 def _with_new_node(pod: Pod, addition: AddNodes, keys: Sequence[str]) -> Iterator[Changes]:
-    tolerated = tuple(map(Tolerate, _untolerated(pod, addition.group.template)))
+    template = addition.group.template
+    tolerated = tuple(_tolerate(pod, template, taint) for taint in _untolerated(pod, template))
     for each in (addition, *(attrs.evolve(addition, apart=key) for key in keys)):
         yield (each,)
         if tolerated:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from enum import IntEnum
 from typing import ClassVar, Final
 
@@ -64,7 +64,9 @@ class Effort(IntEnum):
     OTHER_POD = 7
     NEW_NODES = 8
     TOO_MUCH = 9
-    """The request or node would change beyond recognition, or the place is reserved for other pods."""
+    """The request or node would change beyond recognition."""
+    RESERVED = 10
+    """The place is kept for other pods, or the pod's image may not run there."""
 
 
 @attrs.frozen
@@ -82,6 +84,11 @@ class Change:
     def amount(self) -> float:
         """Return the size of the change, for comparing changes of the same effort."""
         return 0.0
+
+    @property
+    def requirement(self) -> Hashable:
+        """The requirement that the change takes away. Of changes with the same one, the smallest is offered."""
+        return None
 
     @property
     def steps(self) -> int:
@@ -201,10 +208,20 @@ class Tolerate(Change):
 
     usual_effort = Effort.POD_RULE
     taint: Taint
+    kept_for: tuple[str, ...] = ()
+    """The extended resources that nodes with the taint offer and the pod doesn't request."""
 
     def __str__(self) -> str:
-        for_whom = "; such nodes are kept for the control plane" if self._is_of_control_plane else ""
+        for_whom = ""
+        if self._is_of_control_plane:
+            for_whom = "; such nodes are kept for the control plane"
+        elif self.kept_for:
+            for_whom = f"; such nodes offer {' and '.join(self.kept_for)}, which the pod doesn't request"
         return f"tolerate {taint_text(self.taint)}{for_whom}"
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.taint
 
     @property
     def _is_of_control_plane(self) -> bool:
@@ -212,7 +229,7 @@ class Tolerate(Change):
 
     @property
     def effort(self) -> Effort:
-        return Effort.TOO_MUCH if self._is_of_control_plane else self.usual_effort
+        return Effort.RESERVED if self._is_of_control_plane or self.kept_for else self.usual_effort
 
     def changed(self, pod: Pod) -> Pod:
         taint = self.taint
@@ -230,6 +247,10 @@ class DropSelector(Change):
 
     def __str__(self) -> str:
         return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{_platform_text(self.labels)}"
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.labels
 
     @property
     def effort(self) -> Effort:
@@ -260,6 +281,10 @@ class DropRequirements(Change):
     @property
     def _keys(self) -> Collection[str]:
         return [each.key for each in self.requirements]
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.requirements
 
     @property
     def effort(self) -> Effort:
@@ -293,7 +318,7 @@ def _platform_text(keys: Iterable[str]) -> str:
 
 def _effort_without(keys: Iterable[str]) -> Effort:
     """Return the effort of letting the pod onto nodes with any values of these labels."""
-    return Effort.POD_RULE if _PLATFORM.isdisjoint(keys) else Effort.TOO_MUCH
+    return Effort.POD_RULE if _PLATFORM.isdisjoint(keys) else Effort.RESERVED
 
 
 @attrs.frozen

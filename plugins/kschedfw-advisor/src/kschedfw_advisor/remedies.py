@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -130,13 +130,13 @@ def _search(
     try_changes = partial(
         attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
     )
-    best: dict[tuple[type, ...], Remedy] = {}
+    best: dict[tuple[tuple[type[Change], Hashable], ...], Remedy] = {}
     tried = 0
     # A member of a group is asked about with its group, not by itself.
     useless = frozenset() if group_key(pods[0]) else _on_useless_nodes(what_if, pods[0], found)
     # The smallest come first, so that larger ones of the same sort needn't be tried once one helps all pods.
     for changes in found[:MOST_TRIES]:
-        sort = tuple(dict.fromkeys(type(each) for each in changes))
+        sort = tuple(dict.fromkeys((type(each), each.requirement) for each in changes))
         known = best.get(sort)
         if known is not None and known.placed == len(pods) and size(changes) >= size(known.changes):
             continue
@@ -218,15 +218,23 @@ def _order(remedy: Remedy) -> tuple[float, ...]:
     return (-remedy.placed, len(remedy.displaced), *size(remedy.changes))
 
 
+def _rank(remedy: Remedy) -> tuple[float, ...]:
+    kept_or_corrected, *others = size(remedy.changes)
+    return (kept_or_corrected, -remedy.placed, *others)
+
+
 def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
-    """The remedies in their order, without those that a simpler one makes pointless.
+    """The remedies, the best first, without those that a simpler one makes pointless.
+
+    What places more pods is better than a smaller change, except that corrections of typos come first, and places that
+    are kept for other pods last.
 
     A remedy is simpler if it gets as many pods a place with fewer changes. Where correcting a typo gets them all a
     place, nothing is said that takes that name seriously and costs more than another rule of the pod.
     """
     return [
         each
-        for each in sorted(remedies, key=lambda remedy: size(remedy.changes))
+        for each in sorted(remedies, key=_rank)
         if not any(_makes_pointless(other, each) for other in remedies)
     ]
 
@@ -242,7 +250,7 @@ def _outdoes(simpler: Remedy, changes: Changes) -> bool:
     if own and effort > Effort.POD_RULE and all(change.effort is Effort.TYPO for change in own):
         return True
     fewer = len(simpler.changes) < len(changes)
-    return fewer and (simpler.effort is not Effort.TOO_MUCH or effort is Effort.TOO_MUCH)
+    return fewer and (simpler.effort < Effort.TOO_MUCH or effort >= simpler.effort)
 
 
 def attempt(
