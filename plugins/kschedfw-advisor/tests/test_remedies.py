@@ -207,6 +207,46 @@ class TestRequirements:
         ]
 
 
+class TestAmounts:
+    """Requests are judged against what the nodes that the pod may use have when empty."""
+
+    @pytest.mark.parametrize(
+        ("requests", "first"),
+        [
+            ({"cpu": 250}, "request 250m of cpu: 250 is a number of cores"),
+            ({"memory": "64Gi"}, "request 64Mi of memory: 64Gi has the wrong unit"),
+            # Four times as much as the node has is taken at its word.
+            ({"memory": "32Gi"}, "drop pool=web from the pod's nodeSelector"),
+            # 48 cores are a large pod, and 48 millicores hardly any.
+            ({"cpu": 48}, "drop pool=web from the pod's nodeSelector"),
+        ],
+    )
+    def test_the_next_smaller_unit_is_first_where_it_fits_and_the_request_never_could(
+        self, requests: dict[str, str | int], first: str
+    ) -> None:
+        # What the pod doesn't tolerate or select doesn't count.
+        large = node("big", cpu=512).capacity(memory="1Ti")
+        others = [large.taint("kept"), node("other", cpu=512).capacity(memory="1Ti").labels(pool="other")]
+        pod = make_pod("p").requests(requests).node_selector(pool="web")
+        found = remedies(node("n1").labels(pool="web"), *others, pod=pod)
+        assert first in found[0]
+
+    def test_a_node_grows_to_twice_its_size_at_most(self) -> None:
+        grown = [
+            [
+                each
+                for each in remedies(node("n1"), pod=make_pod("p").requests(cpu=cores))
+                if "more cpu" in each
+            ]
+            for cores in (8, 9)
+        ]
+        assert grown == [["4 more cpu on node n1"], []]
+
+    def test_the_largest_init_container_requests_less_where_it_counts(self) -> None:
+        pod = make_pod("p").requests(cpu=1).init_container("setup", requests={"cpu": 6})
+        assert remedies(node("n1"), pod=pod)[0] == "request 4 of cpu instead of 6 in init container setup"
+
+
 def test_a_remedy_for_more_pods_comes_before_a_smaller_change() -> None:
     pods = [owned(make_pod(f"p-{n}").requests(cpu=1), "p") for n in range(2)]
     cordoned = node("n1", cpu=1).unschedulable()
@@ -220,7 +260,7 @@ def test_a_remedy_for_more_pods_comes_before_a_smaller_change() -> None:
 
 def test_what_takes_another_machine_comes_last() -> None:
     found = remedies(node("n1"), pod=make_pod("p").requests(cpu=64))
-    assert found == ["request 4 of cpu instead of 64", "60 more cpu on node n1"]
+    assert found == ["request 4 of cpu instead of 64"]
 
 
 def test_a_typo_beside_another_obstacle_is_corrected_along_with_it() -> None:

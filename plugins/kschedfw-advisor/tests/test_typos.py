@@ -55,11 +55,14 @@ def first_help(pod: Pod, *nodes: Node) -> str:
         ),
         (
             make_pod().requests(memory="8Ti").build(),
-            "request 8Gi of memory: 8Ti is far more than any node has, so its unit is wrong",
+            "request 8Gi of memory: 8Ti has the wrong unit; no node that the pod may use has more than 16Gi",
         ),
         (
             make_pod().requests(cpu=4000).build(),
-            "request 4000m of cpu: 4000 is a number of cores, and m for millicores is missing",
+            (
+                "request 4000m of cpu: 4000 is a number of cores, and m for millicores is missing; "
+                "no node that the pod may use has more than 8"
+            ),
         ),
     ],
 )

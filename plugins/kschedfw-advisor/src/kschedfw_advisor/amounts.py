@@ -6,6 +6,7 @@ from kschedfw import Quantity, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityFormat, is_huge_pages
 
 _MIB = 1 << 20
+_STEP = 1024
 
 
 def exact_text(resource: str, amount: int) -> str:
@@ -13,6 +14,20 @@ def exact_text(resource: str, amount: int) -> str:
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     return str(Quantity.of(amount, _format(resource)))
+
+
+def plain_text(resource: str, amount: int) -> str:
+    """Return the amount for people, in cores or in the largest binary unit, rounded to hundredths: `31.85`, `7.6Gi`."""
+    if resource == CPU:
+        return f"{amount / 1000:.2f}".rstrip("0").rstrip(".")
+    if _format(resource) is not QuantityFormat.BINARY_SI:
+        return str(amount)
+    size, unit = float(amount), ""
+    for unit in ("", "Ki", "Mi", "Gi", "Ti"):
+        if size < _STEP or unit == "Ti":
+            break
+        size /= _STEP
+    return f"{size:.2f}".rstrip("0").rstrip(".") + unit
 
 
 def quantity_of(resource: str, amount: int) -> Quantity:

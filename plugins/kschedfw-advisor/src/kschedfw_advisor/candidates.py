@@ -44,6 +44,7 @@ from kschedfw_advisor.changes import (
     Uncordon,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.sizes import offered
 from kschedfw_advisor.typos import typos
 
 Changes: TypeAlias = tuple[Change, ...]
@@ -252,14 +253,13 @@ def _around_shortages(
         if not isinstance(resource, str) or not isinstance(missing, int) or not isinstance(requested, int):
             return
         short[resource] = missing
-        # A node without any GPU doesn't get one.
-        if resource in node.status.allocatable:
-            by = rounded(resource, missing, up=True)
+        # A node without any GPU doesn't get one, and none grows to more than twice its size: that is another machine.
+        if (by := rounded(resource, missing, up=True)) <= offered(node, resource):
             enlarged.append(EnlargeNode(node.name, resource, by, each.gap or 0.0))
         left = rounded(resource, requested - missing, up=False)
         # If the pod has resources of its own, these count, and a smaller request of a container changes nothing.
-        if left > 0 and pod.spec.resources is None:
-            reduced.append(RequestLess(resource, left, requested))
+        if left > 0 and pod.spec.resources is None and (less := RequestLess.of(pod, resource, left)):
+            reduced.append(less)
     for changes in (reduced, enlarged):
         # Only if there is a change for each shortage: a part of them doesn't help.
         if len(changes) == len(short):

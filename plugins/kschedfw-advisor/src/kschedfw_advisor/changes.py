@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import attrs
 from typing_extensions import override
 
-from kschedfw import FrozenDict, Node, Pod, Transaction
+from kschedfw import FrozenDict, Node, Pod, Quantity, Transaction
 from kschedfw.api import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -459,16 +459,35 @@ class LabelNode(NodeChange):
 
 @attrs.frozen
 class RequestLess(Change):
-    """The pod with a lower request of a resource, all containers together; in the resource's unit."""
+    """The pod with a lower request of a resource, all containers together; in the resource's unit.
+
+    `where` are the init containers whose requests change, for the text.
+    """
 
     usual_effort = Effort.POD_REQUEST
     resource: str
     request: int
     instead_of: int
+    where: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pod: Pod, resource: str, request: int) -> RequestLess | None:
+        """Return the change to this request; None if lower requests of containers don't lead to it."""
+        change = cls(resource, request, pod.requests.demand.get(resource))
+        changed = change.changed(pod)
+        if changed.requests.demand.get(resource) > request:
+            return None
+        pairs = zip(pod.spec.init_containers, changed.spec.init_containers, strict=True)
+        return attrs.evolve(change, where=tuple(old.name for old, new in pairs if old != new))
 
     def __str__(self) -> str:
         less, more = (exact_text(self.resource, amount) for amount in (self.request, self.instead_of))
-        return f"request {less} of {self.resource} instead of {more}"
+        return f"request {less} of {self.resource} instead of {more}{self._where_text}"
+
+    @property
+    def _where_text(self) -> str:
+        several = "s" * (len(self.where) > 1)
+        return f" in init container{several} {' and '.join(self.where)}" if self.where else ""
 
     @property
     def effort(self) -> Effort:
@@ -486,22 +505,39 @@ class RequestLess(Change):
         return attrs.evolve(self, request=self.request + steps * step_of(self.resource))
 
     def changed(self, pod: Pod) -> Pod:
-        less = self.instead_of - self.request
-        sizes = [_request(each, self.resource) for each in pod.spec.containers]
-        # One container alone, so that one number of the manifest changes.
-        largest = sizes.index(max(sizes))
-        if sizes[largest] < less:
-            return pod
-        containers = list(pod.spec.containers)
-        containers[largest] = _with_request(containers[largest], self.resource, sizes[largest] - less)
-        return with_spec(pod, attrs.evolve(pod.spec, containers=tuple(containers)))
+        spec, name = pod.spec, self.resource
+        overhead = spec.overhead.get(name)
+        taken = 0 if overhead is None else _amount(overhead, name)
+        most = pod.requests.demand.get(name) - (self.instead_of - self.request) - taken
+        # Each init container runs beside the sidecars that come before it.
+        beside, init_containers = 0, list(spec.init_containers)
+        for index, each in enumerate(init_containers):
+            if each.is_sidecar:
+                beside += _request(each, name)
+            elif _request(each, name) > most - beside:
+                if most - beside <= 0:
+                    return pod
+                init_containers[index] = _with_request(each, name, most - beside)
+        containers, sizes = list(spec.containers), [_request(each, name) for each in spec.containers]
+        if (excess := sum(sizes) + beside - most) > 0:
+            # One container alone, so that one number of the manifest changes.
+            largest = sizes.index(max(sizes))
+            if sizes[largest] <= excess:
+                return pod
+            containers[largest] = _with_request(containers[largest], name, sizes[largest] - excess)
+        return with_spec(
+            pod, attrs.evolve(spec, containers=tuple(containers), init_containers=tuple(init_containers))
+        )
 
 
 def _request(container: Container, resource: str) -> int:
     amount = container.resources.requests.get(resource)
-    if amount is None:
-        return 0
-    return amount.milli_value() if resource == CPU else amount.value()
+    return 0 if amount is None else _amount(amount, resource)
+
+
+def _amount(quantity: Quantity, resource: str) -> int:
+    """Return the quantity in the resource's unit."""
+    return quantity.milli_value() if resource == CPU else quantity.value()
 
 
 def _with_request(container: Container, resource: str, amount: int) -> Container:

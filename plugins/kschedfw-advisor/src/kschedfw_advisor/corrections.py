@@ -18,7 +18,7 @@ from kschedfw.api import (
     TopologySpreadConstraint,
     Volume,
 )
-from kschedfw_advisor.amounts import exact_text
+from kschedfw_advisor.amounts import exact_text, plain_text
 from kschedfw_advisor.changes import Change, Effort, RequestLess, with_spec
 
 _Rule = TypeVar("_Rule", TopologySpreadConstraint, PodAffinityTerm)
@@ -205,16 +205,21 @@ class RespellScheduler(Change):
 
 @attrs.frozen
 class MistakenUnit(RequestLess):
-    """The pod with a request whose unit was too large, such as `4000` cores for `4000m` and `8Ti` for `8Gi`."""
+    """The pod with a request whose unit was too large, such as `4000` cores for `4000m` and `8Ti` for `8Gi`.
+
+    The amounts are those of the container with the largest request. `at_most` is what the largest node has that the pod
+    may use.
+    """
+
+    at_most: int = 0
 
     def __str__(self) -> str:
+        there = f"no node that the pod may use has more than {plain_text(self.resource, self.at_most)}"
         if self.resource == CPU:
             cores = self.instead_of // 1000
-            return f"request {cores}m of cpu: {cores} is a number of cores, and m for millicores is missing"
+            return f"request {cores}m of cpu: {cores} is a number of cores, and m for millicores is missing; {there}"
         less, more = (exact_text(self.resource, amount) for amount in (self.request, self.instead_of))
-        return (
-            f"request {less} of {self.resource}: {more} is far more than any node has, so its unit is wrong"
-        )
+        return f"request {less} of {self.resource}: {more} has the wrong unit; {there}"
 
     @property
     def effort(self) -> Effort:

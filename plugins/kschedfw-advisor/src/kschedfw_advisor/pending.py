@@ -13,7 +13,7 @@ from kschedfw.api import RefusedPod, close_to, group_key
 from kschedfw.cluster import Cluster, MissingObject, claim_problems
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.what_if import Refused
-from kschedfw_advisor.changes import AddNodes, Change, RemoveGates, edits_of
+from kschedfw_advisor.changes import AddNodes, Change, Effort, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
 from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
@@ -27,6 +27,7 @@ from kschedfw_advisor.observed import (
 from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, most_telling, settle
+from kschedfw_advisor.sizes import too_large_for_all
 from kschedfw_advisor.workloads import Workload, group_of, likeness, workload_of
 
 MOST_SHAPES: Final = 25
@@ -264,6 +265,9 @@ def _with_remedies(
             untried=found.untried,
             notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
         )
+        if not any(remedy.effort is Effort.TYPO for remedy in kind.remedies):
+            notes = too_large_for_all(kind.pods[0], what_if.cluster.list(Node))
+            kind = attrs.evolve(kind, notes=(*kind.notes, *notes))
     return _with_edits(what_if, kind)
 
 

@@ -29,11 +29,12 @@ from kschedfw_advisor.corrections import (
     RespellTopologyKey,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.sizes import allowed_nodes, largest, offered
 
-_CORES_OF_NO_POD: Final = 1000
-"""The number of cores from which on a request was meant in millicores: no machine on offer has as many."""
-_FAR_MORE: Final = 10
-"""A request this many times as large as the largest node has a mistaken unit."""
+_FEWEST_MILLICORES: Final = 100
+"""The number from which on cores may be meant as millicores: few pods request less than a tenth of a core."""
+_FAR_MORE: Final = 4
+"""A request more than this many times as large as the largest node that the pod may use has a mistaken unit."""
 
 _Pair = tuple[str, str]
 """A key and its value; the value is empty where only the key is wanted."""
@@ -146,27 +147,36 @@ def _in_claims(pod: Pod, cluster: Cluster) -> Iterator[Change]:
 
 
 def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
-    offered = {name for node in nodes for name in node.status.allocatable}
+    there = {name for node in nodes for name in node.status.allocatable}
     wanted = {name for each in pod.spec.containers for name in each.resources.requests}
     for name in sorted(wanted):
-        if (meant := close_to(name, offered)) is not None:
+        if (meant := close_to(name, there)) is not None:
             yield RespellResource(name, meant)
-    requested = pod.requests.amounts
-    cores = requested.get(CPU) // 1000
-    if cores >= _CORES_OF_NO_POD:
-        yield MistakenUnit(CPU, cores, cores * 1000)
-    for name in (MEMORY, EPHEMERAL_STORAGE):
-        amount = requested.get(name)
-        if not amount:
-            continue
-        most = max((_offered(node, name) for node in nodes), default=0)
+    yield from _mistaken_units(pod, nodes)
+
+
+def _mistaken_units(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
+    """Yield the next smaller unit for requests far above what any node has that the pod may use.
+
+    With the smaller unit the request has to fit on such a node when it is empty.
+    """
+    for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+        wrong = max(_amounts_of_containers(pod, name), default=0)
         # A multiple of 1024 was written with a binary unit.
-        step = 1000 if amount % 1024 else 1024
-        # With the next smaller unit it has to fit on a node.
-        if amount > _FAR_MORE * most and 0 < amount // step <= most:
-            yield MistakenUnit(name, amount // step, amount)
+        step = 1024 if name != CPU and wrong % 1024 == 0 else 1000
+        # 48 cores are a large pod, 48 millicores are hardly one; a fraction of a core was meant as cores.
+        if not wrong or (name == CPU and (wrong % step or wrong < _FEWEST_MILLICORES * step)):
+            continue
+        if not any(offered(node, name) * _FAR_MORE < wrong for node in nodes):
+            # The usual case, which spares a look at the rules of the pod.
+            continue
+        most = largest(allowed_nodes(pod, nodes) or nodes, name)
+        if most is not None and wrong > _FAR_MORE * most.amount and 0 < wrong // step <= most.amount:
+            yield MistakenUnit(name, wrong // step, wrong, at_most=most.amount)
 
 
-def _offered(node: Node, resource: str) -> int:
-    amount = node.status.allocatable.get(resource)
-    return 0 if amount is None else amount.value()
+def _amounts_of_containers(pod: Pod, name: str) -> Iterator[int]:
+    for each in (*pod.spec.init_containers, *pod.spec.containers):
+        amount = each.resources.requests.get(name)
+        if amount is not None:
+            yield amount.milli_value() if name == CPU else amount.value()

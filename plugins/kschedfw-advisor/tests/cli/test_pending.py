@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(
         "\n"
         "1. Insufficient cpu\n"
         "   1 pod: default/too-big\n"
+        "   no node has 3 of cpu even when empty; the largest has 2 (n1)\n"
         "   what helps (3 changes tried), and how many pods it places\n"
         "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
         "   1500m more cpu on node n1; placed on n1          1 of 1\n"
@@ -207,3 +209,23 @@ def test_a_note_says_that_groups_are_without_effect_without_their_gate(
     note = "note: without effect, since the feature gate GenericWorkload is off: 1 PodGroup"
     assert note in kschedfw_command("pending", cluster_dir).out
     assert note not in kschedfw_command("pending", cluster_dir, "--feature-gates", "GenericWorkload=true").out
+
+
+def test_lint_names_memory_of_a_few_bytes_wherever_it_stands(
+    kschedfw_command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "pod.yaml"
+    running = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  nodeName: n1
+  containers: [{name: main, image: i, resources: {requests: {memory: 512m, cpu: 512m}, limits: {memory: 512Mi}}}]
+"""
+    path.write_text(NODES + "---" + running, encoding="utf-8")
+    assert "512m" not in kschedfw_command("pending", path).out
+    line = "default/web, container main: requests memory: 512m is 1 byte (did you mean 512Mi?): 1 pod"
+    assert line in kschedfw_command("pending", path, "--lint").out
+    (odd,) = json.loads(kschedfw_command("pending", path, "--lint", "--json").out)["oddAmounts"]
+    assert (odd["written"], odd["meant"], odd["pods"]) == ("512m", "512Mi", ["default/web"])

@@ -26,8 +26,9 @@ from kschedfw.cli import (
     with_input_options,
 )
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
-from kschedfw_advisor.cli.pending_output import print_pending, to_json
+from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
 from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
+from kschedfw_advisor.lint import odd_amounts
 from kschedfw_advisor.pending import explain_pending, not_misspelt
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
@@ -71,6 +72,12 @@ def pending(
             help="For how many kinds of pods to look for help, those with the most pods first.",
         ),
     ] = 20,
+    lint: Annotated[
+        bool,
+        typer.Option(
+            help="Also name amounts of memory and storage, of any pod, that are a few bytes: 512m for 512Mi."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -91,9 +98,15 @@ def pending(
         background = asked.background.without(answer.uncreated)
         missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
         background = attrs.evolve(background, missing=missing)
+        odd = odd_amounts(asked.what_if.cluster) if lint else ()
         if as_json:
-            print(json.dumps(to_json(answer, background), indent=2, ensure_ascii=False))
+            found = to_json(answer, background)
+            if lint:
+                found["oddAmounts"] = [each.to_json() for each in odd]
+            print(json.dumps(found, indent=2, ensure_ascii=False))
         else:
             print_pending(answer, background, top=top)
+            if odd:
+                print_odd_amounts(odd)
     if answer.whys:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)

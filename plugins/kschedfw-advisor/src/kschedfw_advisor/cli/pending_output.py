@@ -10,6 +10,7 @@ from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
+from kschedfw_advisor.lint import OddAmount
 from kschedfw_advisor.observed import Disagreement, recorded_message
 from kschedfw_advisor.pending import Pending, PodKind, Why
 from kschedfw_advisor.quotas import Uncreated
@@ -66,6 +67,17 @@ def _kind(kind: PodKind) -> dict[str, object]:
 def print_pending(answer: Pending, background: Background, *, top: int) -> None:
     """Print the answer to stdout; `top` is how many changes are shown for each kind of pod."""
     print_parts(stdout_console(), _parts(answer, background, top))
+
+
+def print_odd_amounts(odd: Sequence[OddAmount]) -> None:
+    """Print the amounts that are hardly meant as they are written, one a line."""
+    print_parts(stdout_console(), _odd_amounts(odd))
+
+
+def _odd_amounts(odd: Sequence[OddAmount]) -> Iterator[RenderableType]:
+    yield Padding(Text(f"{counted(len(odd), 'amount')} hardly meant as written", "bold"), (1, 0, 0, 0))
+    for each in odd:
+        yield Padding(Text(f"{each}: {counted(len(each.pods), 'pod')}"), (0, 0, 0, 3))
 
 
 def _parts(answer: Pending, background: Background, top: int) -> Iterator[RenderableType]:
