@@ -202,14 +202,18 @@ class Explanation:
         # Lazily, since callers take only the first few nodes of a large cluster.
         return (self._of_row(row) for row, _ in self._closest_rows())
 
-    def closest_by_requirement(self, most: int) -> Iterator[NodeExplanation]:
+    def closest_by_requirement(self, most: int, among: Collection[str] = ()) -> Iterator[NodeExplanation]:
         """The nodes of `closest`, but only the first `most` of those that fail the same requirements.
+
+        With `among`, only nodes with these names.
 
         A requirement is what a plugin's evidence says was asked, such as one entry of a node selector or one taint. A
         plugin without evidence counts as one requirement.
         """
         seen: Counter[frozenset[str]] = Counter()
         for row, plugins in self._closest_rows():
+            if among and self.nodes[row] not in among:
+                continue
             requirements = self._requirements(row, plugins)
             seen[requirements] += 1
             if seen[requirements] <= most:

@@ -37,7 +37,7 @@ def test_pods_that_are_alike_are_one_kind_and_kinds_with_the_same_reasons_one_gr
         (("node(s) didn't match Pod's node affinity/selector",), 1, 1),
     ]
     assert helps(found) == {
-        ("big-0", "big-1", "big-2"): ["request 4 of cpu instead of 5"],
+        ("big-0", "big-1", "big-2"): ["request 1333m of cpu instead of 5"],
         ("other",): ["request 4 of cpu instead of 6"],
         ("choosy",): ["drop disk=ssd from the pod's nodeSelector"],
     }

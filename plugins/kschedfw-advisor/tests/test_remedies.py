@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from kschedfw_advisor.changes import AddNodes
@@ -22,6 +23,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.api import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Operator, Requirement
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.properties import examples
@@ -247,6 +249,55 @@ class TestAmounts:
         assert remedies(node("n1"), pod=pod)[0] == "request 4 of cpu instead of 6 in init container setup"
 
 
+class TestOneTemplate:
+    """What helps is sought for all pods of a template, not for the first one."""
+
+    def test_a_daemon_requests_what_is_free_on_each_of_its_nodes(self) -> None:
+        nodes = [node(f"n{size}").capacity(cpu=size, memory="8Gi", pods=10) for size in (8, 4, 6)]
+        # The one that is no target has less room.
+        other = node("other", cpu=1).labels(daemons="no")
+        pods = [_daemon(f"n{size}", cpu=9) for size in (8, 4, 6)]
+        cluster = what_if([each.build() for each in (*nodes, other)], pods)
+        found = find_remedies(cluster, cluster.pending).remedies
+        assert [(str(each), each.placed) for each in found] == [
+            ("request 4 of cpu instead of 9", 3),
+            ("1 more cpu on node n8", 1),
+        ]
+
+    def test_of_a_daemon_each_nodes_own_obstacle_is_found(self) -> None:
+        nodes = [node("n1", cpu=1), node("n2").taint("kept"), node("n3").unschedulable()]
+        pods = [_daemon(name, cpu=2) for name in ("n1", "n2", "n3")]
+        cluster = what_if([each.build() for each in nodes], pods)
+        found = find_remedies(cluster, cluster.pending).remedies
+        assert {(str(each), each.nodes) for each in found} >= {
+            ("uncordon node n3", ("n3",)),
+            ("tolerate kept:NoSchedule", ("n2",)),
+            ("request 1 of cpu instead of 2", ("n1",)),
+        }
+
+    def test_replicas_request_what_leaves_room_for_all_of_them(self) -> None:
+        pods = [owned(make_pod(f"p-{n}").requests(cpu=8), "p") for n in range(5)]
+        # Of 4, each takes one; of 2, they take three and two.
+        cluster = what_if(node("n1", cpu=7).build(), node("n2", cpu=4).build(), pods[:2], pods[2:])
+        found = find_remedies(cluster, cluster.pending).remedies
+        assert ("request 2 of cpu instead of 8", 5) in [(str(each), each.placed) for each in found]
+
+
+def _daemon(on: str, **requests: int) -> Pod:
+    pod = make_pod(f"d-{on}").requests(**requests)
+    pinned = attrs.evolve(
+        pod.build().spec,
+        affinity=Affinity(
+            NodeAffinity(
+                NodeSelector(
+                    (NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (on,)),)),)
+                )
+            )
+        ),
+    )
+    return owned(attrs.evolve(pod.build(), spec=pinned), "d", "DaemonSet")
+
+
 def test_a_remedy_for_more_pods_comes_before_a_smaller_change() -> None:
     pods = [owned(make_pod(f"p-{n}").requests(cpu=1), "p") for n in range(2)]
     cordoned = node("n1", cpu=1).unschedulable()
@@ -326,7 +377,7 @@ def test_it_is_told_how_many_of_the_pods_it_helps() -> None:
     found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True)]).remedies
     assert [(str(each), each.placed, each.pods) for each in found] == [
         ("3 more nodes like n1", 3, 3),
-        ("request 2 of cpu instead of 3", 1, 3),
+        ("request 666m of cpu instead of 3", 3, 3),
         ("1 more cpu on node n1", 1, 3),
         ("delete pod default/web-1 from node n1", 1, 3),
     ]

@@ -6,7 +6,7 @@ tell. Whether it helps, only a transaction can say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from typing import Final, TypeAlias
 
@@ -75,17 +75,25 @@ PodsOnNode: TypeAlias = Callable[[str], Sequence[Pod]]
 
 
 def candidates(
-    pod: Pod, explanation: Explanation, cluster: Cluster, pods_on: PodsOnNode, groups: Iterable[AddNodes]
+    pod: Pod,
+    explanation: Explanation,
+    cluster: Cluster,
+    pods_on: PodsOnNode,
+    groups: Iterable[AddNodes],
+    targets: Collection[str] = (),
 ) -> Sequence[Changes]:
-    """The candidates, those with the fewest and then the smallest changes first."""
+    """The candidates, those with the fewest and then the smallest changes first.
+
+    With `targets`, the pods may only be on these nodes, and no new ones help.
+    """
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
     found = chain(
         # One correction may be enough, and a pod may need all of them.
         ((each,) for each in misspelt),
         (misspelt,) if misspelt else (),
-        *(_for_node(pod, cluster, explained, pods_on) for explained in _promising(explanation)),
-        *(_with_new_node(pod, addition, keys) for addition in groups),
+        *(_for_node(pod, cluster, explained, pods_on) for explained in _promising(explanation, targets)),
+        *(_with_new_node(pod, addition, keys) for addition in groups if not targets),
     )
     return sorted(dict.fromkeys(found), key=size)
 
@@ -107,9 +115,9 @@ def size(changes: Changes) -> tuple[float, ...]:
     return group, greatest >= Effort.TOO_MUCH, len(changes), greatest, amount
 
 
-def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:
+def _promising(explanation: Explanation, targets: Collection[str]) -> Iterator[NodeExplanation]:
     """The closest nodes of each combination of requirements that a node fails."""
-    return islice(explanation.closest_by_requirement(NODES_OF_A_PATTERN), MOST_NODES)
+    return islice(explanation.closest_by_requirement(NODES_OF_A_PATTERN, targets), MOST_NODES)
 
 
 def _refusing(node: NodeExplanation) -> Sequence[str]:

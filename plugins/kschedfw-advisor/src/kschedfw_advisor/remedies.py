@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,12 +15,13 @@ from kschedfw.api import ManifestError, group_key, object_from_manifest, to_mani
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
-from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort
+from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort, RequestLess
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.settling import pending_again
+from kschedfw_advisor.sizes import serving_all
 from kschedfw_advisor.typos import typos
-from kschedfw_advisor.workloads import are_interchangeable
+from kschedfw_advisor.workloads import are_interchangeable, pinned_to, unpinned
 
 _ABOUT_THE_NODE_ALONE: Final = frozenset(("NodeAffinity", "NodeResourcesFit", "TaintToleration"))
 """Plugins that refuse an empty new node for what it is, and not for other nodes or the pods on them."""
@@ -109,11 +110,17 @@ def _search(
     first: Changes,
 ) -> Search:
     wanted = {pod.key for pod in pods}
+    pins = [pinned_to(pod) for pod in pods]
+    targets = frozenset(name for name in pins if name is not None) if None not in pins else frozenset()
     with what_if.transaction() as trial:
         for change in first:
             change.make(trial, what_if.cluster)
         pod, *others = [_changed(trial, pod, first) for pod in pods]
-        if group_key(pod):
+        if targets:
+            # One explanation for the nodes of all pods: their template is what changes.
+            pod = trial.update(unpinned(pod))
+            explanation = trial.explain(pod)
+        elif group_key(pod):
             # A member of a group fits by itself, but not after the others.
             explanation = trial.explain(pod, others)
         else:
@@ -123,7 +130,7 @@ def _search(
             explanation = trial.explain(pod)
         found = [
             (*first, *changes)
-            for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions)
+            for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions, targets)
             if not any(isinstance(each, DeletePod) and each.pod.key in wanted for each in changes)
             and _may_be(pod, changes)
         ]
@@ -149,6 +156,7 @@ def _search(
         remedy = try_changes(changes)
         if remedy is not None and remedy.placed < len(pods):
             remedy = _with_more_nodes(try_changes, remedy, known, pods)
+            remedy = _for_all_pods(try_changes, remedy, pods[0], explanation, targets)
         if remedy is not None and remedy.placed and group_key(pods[0]):
             remedy = _smallest(try_changes, remedy)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
@@ -273,7 +281,9 @@ def attempt(
         groups = {group_key(pod) for pod in pods} - {""}
         # Members of a group are scheduled together: the first that is refused says nothing of the others.
         one_by_one = interchangeable and not groups
-        if not one_by_one and not trial.can_schedule(_changed(trial, pods[0], changes)):
+        # Pods of a DaemonSet are for different nodes: the first says nothing of the others either.
+        alone = one_by_one or pinned_to(pods[0]) is not None
+        if not alone and not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None
         wanted = {pod.key for pod in pods}
         others = [pod for pod in siblings if pod.key not in wanted]
@@ -352,6 +362,23 @@ def _with_smaller(try_changes: Callable[[Changes], Remedy | None], remedy: Remed
     # Bisect for the first number of steps that fails: once one fails, larger ones are taken to fail, too.
     bisect(range(1, change.steps + 1), False, key=fails)
     return tried[max(tried)]
+
+
+def _for_all_pods(
+    try_changes: Callable[[Changes], Remedy | None],
+    remedy: Remedy,
+    pod: Pod,
+    explanation: Explanation,
+    targets: Collection[str],
+) -> Remedy:
+    """The remedy with a request so small that more of the pods fit: they have one template, and so one request."""
+    (change, *others) = remedy.changes
+    if others or not isinstance(change, RequestLess) or change.effort is Effort.TYPO or group_key(pod):
+        return remedy
+    request = serving_all(explanation, change.resource, remedy.pods, targets)
+    less = RequestLess.of(pod, change.resource, request) if 0 < request < change.request else None
+    found = try_changes((less,)) if less is not None and _may_be(pod, (less,)) else None
+    return found if found is not None and found.placed > remedy.placed else remedy
 
 
 def _with_more_nodes(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 import attrs
+import numpy as np
 
 from kschedfw import Node, Pod
 from kschedfw.api import CPU, PODS, TaintEffect
-from kschedfw_advisor.amounts import plain_text
+from kschedfw.explain import Explanation
+from kschedfw_advisor.amounts import plain_text, rounded
 from kschedfw_advisor.node_groups import CONDITIONS
+
+_FIT: Final = "NodeResourcesFit"
 
 
 @attrs.frozen
@@ -70,3 +75,46 @@ def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[str]:
         else:
             there = f"the largest has {plain_text(name, most.amount)} ({most.node})"
             yield f"no node has {what} of {name} even when empty; {there}"
+
+
+def serving_all(explanation: Explanation, resource: str, pods: int, targets: Collection[str]) -> int:
+    """Return the greatest request of the resource with which all pods fit, as far as the explanation tells.
+
+    It has the free amounts of the nodes that refuse the pod for nothing else. Each of the `targets` takes one of the
+    pods; without targets, every node takes as many as fit. 0 if there is no such request.
+    """
+    rows, free = _free(explanation, resource)
+    if targets:
+        at_targets = [
+            amount for row, amount in zip(rows, free, strict=True) if explanation.nodes[row] in targets
+        ]
+        return max(0, rounded(resource, min(at_targets, default=0), up=False))
+    amounts = np.array([amount for amount in free if amount > 0], dtype=np.int64)
+    low, high = 0, int(amounts.max(initial=0))
+    # Smaller requests never fit fewer times.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int((amounts // middle).sum()) >= pods:
+            low = middle
+        else:
+            high = middle - 1
+    return rounded(resource, low, up=False)
+
+
+def _free(explanation: Explanation, resource: str) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the rows of the nodes that lack only this resource, and what is free of it there."""
+    beyond = explanation.beyond
+    if beyond is None:
+        return (), ()
+    others = np.zeros(len(explanation.nodes), dtype=np.bool_)
+    for plugin, refusals in beyond.refusals.items():
+        if plugin != _FIT:
+            others |= refusals.codes != 0
+    rows, free = [], []
+    for row, evidence in beyond.evidence.get(_FIT, {}).items():
+        values = evidence[0].values
+        amount = values.get("free") if values.get("resource") == resource else None
+        if len(evidence) == 1 and not others[row] and isinstance(amount, int):
+            rows.append(row)
+            free.append(amount)
+    return rows, free

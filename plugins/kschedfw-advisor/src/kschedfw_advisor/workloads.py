@@ -129,6 +129,28 @@ def _claimed(volume: Volume, pod: Pod) -> Volume:
     return attrs.evolve(volume, persistent_volume_claim=attrs.evolve(claim, claim_name=template))
 
 
+def pinned_to(pod: Pod) -> str | None:
+    """Return the only node that the required node affinity of a DaemonSet's pod names; None for other pods."""
+    owner, rules = pod.metadata.controller, pod.spec.affinity.node_affinity
+    if owner is None or owner.kind != "DaemonSet" or rules is None or rules.required is None:
+        return None
+    named = [term.only_names for term in rules.required.node_selector_terms]
+    names = frozenset(name for each in named if each is not None for name in each)
+    return next(iter(names)) if len(names) == 1 and None not in named else None
+
+
+def unpinned(pod: Pod) -> Pod:
+    """Return the pod of a DaemonSet for any node that its template allows."""
+    affinity = _anywhere(pod.spec.affinity)
+    rules = affinity.node_affinity
+    if rules is not None and rules.required is not None:
+        # In the API an empty term matches no node, but nothing is left of these terms.
+        terms = rules.required.node_selector_terms
+        required = rules.required if all(term.match_expressions for term in terms) else None
+        affinity = attrs.evolve(affinity, node_affinity=attrs.evolve(rules, required=required))
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, affinity=affinity))
+
+
 def _anywhere(affinity: Affinity) -> Affinity:
     rules = affinity.node_affinity
     if rules is None or rules.required is None:
