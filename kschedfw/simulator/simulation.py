@@ -156,6 +156,8 @@ class Simulation:
             # Before the scheduler watches, which must not meet pods that arrive later.
             self._comings.plan(arrivals, self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))
+        if isinstance(cluster, InMemoryCluster):
+            self._comings.plan_ends()
         self._controllers: Sequence[VolumeController | ClaimController] = ()
         # They watch before the scheduler does: what they make of a change is there when the scheduler hears of it.
         if isinstance(cluster, InMemoryCluster):

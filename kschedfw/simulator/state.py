@@ -135,6 +135,13 @@ class ComingsAndGoings:
             if pod.node_name and (seconds := arrivals.remaining(pod)) is not None:
                 self._at(self._clock.start + seconds, _LEAVES, pod)
 
+    def plan_ends(self) -> None:
+        """Plan the departures of bound pods that are being deleted: at the end of their grace period, or at once."""
+        for pod in self._cluster.list(Pod):
+            end = pod.metadata.deletion_timestamp
+            if pod.node_name and not pod.is_terminal and end is not None:
+                self._at(max(self._clock.start, end.timestamp()), _LEAVES, pod)
+
     @property
     def next_time(self) -> float | None:
         """The virtual time at which the next pod comes or goes; None if there is none."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -647,3 +648,17 @@ def test_what_is_mixed_up_is_told_at_once(given: dict[str, Any], text: str) -> N
     with pytest.raises(TypeError) as raised:
         Simulation(**{"cluster": InMemoryCluster(), **given})
     assert str(raised.value).startswith(text)
+
+
+def test_pods_that_are_being_deleted_end_at_their_time_and_make_room() -> None:
+    ends = datetime(2026, 11, 28, 9, 1, tzinfo=UTC)
+    old = make_pod("old").requests(cpu=3).node("n").build()
+    old = old.with_metadata(attrs.evolve(old.metadata, deletion_timestamp=ends))
+    new = make_pod("new").requests(cpu=3).build()
+    cluster = InMemoryCluster([make_node("n").capacity(cpu=4, pods=10).build(), old, new])
+    start = ends - timedelta(seconds=60)
+    simulation = Simulation(cluster, start_time=start)
+    simulation.run()
+    assert cluster.get(Pod, old.key) is None
+    (decision,) = simulation.decisions
+    assert (decision.pod, decision.place, decision.bound) == ("default/new", "n", 60.0)

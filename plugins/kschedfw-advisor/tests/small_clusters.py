@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import attrs
 
@@ -30,6 +31,12 @@ def owned(pod: PodBuilder | Pod, owner: str = "web", kind: str = "ReplicaSet") -
 
 def running(name: str, on: str, cpu: str | int = 1, app: str = "web") -> Pod:
     return owned(make_pod(name).requests(cpu=cpu).labels(app=app).node(on), app)
+
+
+def ending(pod: Pod, minute: int = 1) -> Pod:
+    """The pod as it is while it is being deleted, with the minute by which it ends."""
+    deletion = datetime(2026, 11, 28, 9, minute, tzinfo=UTC)
+    return pod.with_metadata(attrs.evolve(pod.metadata, deletion_timestamp=deletion))
 
 
 def budget(name: str, app: str = "web", **spec: int | str) -> PodDisruptionBudget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 from kschedfw_advisor.drain_plan import DrainPlan, Move, plan_drain
-from small_clusters import budget, node, owned, running, what_if
+from small_clusters import budget, ending, node, owned, running, what_if
 
 from kschedfw import make_pod
 from kschedfw.api import PodCondition, PodPhase, PodStatus
@@ -118,6 +118,13 @@ def test_pods_of_daemon_sets_stay() -> None:
     found = plan(what_if(node("n1").build(), node("n2").build(), daemon), "n1")
     assert found.succeeds
     assert [pod.name for pod in found.staying] == ["agent"]
+
+
+def test_pods_that_are_being_deleted_are_counted_apart() -> None:
+    old = ending(running("old", "n1"))
+    found = plan(what_if(node("n1").build(), old), "n1")
+    assert found.succeeds
+    assert (found.steps, found.staying, [pod.name for pod in found.ending]) == ((), (), ["old"])
 
 
 def test_a_pod_of_lower_priority_may_lose_its_place_on_another_node() -> None:

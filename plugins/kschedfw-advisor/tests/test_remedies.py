@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from kschedfw_advisor.changes import AddNodes
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.remedies import Remedy, find_remedies
-from small_clusters import REGISTRY, node, owned, running, what_if
+from small_clusters import REGISTRY, ending, node, owned, running, what_if
 
 from kschedfw import (
     InMemoryCluster,
@@ -281,6 +281,38 @@ class TestOneTemplate:
         cluster = what_if(node("n1", cpu=7).build(), node("n2", cpu=4).build(), pods[:2], pods[2:])
         found = find_remedies(cluster, cluster.pending).remedies
         assert ("request 2 of cpu instead of 8", 5) in [(str(each), each.placed) for each in found]
+
+
+class TestEndingPods:
+    """Pods that are being deleted are waited for, and never deleted."""
+
+    def test_a_pod_that_fits_once_another_has_ended_only_waits(self) -> None:
+        old = ending(running("old", "n1", cpu=3))
+        assert remedies(node("n1"), old, pod=make_pod("new").requests(cpu=3)) == [
+            "fits once default/old has ended, by 09:01:00 on 2026-11-28"
+        ]
+
+    def test_only_the_ends_that_are_needed_are_named_and_the_earliest_of_several(self) -> None:
+        olds = [
+            ending(running(f"old-{minute}", "n1" if minute < 3 else "n2", cpu=2), minute)
+            for minute in (1, 2, 3)
+        ]
+        selected = make_pod("new").requests(cpu=2)
+        assert remedies(node("n1"), node("n2", cpu=2), *olds, pod=selected) == [
+            "fits once default/old-1 has ended, by 09:01:00 on 2026-11-28"
+        ]
+
+    def test_where_the_ends_are_not_enough_other_changes_are_found_and_no_ending_pod_is_deleted(self) -> None:
+        old = ending(running("old", "n1", cpu=1))
+        found = remedies(node("n1"), old, running("web", "n1", cpu=3), pod=make_pod("new").requests(cpu=3))
+        assert found
+        assert not any("old" in each for each in found)
+
+    def test_of_several_pods_those_that_fit_after_the_ends_are_counted(self) -> None:
+        pods = [owned(make_pod(f"p-{n}").requests(cpu=4), "p") for n in range(2)]
+        cluster = what_if(node("n1").build(), ending(running("old", "n1", cpu=3)), pods)
+        first = find_remedies(cluster, cluster.pending).remedies[0]
+        assert (str(first), first.placed) == ("fits once default/old has ended, by 09:01:00 on 2026-11-28", 1)
 
 
 def _daemon(on: str, **requests: int) -> Pod:

@@ -101,16 +101,16 @@ def candidates(
 def size(changes: Changes) -> tuple[float, ...]:
     """Return the sort key of candidates.
 
-    Corrections of typos come first, then those with other changes, and places that are kept for other pods last.
-    Then what takes too much comes after the rest. Then the number of changes counts, then the greatest effort, then the
-    amounts.
+    What happens by itself and corrections of typos come first, then corrections with other changes, and places that are
+    kept for other pods last. Then what takes too much comes after the rest. Then the number of changes counts, then the
+    greatest effort, then the amounts.
     """
     efforts = [each.effort for each in changes]
     greatest = max(efforts)
     if greatest >= Effort.TOO_MUCH:
         group = int(greatest is Effort.RESERVED)
     else:
-        group = -(Effort.TYPO in efforts) - (greatest is Effort.TYPO)
+        group = -(Effort.TYPO in efforts) - (greatest <= Effort.TYPO)
     amount = sum(each.amount for each in changes)
     return group, greatest >= Effort.TOO_MUCH, len(changes), greatest, amount
 
@@ -310,11 +310,12 @@ def _without_named_pod(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequen
 def _may_go(other: Pod, pod: Pod) -> bool:
     """Tell whether the other pod may be deleted for this one.
 
-    That is so unless it belongs to its node, is a sibling, or is more important.
+    That is so unless it ends anyway, belongs to its node, is a sibling, or is more important.
     """
     own = pod.metadata.controller
     is_sibling = own is not None and other.metadata.controller == own
-    return other.priority <= pod.priority and not is_sibling and not belongs_to_its_node(other)
+    may_end = not (is_sibling or other.is_terminating or belongs_to_its_node(other))
+    return may_end and other.priority <= pod.priority
 
 
 def _around_spread(pod: Pod, evidence: Evidence) -> Sequence[Changes]:

@@ -54,6 +54,8 @@ _PLATFORM: Final = frozenset(
 class Effort(IntEnum):
     """The effort of a change, from little to much: the order in which changes are offered."""
 
+    NOTHING = -1
+    """It happens by itself."""
     TYPO = 0
     GATE = 1
     NODE_STATE = 2

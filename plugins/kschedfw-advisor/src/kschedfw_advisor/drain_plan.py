@@ -77,13 +77,14 @@ class DrainPlan:
 
     `steps` are in their order. Pods of one round can be evicted at the same time; those of the next round must wait
     until the successors of these run, for the sake of a disruption budget. `staying` are pods of DaemonSets and mirror
-    pods, and pods that are being deleted.
+    pods. `ending` are other pods that are being deleted: the nodes are empty once they have ended.
     """
 
     nodes: tuple[str, ...]
     steps: tuple[Step, ...]
     blocked: tuple[Blocked, ...]
     staying: tuple[Pod, ...]
+    ending: tuple[Pod, ...] = ()
 
     @property
     def succeeds(self) -> bool:
@@ -130,7 +131,7 @@ def plan_drain(
     # Budgets without a status get the computed one: evictions are checked against it.
     budgets.update(trial, ())
     trial.cordon(*nodes)
-    leaving, held, staying = _sorted_out(trial, nodes, held_back)
+    leaving, held, staying, ending = _sorted_out(trial, nodes, held_back)
     # An evicted pod has lost its node. With preemption, pods of other nodes may be evicted, too.
     home = {pod.key: pod.node_name for pod in (what_if.pods if preempt else leaving)}
     for number in range(1, MOST_ROUNDS + 1):
@@ -144,24 +145,27 @@ def plan_drain(
         if progress is not None:
             progress(len(steps), len(steps) + len(leaving))
     blocked = (*held, *(Blocked(pod, reason) for pod, reason in evictions.blocked))
-    return DrainPlan(tuple(nodes), tuple(steps), blocked, staying)
+    return DrainPlan(tuple(nodes), tuple(steps), blocked, staying, ending)
 
 
 def _sorted_out(
     trial: Transaction, nodes: Sequence[str], held_back: Callable[[Pod], str]
-) -> tuple[list[Pod], list[Blocked], tuple[Pod, ...]]:
-    """The pods of the nodes: those to be evicted, those held back, and those that are never evicted."""
+) -> tuple[list[Pod], list[Blocked], tuple[Pod, ...], tuple[Pod, ...]]:
+    """The pods of the nodes: those to be evicted, held back, never evicted, and those that end anyway."""
     leaving: list[Pod] = []
     held: list[Blocked] = []
     staying: list[Pod] = []
+    ending: list[Pod] = []
     for pod in (pod for name in nodes for pod in trial.pods_on(name)):
-        if pod.is_terminating or belongs_to_its_node(pod):
+        if belongs_to_its_node(pod):
             staying.append(pod)
+        elif pod.is_terminating:
+            ending.append(pod)
         elif reason := held_back(pod):
             held.append(Blocked(pod, reason))
         else:
             leaving.append(pod)
-    return leaving, held, tuple(staying)
+    return leaving, held, tuple(staying), tuple(ending)
 
 
 def _steps(

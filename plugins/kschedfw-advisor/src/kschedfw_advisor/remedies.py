@@ -18,6 +18,7 @@ from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort, RequestLess
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
+from kschedfw_advisor.ending import after_ends, ending_pods
 from kschedfw_advisor.settling import pending_again
 from kschedfw_advisor.sizes import serving_all
 from kschedfw_advisor.typos import typos
@@ -137,6 +138,10 @@ def _search(
     try_changes = partial(
         attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
     )
+    waiting = None if first else after_ends(try_changes, ending_pods(what_if.cluster))
+    if waiting is not None and waiting.placed == len(pods):
+        # As with preemption under way: they only have to wait.
+        return Search(explanation, (waiting,), 1)
     best: dict[tuple[tuple[type[Change], Hashable], ...], Remedy] = {}
     tried = 0
     # A member of a group is asked about with its group, not by itself.
@@ -161,7 +166,8 @@ def _search(
             remedy = _smallest(try_changes, remedy)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
-    remedies = tuple(_without_detours(tuple(best.values())))
+    partly = () if waiting is None else (waiting,)
+    remedies = tuple(_without_detours((*partly, *best.values())))
     return Search(explanation, remedies, tried, untried=max(0, len(found) - MOST_TRIES))
 
 

@@ -197,7 +197,7 @@ class _Planner:
             drain = self._drain(nested, names)
             if drain.blocked or any(step.move not in _HARMLESS for step in drain.steps):
                 return None
-            nested.delete(*drain.staying, *(self._nodes[name] for name in names))
+            nested.delete(*drain.staying, *drain.ending, *(self._nodes[name] for name in names))
             nested.commit()
         return Removal(drain, self._price(names))
 

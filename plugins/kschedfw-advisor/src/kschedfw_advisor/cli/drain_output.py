@@ -10,6 +10,7 @@ from rich.text import Text
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.what_if_output import Background, by_text, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
+from kschedfw_advisor.ending import ends_by
 
 _NAMED = 10
 """The number of pods named for each reason why they are in the way; --json has all."""
@@ -25,6 +26,7 @@ def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
             {"pod": each.pod.key, "node": each.pod.node_name, "reason": each.reason} for each in plan.blocked
         ],
         "staying": [pod.key for pod in plan.staying],
+        "ending": [pod.key for pod in plan.ending],
         **background.to_json(),
     }
 
@@ -60,6 +62,8 @@ def _parts(plan: DrainPlan, background: Background) -> Iterator[RenderableType]:
         yield moves_table(plan, moves)
     if plan.staying:
         yield block(f"staying, as pods of DaemonSets and mirror pods do: {pods_text(plan.staying)}")
+    if plan.ending:
+        yield block(f"ending already, {ends_by(plan.ending)}: {pods_text(plan.ending)}")
     yield from background.parts()
 
 

@@ -33,7 +33,7 @@ def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
                 "saved": None if removal.saved is None else str(removal.saved),
                 "rounds": removal.drain.rounds,
                 "steps": steps_to_json(removal.drain.steps),
-                "goneWithTheNodes": [pod.key for pod in removal.drain.staying],
+                "goneWithTheNodes": [pod.key for pod in (*removal.drain.staying, *removal.drain.ending)],
             }
             for removal in answer.removals
         ],
