@@ -23,7 +23,18 @@ from kschedfw import (
     make_node,
     make_pod,
 )
-from kschedfw.api import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Operator, Requirement
+from kschedfw.api import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Operator,
+    PreemptionPolicy,
+    PriorityClass,
+    Requirement,
+    object_from_manifest,
+)
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.properties import examples
@@ -283,6 +294,108 @@ class TestOneTemplate:
         assert ("request 2 of cpu instead of 8", 5) in [(str(each), each.placed) for each in found]
 
 
+class TestMoreRemedies:
+    """Further changes are tried where they may help."""
+
+    def test_a_renamed_key_with_the_same_value_is_corrected(self) -> None:
+        nodes = [
+            node("n1").labels({"acme.io/pool": "web"}),
+            node("n2").labels({"acme.io/pool": "ml", "team": "ml"}),
+        ]
+        found = remedies(*nodes, pod=make_pod("p").node_selector({"pools.acme.io/name": "ml"}))
+        assert found[0] == (
+            "correct pools.acme.io/name=ml to acme.io/pool=ml, which nodes have, in the labels that the pod wants"
+        )
+
+    def test_a_key_is_not_taken_for_renamed_by_a_value_that_many_have(self) -> None:
+        one = node("n1").labels({"acme.io/ready": "true"})
+        found = remedies(one, pod=make_pod("p").node_selector({"licensed": "true"}))
+        assert not any("correct" in each for each in found)
+
+    def test_a_topology_key_of_an_older_domain_is_corrected(self) -> None:
+        pod = make_pod("p").labels(app="web")
+        pod = pod.spread("failure-domain.beta.kubernetes.io/zone", {"app": "web"}, max_skew=1)
+        found = remedies(node("n1").zone("a"), pod=pod)
+        assert found[0].startswith(
+            "correct failure-domain.beta.kubernetes.io/zone to topology.kubernetes.io/zone"
+        )
+
+    def test_a_spread_that_counts_a_tainted_node_may_honor_taints(self) -> None:
+        nodes = [node("n1").unschedulable().taint("node.kubernetes.io/unschedulable"), node("n2"), node("n3")]
+        pods = [running("web-1", "n2"), running("web-2", "n3")]
+        pod = make_pod("p").labels(app="web").spread("kubernetes.io/hostname", {"app": "web"}, max_skew=1)
+        assert remedies(*nodes, *pods, pod=pod)[:3] == [
+            "uncordon node n1",
+            "nodeTaintsPolicy: Honor for the spread over kubernetes.io/hostname",
+            "maxSkew 2 for the spread over kubernetes.io/hostname",
+        ]
+
+    def test_nodes_are_labelled_for_a_topology_key_that_none_has(self) -> None:
+        pod = make_pod("p").labels(app="web").spread("acme.io/rack", {"app": "web"}, max_skew=1)
+        assert remedies(node("n1"), node("n2"), pod=pod)[:2] == [
+            "whenUnsatisfiable: ScheduleAnyway for the spread over acme.io/rack",
+            "label the nodes with acme.io/rack, which none has; tried on n1, n2, each with its own value",
+        ]
+
+    def test_a_class_that_preempts_is_named_with_the_pods_that_lose_their_place(self) -> None:
+        classes = [
+            PriorityClass(ObjectMeta("idle"), -10),
+            PriorityClass(ObjectMeta("some"), 10),
+            PriorityClass(ObjectMeta("more"), 20),
+            PriorityClass(ObjectMeta("meek"), 5, preemption_policy=PreemptionPolicy.NEVER),
+        ]
+        pod = make_pod("p").requests(cpu=4).build()
+        cluster = what_if(
+            node("n1").build(), running("web-1", "n1", cpu=2), running("web-2", "n1"), pod, classes
+        )
+        (found,) = (
+            each for each in find_remedies(cluster, cluster.pending).remedies if "priorityClass" in str(each)
+        )
+        assert str(found) == "priorityClassName some (10), with which less important pods are preempted"
+        assert (found.placed, sorted(found.displaced)) == (1, ["default/web-1", "default/web-2"])
+
+    def test_a_daemon_may_preempt_with_the_class_that_each_cluster_has(self) -> None:
+        cluster = what_if(node("n1").build(), running("web-1", "n1", cpu=4), _daemon("n1", cpu=1))
+        found = [str(each) for each in find_remedies(cluster, cluster.pending).remedies]
+        critical = "priorityClassName system-node-critical (2000001000)"
+        assert f"{critical}, with which less important pods are preempted" in found
+
+
+class TestAdmission:
+    """What the API server would refuse or undo isn't offered."""
+
+    def test_a_selector_of_the_runtime_class_is_not_dropped(self) -> None:
+        manifest = {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": "kata"},
+            "handler": "kata",
+            "scheduling": {"nodeSelector": {"sandbox": "kata"}},
+        }
+        pod = make_pod("p").node_selector(sandbox="kata").build()
+        admitted = attrs.evolve(pod, spec=attrs.evolve(pod.spec, runtime_class_name="kata"))
+        for each, dropped in ((pod, True), (admitted, False)):
+            cluster = what_if(node("n1").build(), each, object_from_manifest(manifest))
+            found = [str(remedy) for remedy in find_remedies(cluster, cluster.pending).remedies]
+            assert ("drop sandbox=kata from the pod's nodeSelector" in found) is dropped
+            assert "label node n1 sandbox=kata" in found
+
+    def test_no_request_below_the_minimum_of_a_limit_range_is_offered(self) -> None:
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": "least", "namespace": "default"},
+            "spec": {"limits": [{"type": "Container", "min": {"cpu": "3"}}]},
+        }
+        pod = make_pod("p").requests(cpu=4).build()
+        web = running("web-1", "n1", cpu=2)
+        for least, offered in (([], True), ([object_from_manifest(manifest)], False)):
+            cluster = what_if(node("n1").build(), web, pod, least)
+            found = [str(each) for each in find_remedies(cluster, cluster.pending).remedies]
+            assert ("request 2 of cpu instead of 4" in found) is offered
+            assert "2 more cpu on node n1" in found
+
+
 class TestEndingPods:
     """Pods that are being deleted are waited for, and never deleted."""
 
@@ -436,9 +549,9 @@ def test_of_pods_that_are_alike_none_is_tried_after_the_one_that_is_refused(
     asked: list[int] = []
     schedule = Transaction.schedule
 
-    def counted(self: Transaction, pods: Sequence[Pod]) -> Schedule:
+    def counted(self: Transaction, pods: Sequence[Pod], **options: bool) -> Schedule:
         asked.append(len(pods))
-        return schedule(self, pods)
+        return schedule(self, pods, preempt=options.get("preempt", False))
 
     monkeypatch.setattr(Transaction, "schedule", counted)
     group = NodeGroup("large", node("large", cpu=10).build())

@@ -14,6 +14,7 @@ import attrs
 
 from kschedfw import FrozenDict, Node, Pod
 from kschedfw.api import (
+    NodeInclusionPolicy,
     NodeSelector,
     Operator,
     OwnerReference,
@@ -44,13 +45,17 @@ from kschedfw_advisor.changes import (
     Uncordon,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.priorities import with_more_priority
 from kschedfw_advisor.sizes import offered
+from kschedfw_advisor.spreading import HonorTaints, LabelDomains
 from kschedfw_advisor.typos import typos
 
 Changes: TypeAlias = tuple[Change, ...]
 
 NODES_OF_A_PATTERN: Final = 2
 """The number of nodes looked at, of those that fail the same requirements: the closest ones."""
+_HELD_BY_PODS: Final = frozenset(("NodePorts", "NodeResourcesFit"))
+"""Plugins that may refuse a node only for the pods on it."""
 MOST_NODES: Final = 16
 """How many nodes are looked at."""
 MOST_FOR_A_NODE: Final = 12
@@ -88,11 +93,14 @@ def candidates(
     """
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
+    promising = tuple(_promising(explanation, targets))
     found = chain(
         # One correction may be enough, and a pod may need all of them.
         ((each,) for each in misspelt),
         (misspelt,) if misspelt else (),
-        *(_for_node(pod, cluster, explained, pods_on) for explained in _promising(explanation, targets)),
+        *(_for_node(pod, cluster, explained, pods_on) for explained in promising),
+        _with_labelled_domains(pod, cluster, promising),
+        _with_more_priority(pod, cluster, promising, pods_on),
         *(_with_new_node(pod, addition, keys) for addition in groups if not targets),
     )
     return sorted(dict.fromkeys(found), key=size)
@@ -331,7 +339,31 @@ def _around_spread(pod: Pod, evidence: Evidence) -> Sequence[Changes]:
         ways.append((Spread(key, skew),))
     constraints = [each for each in pod.spec.topology_spread_constraints if each.topology_key == key]
     has_min_domains = any(each.min_domains is not None for each in constraints)
+    # Nodes whose taints or cordons keep the pod off count as empty domains unless the constraint says otherwise.
+    if any(each.node_taints_policy is NodeInclusionPolicy.IGNORE for each in constraints):
+        ways.append((HonorTaints(key),))
     return [*ways, (Spread(key, None, has_min_domains),)]
+
+
+def _with_labelled_domains(
+    pod: Pod, cluster: Cluster, promising: Iterable[NodeExplanation]
+) -> Iterator[Changes]:
+    """Yield the change that labels nodes, for each topology key of the pod's spread constraints that no node has."""
+    keys = {each.topology_key for each in pod.spec.topology_spread_constraints}
+    names = tuple(each.node for each in promising if "PodTopologySpread" in _refusing(each))
+    for key in sorted(keys) if names else ():
+        if not any(key in node.labels for node in cluster.list(Node)):
+            yield (LabelDomains(key, names[:NODES_OF_A_PATTERN]),)
+
+
+def _with_more_priority(
+    pod: Pod, cluster: Cluster, promising: Iterable[NodeExplanation], pods_on: PodsOnNode
+) -> Iterator[Changes]:
+    """Yield the change of the pod's PriorityClass, if pods that would be preempted are all that is in the way."""
+    names = [each.node for each in promising if _HELD_BY_PODS.issuperset(_refusing(each))]
+    yield from (
+        (each,) for each in with_more_priority(pod, chain.from_iterable(map(pods_on, names)), cluster)
+    )
 
 
 def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:

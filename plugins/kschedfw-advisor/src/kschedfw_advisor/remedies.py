@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf
-from kschedfw.api import ManifestError, group_key, object_from_manifest, to_manifest
+from kschedfw.api import group_key
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
@@ -19,6 +19,8 @@ from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort, Reques
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.ending import after_ends, ending_pods
+from kschedfw_advisor.priorities import Prioritise
+from kschedfw_advisor.readmission import Readmission
 from kschedfw_advisor.settling import pending_again
 from kschedfw_advisor.sizes import serving_all
 from kschedfw_advisor.typos import typos
@@ -91,7 +93,9 @@ def find_remedies(
     """
     search = _search(what_if, pods, additions, siblings, first)
     typo = next((each for each in search.remedies if each.effort is Effort.TYPO), None)
-    misspelt = _acceptable(pods[0], typos(pods[0], what_if.cluster)) if typo is None else typo.changes
+    misspelt = () if typo is None else typo.changes
+    if typo is None and (possible := tuple(typos(pods[0], what_if.cluster))):
+        misspelt = _acceptable(pods[0], possible, Readmission.of(what_if.cluster))
     if first or not misspelt or (typo is not None and typo.placed == len(pods)):
         return search
     more = _search(what_if, pods, additions, siblings, misspelt)
@@ -111,6 +115,7 @@ def _search(
     first: Changes,
 ) -> Search:
     wanted = {pod.key for pod in pods}
+    readmission = Readmission.of(what_if.cluster)
     pins = [pinned_to(pod) for pod in pods]
     targets = frozenset(name for name in pins if name is not None) if None not in pins else frozenset()
     with what_if.transaction() as trial:
@@ -133,7 +138,7 @@ def _search(
             (*first, *changes)
             for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions, targets)
             if not any(isinstance(each, DeletePod) and each.pod.key in wanted for each in changes)
-            and _may_be(pod, changes)
+            and readmission.keeps(pod, _with_all(pod, changes))
         ]
     try_changes = partial(
         attempt, what_if, pods=pods, siblings=siblings, interchangeable=are_interchangeable(pods)
@@ -161,7 +166,7 @@ def _search(
         remedy = try_changes(changes)
         if remedy is not None and remedy.placed < len(pods):
             remedy = _with_more_nodes(try_changes, remedy, known, pods)
-            remedy = _for_all_pods(try_changes, remedy, pods[0], explanation, targets)
+            remedy = _for_all_pods(try_changes, remedy, pods[0], explanation, targets, readmission)
         if remedy is not None and remedy.placed and group_key(pods[0]):
             remedy = _smallest(try_changes, remedy)
         if remedy is not None and remedy.placed and (known is None or _order(remedy) < _order(known)):
@@ -202,30 +207,13 @@ def _with_all(pod: Pod, changes: Changes) -> Pod:
     return pod
 
 
-def _acceptable(pod: Pod, changes: Iterable[Change]) -> Changes:
-    """Return the changes in their order, without those with which the API server would refuse the pod."""
+def _acceptable(pod: Pod, changes: Iterable[Change], readmission: Readmission) -> Changes:
+    """Return the changes in their order, without those that the API server would refuse or undo."""
     found: Changes = ()
     for change in changes:
-        if _may_be(pod, (*found, change)):
+        if readmission.keeps(pod, _with_all(pod, (*found, change))):
             found = (*found, change)
     return found
-
-
-def _may_be(pod: Pod, changes: Changes) -> bool:
-    """Return whether the API server would accept the pod with the changes, if it accepts the pod as it is.
-
-    A corrected topology key, for example, may be one that another spread constraint of the pod has.
-    """
-    changed = _with_all(pod, changes)
-    return changed == pod or _is_accepted(changed) or not _is_accepted(pod)
-
-
-def _is_accepted(pod: Pod) -> bool:
-    try:
-        object_from_manifest(to_manifest(pod))
-    except ManifestError:
-        return False
-    return True
 
 
 def _order(remedy: Remedy) -> tuple[float, ...]:
@@ -288,16 +276,19 @@ def attempt(
         # Members of a group are scheduled together: the first that is refused says nothing of the others.
         one_by_one = interchangeable and not groups
         # Pods of a DaemonSet are for different nodes: the first says nothing of the others either.
-        alone = one_by_one or pinned_to(pods[0]) is not None
+        # With preemption, a pod that fits nowhere may get a place nevertheless.
+        preempt = any(isinstance(change, Prioritise) for change in changes)
+        alone = one_by_one or preempt or pinned_to(pods[0]) is not None
         if not alone and not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None
         wanted = {pod.key for pod in pods}
         others = [pod for pod in siblings if pod.key not in wanted]
         members = [pod for pod in others if group_key(pod) in groups]
         if one_by_one:
-            found = _schedule_until_refused(trial, pods, changes)
+            found = _schedule_until_refused(trial, pods, changes, preempt=preempt)
         else:
-            found = trial.schedule([*(_changed(trial, pod, changes) for pod in pods), *members])
+            wanting = [_changed(trial, pod, changes) for pod in pods]
+            found = trial.schedule([*wanting, *members], preempt=preempt)
         if found.waiting and len(others) > len(members):
             trial.schedule([pod for pod in others if pod not in members])
         waiting = {each.pod.key for each in trial.waiting}
@@ -307,6 +298,7 @@ def attempt(
         if not (placed or fit):
             return None
         deleted = [change.pod for change in changes if isinstance(change, DeletePod)]
+        deleted += [pod for each in fitting for pod in each.victims if pod.node_name]
         # A deleted pod comes back. It is scheduled last, to see whether it is displaced.
         back = [pending_again(what_if, trial, pod) for pod in deleted] if placed else []
         refused = trial.schedule(back).refused if back else ()
@@ -319,7 +311,9 @@ def attempt(
         )
 
 
-def _schedule_until_refused(trial: Transaction, pods: Sequence[Pod], changes: Changes) -> Schedule:
+def _schedule_until_refused(
+    trial: Transaction, pods: Sequence[Pod], changes: Changes, *, preempt: bool
+) -> Schedule:
     """Schedule pods that are interchangeable, in lots of growing size, until one is refused: the rest would be, too.
 
     Pods that wait for others may have to give up their places to those that come later, so then all are scheduled.
@@ -328,7 +322,7 @@ def _schedule_until_refused(trial: Transaction, pods: Sequence[Pod], changes: Ch
     begin, size = 0, 1
     while begin < len(pods):
         lot = [_changed(trial, pod, changes) for pod in pods[begin : begin + size]]
-        found = trial.schedule(lot)
+        found = trial.schedule(lot, preempt=preempt)
         outcomes += (*found.placed, *found.waiting, *found.refused)
         if found.refused and not trial.waiting:
             break
@@ -376,6 +370,7 @@ def _for_all_pods(
     pod: Pod,
     explanation: Explanation,
     targets: Collection[str],
+    readmission: Readmission,
 ) -> Remedy:
     """The remedy with a request so small that more of the pods fit: they have one template, and so one request."""
     (change, *others) = remedy.changes
@@ -383,7 +378,8 @@ def _for_all_pods(
         return remedy
     request = serving_all(explanation, change.resource, remedy.pods, targets)
     less = RequestLess.of(pod, change.resource, request) if 0 < request < change.request else None
-    found = try_changes((less,)) if less is not None and _may_be(pod, (less,)) else None
+    may_be = less is not None and readmission.keeps(pod, less.changed(pod))
+    found = try_changes((less,)) if less is not None and may_be else None
     return found if found is not None and found.placed > remedy.placed else remedy
 
 

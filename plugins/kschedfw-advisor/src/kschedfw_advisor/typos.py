@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -36,6 +37,10 @@ _FEWEST_MILLICORES: Final = 100
 _FAR_MORE: Final = 4
 """A request more than this many times as large as the largest node that the pod may use has a mistaken unit."""
 
+_SAID_OF_MUCH: Final = frozenset(("true", "false", "yes", "no", "on", "off"))
+"""Values that labels of different meanings have."""
+_WORD: Final = re.compile(r"[a-z0-9]+")
+
 _Pair = tuple[str, str]
 """A key and its value; the value is empty where only the key is wanted."""
 
@@ -49,7 +54,8 @@ def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:
         for pair, meant in _misspelt(wanted, labels):
             yield RespellLabel(*pair, *meant)
         for key in topology_keys:
-            if (new_key := close_to(key, labels)) is not None:
+            new_key = close_to(key, labels) or (None if key in labels else _same_name(key, labels))
+            if new_key is not None:
                 yield RespellTopologyKey(key, new_key)
     if tolerated := list(_tolerated(pod)):
         taints = _values(((taint.key, taint.value) for taint in node.spec.taints) for node in nodes)
@@ -83,11 +89,39 @@ def _meant(key: str, value: str, there: Mapping[str, Collection[str]]) -> _Pair 
         return None if meant is None else (key, meant)
     meant = close_to(key, there.keys())
     if meant is None:
-        return None
+        return _renamed(key, value, there)
     if not value or value in there[meant]:
         return meant, value
     similar = close_to(value, there[meant])
     return None if similar is None else (meant, similar)
+
+
+def _renamed(key: str, value: str, there: Mapping[str, Collection[str]]) -> _Pair | None:
+    """Return the pair that has another key now: the only one with the value, or the one most alike of several."""
+    if not value or value.lower() in _SAID_OF_MUCH or value.isdecimal():
+        return None
+    alike = Counter(
+        {other: _words_shared(key, other) for other in there if other != HOSTNAME and value in there[other]}
+    )
+    best = alike.most_common(2)
+    if not best or (len(best) > 1 and best[0][1] == best[1][1]):
+        return None
+    return best[0][0], value
+
+
+def _words_shared(key: str, other: str) -> int:
+    return len(_words(key) & _words(other))
+
+
+def _words(key: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(key.lower()))
+
+
+def _same_name(key: str, there: Iterable[str]) -> str | None:
+    """Return the only key that has the same name in another domain, such as `zone` in `topology.kubernetes.io/zone`."""
+    domain, _, name = key.rpartition("/")
+    found = [other for other in there if other.rpartition("/")[2] == name] if domain else []
+    return found[0] if len(found) == 1 else None
 
 
 def _wanted_of_nodes(pod: Pod) -> Iterator[_Pair]:

@@ -1,0 +1,64 @@
+"""Priorities: PriorityClasses with which a pod would preempt others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from kschedfw import Pod
+from kschedfw.api import PreemptionPolicy, PriorityClass
+from kschedfw.api.defaults import BUILT_IN_PRIORITIES
+from kschedfw.cluster import Cluster, belongs_to_its_node
+from kschedfw_advisor.changes import Change, Effort, with_spec
+
+_OF_DAEMONS: Final = "system-node-critical"
+"""The class that every cluster has, and that is meant for pods which each node needs."""
+
+
+@attrs.frozen
+class Prioritise(Change):
+    """The pod with another PriorityClass, so that it preempts less important pods."""
+
+    usual_effort = Effort.OTHER_POD
+    class_name: str
+    priority: int
+
+    def __str__(self) -> str:
+        return f"priorityClassName {self.class_name} ({self.priority}), with which less important pods are preempted"
+
+    @property
+    def amount(self) -> float:
+        # One pod that is deleted for it is less of a change than a rank above all such pods, now and later.
+        return 1e6 + self.priority
+
+    def changed(self, pod: Pod) -> Pod:
+        spec = attrs.evolve(
+            pod.spec,
+            priority_class_name=self.class_name,
+            priority=self.priority,
+            preemption_policy=PreemptionPolicy.PREEMPT_LOWER_PRIORITY,
+        )
+        return with_spec(pod, spec)
+
+
+def with_more_priority(pod: Pod, others: Iterable[Pod], cluster: Cluster) -> Iterator[Prioritise]:
+    """Yield the change to the lowest class that is above one of the other pods and no lower than the pod's own."""
+    may_preempt = pod.spec.preemption_policy is PreemptionPolicy.PREEMPT_LOWER_PRIORITY
+    ranks = [each.priority for each in others if not belongs_to_its_node(each)]
+    if not ranks or (may_preempt and min(ranks) < pod.priority):
+        # Preemption was possible, and didn't help.
+        return
+    classes = {
+        each.name: each.value
+        for each in cluster.list(PriorityClass)
+        if each.preemption_policy is PreemptionPolicy.PREEMPT_LOWER_PRIORITY
+    }
+    owner = pod.metadata.controller
+    if owner is not None and owner.kind == "DaemonSet":
+        classes.setdefault(_OF_DAEMONS, BUILT_IN_PRIORITIES[_OF_DAEMONS])
+    able = [(value, name) for name, value in classes.items() if value > min(ranks) and value >= pod.priority]
+    if able:
+        value, name = min(able)
+        yield Prioritise(name, value)
