@@ -64,6 +64,7 @@ from .extensions import Extensions as Extensions
 from .extensions import how_to_install as how_to_install
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
+from .finding import Finding as Finding
 from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
 from .garbage import without_collections as without_collections

@@ -52,6 +52,7 @@ class Context:
             "missing": [each.to_json() for each in self.missing],
             "wasOn": self.was_on,
             "claims": [each.text for each in self.claims],
+            "findings": [each.finding.to_json() for each in self.claims],
         }
 
 

@@ -6,6 +6,7 @@ For claims without a volume there is also the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, TypeAlias
 
 import attrs
@@ -13,6 +14,7 @@ import attrs
 from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.defaults import BUILT_IN_PRIORITIES
 from kschedfw.api.devices import DeviceClass
+from kschedfw.api.finding import Finding
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
@@ -78,14 +80,19 @@ def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
 
 @attrs.frozen
 class ClaimProblem:
-    """A pod's claim without a volume, where no scheduler can change that. `text` has the reason.
+    """A pod's claim without a volume, where no scheduler can change that, and the finding that says why.
 
-    `misspelt` is the kind and key of the object for which `text` asks whether another one was meant; None if it
+    `misspelt` is the kind and key of the object for which the finding asks whether another one was meant; None if it
     doesn't ask.
     """
 
-    text: str
+    finding: Finding
     misspelt: tuple[str, str] | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the finding in words."""
+        return str(self.finding)
 
 
 def claim_problems(pod: Pod, cluster: Cluster) -> Iterator[ClaimProblem]:
@@ -99,28 +106,41 @@ def claim_problems(pod: Pod, cluster: Cluster) -> Iterator[ClaimProblem]:
             others = cluster.list(PersistentVolumeClaim, pod.namespace)
             meant = did_you_mean(source.claim_name, [each.name for each in others])
             misspelt = (PersistentVolumeClaim.__name__, key) if meant else None
-            yield ClaimProblem(f"claim {key} doesn't exist{meant}", misspelt)
+            missing = Finding.of("claim-missing", "claim {claim} doesn't exist{hint}", claim=key, hint=meant)
+            yield ClaimProblem(missing, misspelt)
         elif not claim.spec.volume_name and (problem := _of_unbound_claim(claim, cluster)) is not None:
             yield problem
 
 
 def _of_unbound_claim(claim: PersistentVolumeClaim, cluster: Cluster) -> ClaimProblem | None:
-    is_pending = f"claim {claim.key} is pending"
+    pending = partial(Finding.of, claim=claim.key)
     name = class_of_claim(claim)
     if not name:
-        return ClaimProblem(
-            f"{is_pending}: it has no StorageClass, so it waits for a PersistentVolume that fits"
+        text = (
+            "claim {claim} is pending: it has no StorageClass, so it waits for a PersistentVolume that fits"
         )
+        return ClaimProblem(pending("claim-without-class", text))
     storage_class = cluster.get(StorageClass, name)
     if storage_class is None:
         meant = did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
-        text = f"{is_pending}: there is no StorageClass {name} to make it a volume{meant}"
-        return ClaimProblem(text, (StorageClass.__name__, name) if meant else None)
+        text = "claim {claim} is pending: there is no StorageClass {storageClass} to make it a volume{hint}"
+        finding = pending("storage-class-missing", text, storageClass=name, hint=meant)
+        return ClaimProblem(finding, (StorageClass.__name__, name) if meant else None)
     if storage_class.volume_binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER:
         return None
+    text = (
+        "claim {claim} is pending: provisioner {provisioner} of StorageClass {storageClass} has to make it a "
+        "volume; kubectl -n {namespace} describe pvc {name} says what it did"
+    )
     return ClaimProblem(
-        f"{is_pending}: provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume; "
-        f"kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
+        pending(
+            "claim-waits-for-provisioner",
+            text,
+            provisioner=storage_class.provisioner,
+            storageClass=name,
+            namespace=claim.namespace,
+            name=claim.name,
+        )
     )
 
 

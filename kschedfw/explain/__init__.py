@@ -3,6 +3,9 @@
 With an `ExplainingScheduler` as its algorithm, a scheduler makes an `Explanation` of every attempt.
 """
 
+from kschedfw.explain.as_json import SCHEMA_VERSION
+from kschedfw.explain.causes import Cause, cause_of_group, causes_of
+from kschedfw.explain.codes import CAUSES, FINDINGS, GROUP_CAUSES, Code
 from kschedfw.explain.decision_record import gated
 from kschedfw.explain.explanation import (
     Explanation,
@@ -25,10 +28,16 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
-from kschedfw.framework.diagnosis import Evidence, GivesEvidence
+from kschedfw.framework.diagnosis import Evidence, GivesEvidence, code_of_plugin
 
 __all__ = [
+    "CAUSES",
+    "FINDINGS",
+    "GROUP_CAUSES",
+    "SCHEMA_VERSION",
     "Beyond",
+    "Cause",
+    "Code",
     "Evidence",
     "Explaining",
     "ExplainingScheduler",
@@ -53,6 +62,9 @@ __all__ = [
     "UnknownNodeError",
     "Verdict",
     "Victim",
+    "cause_of_group",
+    "causes_of",
+    "code_of_plugin",
     "explain_pod",
     "gated",
     "read_explanations",

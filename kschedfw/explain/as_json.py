@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from kschedfw.explain.causes import cause_of_group, causes_of
 from kschedfw.explain.explanation import Explanation, NodeExplanation
 from kschedfw.explain.groups import GroupStep, MemberStep
 from kschedfw.explain.steps import PreemptionCandidate
+from kschedfw.framework.diagnosis import code_of_plugin
 from kschedfw.framework.status import Status
+
+SCHEMA_VERSION = 1
+"""The version of codes and their parameters in JSON; it rises when one of them is taken away or changes its meaning."""
 
 MOST_CLOSEST = 10
 """How many of the nodes that were closest to feasible are named, the closest first."""
@@ -26,6 +31,8 @@ def as_json(explanation: Explanation) -> dict[str, object]:
         "node": explanation.node,
         "nominated": explanation.nominated,
         "message": explanation.message,
+        "schemaVersion": SCHEMA_VERSION,
+        "causes": [] if explanation.node else [cause.to_json() for cause in causes_of(explanation)],
         "preFilter": {
             "skipped": list(explanation.pre_filter.skipped),
             "narrowing": list(explanation.pre_filter.narrowing),
@@ -73,6 +80,8 @@ def group_as_json(step: GroupStep) -> dict[str, object]:
         "result": step.result.value,
         "endedBy": None if step.ended_by is None else step.ended_by.value,
         "message": step.message,
+        "schemaVersion": SCHEMA_VERSION,
+        "cause": cause_of_group(step),
         "minCount": step.min_count,
         "scheduledBefore": step.scheduled,
         "topologyKey": step.topology_key,
@@ -137,7 +146,13 @@ def _node(node: NodeExplanation) -> dict[str, object]:
         },
         "wouldAlsoBeRefusedBy": [_status(status) for status in node.also_refused_by.values()],
         "evidence": [
-            {"plugin": plugin, "text": str(each), "gap": each.gap, "values": dict(each.values)}
+            {
+                "plugin": plugin,
+                "code": each.code or code_of_plugin(plugin),
+                "text": str(each),
+                "gap": each.gap,
+                "values": dict(each.values),
+            }
             for plugin, found in node.evidence.items()
             for each in found
         ],

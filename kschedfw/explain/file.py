@@ -261,6 +261,8 @@ def _written_evidence(evidence: Evidence) -> Json:
     written: Json = {"asked": evidence.asked, "found": evidence.found, "values": dict(evidence.values)}
     if evidence.gap is not None:
         written["gap"] = evidence.gap
+    if evidence.code:
+        written["code"] = evidence.code
     return written
 
 
@@ -315,7 +317,8 @@ def _read_piece(written: Mapping[str, Any]) -> Evidence:
     if any(isinstance(value, dict | list) for value in values.values()):
         raise ValueError(f"evidence: values: expected texts and numbers, found {shown(dict(values))}")
     gap = None if "gap" not in written else _as(float, written["gap"])
-    return Evidence(_as(str, written["asked"]), _as(str, written["found"]), gap, FrozenDict(values))
+    code = _as(str, written.get("code", ""))
+    return Evidence(_as(str, written["asked"]), _as(str, written["found"]), gap, FrozenDict(values), code)
 
 
 def _read_pre_filter(written: Mapping[str, Any], nodes: int) -> PreFilterStep:

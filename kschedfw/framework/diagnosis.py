@@ -5,6 +5,7 @@ For explanations, also the evidence for a filter's refusal: the numbers and obje
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -261,6 +262,14 @@ class FitError(KschedfwError):
         return text
 
 
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def code_of_plugin(name: str) -> str:
+    """Return the code of refusals for which a plugin gives none: its name in kebab-case; `extender` without a name."""
+    return _WORD_START.sub("-", name).lower() or "extender"
+
+
 EvidenceValue: TypeAlias = str | int | float | None
 """The values of JSON that are no containers."""
 
@@ -277,13 +286,16 @@ class Evidence:
     same requirement: `cpu: 2 requested`. `found` is what this node has instead, `1920m free of 4 allocatable,
     80m short`; it may be empty. `gap` is the distance of the node from passing, as a share of the requirement
     (0.04: 4 % of it are missing), and None where there is no distance, as with a taint. `values` are the
-    numbers and names in it, for programs.
+    numbers and names in it, for programs. `code` names the kind of requirement, such as `node-selector`: kebab-case,
+    stable, and the same for all plugins. Equal codes and values have equal texts. Empty stands for the plugin's own
+    kind, whose code is the plugin's name (`code_of_plugin`).
     """
 
     asked: str
     found: str = ""
     gap: float | None = None
     values: FrozenDict[str, EvidenceValue] = attrs.field(default=EMPTY, converter=_frozen)
+    code: str = ""
 
     def __str__(self) -> str:
         return f"{self.asked}; {self.found}" if self.found else self.asked

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 import numpy as np
@@ -26,10 +27,14 @@ from kschedfw.api import (
 )
 from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.selectors import parse_int64
-from kschedfw.framework.diagnosis import Evidence
+from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 
 Mask = npt.NDArray[np.bool_]
+
+NODE_AFFINITY: Final = "node-affinity"
+NODE_AFFINITY_INVALID: Final = "node-affinity-invalid"
+"""Codes of evidence."""
 
 _FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
 
@@ -246,12 +251,19 @@ def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
 def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
     """Yield evidence of the requirements that the node fails, for each term. Only one of the terms has to match."""
     if not terms:
-        yield Evidence(f"{where} without a term", "matches no node", values={"term": where})
+        yield Evidence(
+            f"{where} without a term", "matches no node", values={"term": where}, code=NODE_AFFINITY_INVALID
+        )
     for index, term in enumerate(terms):
         name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
         problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
         if problem is not None:
-            yield Evidence(f"{name} matches no node", problem, values={"term": name})
+            yield Evidence(
+                f"{name} matches no node",
+                problem,
+                values={"term": name, "problem": problem},
+                code=NODE_AFFINITY_INVALID,
+            )
             continue
         for requirements, given in (
             (term.match_expressions, node.labels),
@@ -259,11 +271,24 @@ def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -
         ):
             for requirement in requirements:
                 if not requirement.matches(given):
-                    yield unmatched(f"{name}: {requirement_text(requirement)}", name, requirement.key, given)
+                    yield unmatched(name, requirement, given)
 
 
-def unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:
-    """Return evidence that a node lacks what `asked` names; `given` are the labels or fields that were looked at."""
-    value = given.get(key)
-    found = f"no label {key}" if value is None else f"{key}={value}"
-    return Evidence(asked, found, values={"term": term, "key": key, "value": value})
+def unmatched(term: str, requirement: Requirement, given: Mapping[str, str]) -> Evidence:
+    """Return evidence that a node fails a requirement; `given` are the labels or fields that were looked at."""
+    return not_had(
+        f"{term}: {requirement_text(requirement)}",
+        requirement.key,
+        given,
+        NODE_AFFINITY,
+        term=term,
+        operator=requirement.operator.value,
+        wanted=", ".join(requirement.values),
+    )
+
+
+def not_had(asked: str, key: str, given: Mapping[str, str], code: str, **values: EvidenceValue) -> Evidence:
+    """Return evidence that a node lacks what `asked` names; `had` in its values is the label, None for none."""
+    had = given.get(key)
+    found = f"no label {key}" if had is None else f"{key}={had}"
+    return Evidence(asked, found, values={**values, "key": key, "had": had}, code=code)

@@ -42,10 +42,10 @@ from kschedfw.plugins._node_terms import (
     any_matches,
     in_any_order,
     is_empty,
+    not_had,
     preferred_errors,
     selector_errors,
     term_mask,
-    unmatched,
     unmatched_terms,
     usable_terms,
 )
@@ -247,4 +247,11 @@ def _unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[
     """Yield evidence for the entries of a `nodeSelector` that the node doesn't have."""
     for key, value in node_selector.items():
         if node.labels.get(key) != value:
-            yield unmatched(f"nodeSelector {key}={value}", "nodeSelector", key, node.labels)
+            yield not_had(
+                f"nodeSelector {key}={value}",
+                key,
+                node.labels,
+                "node-selector",
+                term="nodeSelector",
+                wanted=value,
+            )

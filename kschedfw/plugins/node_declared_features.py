@@ -97,7 +97,9 @@ class NodeDeclaredFeatures(Plugin):
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
         declared = node_info.node.status.declared_features
         for feature in sorted(state.read(_REQUIRED).difference(declared)):
-            yield Evidence(f"feature {feature}", "not declared", values={"feature": feature})
+            yield Evidence(
+                f"feature {feature}", "not declared", values={"feature": feature}, code="undeclared-feature"
+            )
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:

@@ -95,6 +95,7 @@ def _held(wanted: HostPort, holder: Pod) -> Evidence:
         f"hostPort {port}/{protocol}{address}",
         f"held by {holder.key}",
         values={"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key},
+        code="host-port",
     )
 
 

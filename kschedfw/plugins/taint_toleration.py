@@ -70,6 +70,7 @@ class TaintToleration(Plugin):
             yield Evidence(
                 f"taint {taint.key}{value}:{taint.effect}",
                 values={"key": taint.key, "value": taint.value, "effect": taint.effect.value},
+                code="untolerated-taint",
             )
 
     @hookimpl

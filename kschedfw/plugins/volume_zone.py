@@ -32,7 +32,6 @@ from kschedfw.api import (
     StorageClass,
     VolumeBindingMode,
     class_of_claim,
-    requirement_text,
 )
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
@@ -114,11 +113,9 @@ class VolumeZone(StoragePlugin[Topologies]):
                 if not _allow([each], labels):
                     where = f"claim {claim.key}, volume {volume.name}"
                     wanted = Requirement(each.key, Operator.IN, tuple(sorted(each.values)))
-                    found = unmatched(
-                        f"{where}: {requirement_text(wanted)}", where, each.key, node_info.node.labels
-                    )
+                    found = unmatched(where, wanted, node_info.node.labels)
                     names = {"claim": claim.key, "volume": volume.name}
-                    yield attrs.evolve(found, values={**found.values, **names})
+                    yield attrs.evolve(found, values={**found.values, **names}, code="volume-zone")
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:

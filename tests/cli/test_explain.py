@@ -121,6 +121,7 @@ class TestExplain:
         assert small["evidence"] == [
             {
                 "plugin": "NodeResourcesFit",
+                "code": "insufficient-resource",
                 "text": told,
                 "gap": 2800 / 3800,
                 "values": {

@@ -175,9 +175,17 @@ def evidence_of(
     try:
         yield from islice(pieces, _MOST_PIECES)
         if more := sum(1 for _ in pieces):
-            yield Evidence("what else the pod asks for", counted(more, "more reason"), gap=0.0)
+            yield Evidence(
+                "what else the pod asks for",
+                counted(more, "more reason"),
+                0.0,
+                {"more": more},
+                "devices-more",
+            )
     except OutOfStepsError:
-        yield Evidence("more about the devices", "looking at them takes too long", gap=0.0)
+        yield Evidence(
+            "more about the devices", "looking at them takes too long", 0.0, code="devices-too-slow"
+        )
 
 
 def _evidence(
@@ -185,19 +193,31 @@ def _evidence(
 ) -> Iterator[Evidence]:
     resources, problem = devices.resources_on(info.allocatable)
     if problem == LEFT_OVER and devices.left_over is not None:
-        yield Evidence("no claim left over from an earlier attempt", f"there is {devices.left_over.key}")
+        key = devices.left_over.key
+        yield Evidence(
+            "no claim left over from an earlier attempt",
+            f"there is {key}",
+            values={"claim": key},
+            code="device-claim-left-over",
+        )
     elif problem == CANNOT_FIT:
         for name in devices.extended_resources:
             if name not in devices.classes and name not in info.allocatable.scalar_resources:
                 yield Evidence(
-                    f"extended resource {name}", "neither the node nor a class of devices offers it"
+                    f"extended resource {name}",
+                    "neither the node nor a class of devices offers it",
+                    values={"resource": name},
+                    code="extended-resource-missing",
                 )
     if problem:
         return
     for claim in devices.unavailable_on(info.node):
         ready = devices.may_be_ready(claim)
         found = "its devices can't be used on this node" if ready else "its devices aren't ready to be used"
-        yield Evidence(f"claim {claim.name}, which is allocated", found, values={"claim": claim.key})
+        values = {"claim": claim.key, "ready": int(ready)}
+        yield Evidence(
+            f"claim {claim.name}, which is allocated", found, values=values, code="device-claim-elsewhere"
+        )
     demand = devices.demand(resources)
     if demand.question is None:
         return
@@ -209,7 +229,9 @@ def _evidence(
             each for wanted in demand.question.wanted for each in _of_claim(wanted, demand.extended, viewer)
         ]
         if not any(each.gap for each in pieces):
-            yield Evidence("all devices at the same time", "only some of them fit together")
+            yield Evidence(
+                "all devices at the same time", "only some of them fit together", code="devices-together"
+            )
         yield from pieces
 
 
@@ -254,24 +276,37 @@ def _of_option(
             "count": count,
             "devices": total,
             "wouldDo": would_do,
+            "all": int(option.wants_all),
         },
+        code="device-request",
     )
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     for reason, devices in ordered[:_MOST_REASONS]:
         values: dict[str, EvidenceValue] = {
             "request": name,
             "devices": len(devices),
+            "of": total,
+            "wanted": reason.asked,
+            "found": reason.found,
             "examples": ", ".join(each.id[2] for each in devices[:MOST_NAMED]),
+            "listed": _examples(reason, devices),
         }
         yield Evidence(
             f"{name}: {reason.asked}",
             f"{reason.found} {len(devices)} of {counted(total, 'device')}: {_examples(reason, devices)}",
             gap=0.0,
             values={**values, **reason.values},
+            code="device-reason",
         )
     if len(ordered) > _MOST_REASONS:
         others = sum(len(devices) for _, devices in ordered[_MOST_REASONS:])
-        yield Evidence(f"{name}: other reasons", f"{others} of {counted(total, 'device')}", gap=0.0)
+        yield Evidence(
+            f"{name}: other reasons",
+            f"{others} of {counted(total, 'device')}",
+            0.0,
+            {"request": name, "devices": others, "of": total},
+            "device-other-reasons",
+        )
 
 
 def _examples(reason: DeviceReason, devices: Sequence[PublishedDevice]) -> str:
@@ -288,15 +323,23 @@ def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[P
     distinct = {each.id: each for each in devices}.values()
     counts = Counter(_value_text(each.attribute(name)) for each in distinct)
     most = counts.most_common()
-    listed = ", ".join(f"{number} × {value}" for value, number in most[:MOST_NAMED])
+    listed = ", ".join(f"{number} × {value}" for value, number in most[:MOST_NAMED]) or "none"
     more = len(most) - MOST_NAMED
-    of = f" of {', '.join(constraint.requests)}" if constraint.requests else ""
+    requests = ", ".join(constraint.requests)
+    of = f" of {requests}" if requests else ""
     return Evidence(
         f"{claim}: {kind} {name}{of}",
-        f"among the devices that would do: {listed or 'none'}"
-        + (f" and {more} more values" if more > 0 else ""),
+        f"among the devices that would do: {listed}" + (f" and {more} more values" if more > 0 else ""),
         gap=0.0,
-        values={"constraint": kind, "attribute": name, "values": len(most)},
+        values={
+            "claim": claim,
+            "constraint": kind,
+            "attribute": name,
+            "requests": requests,
+            "values": len(most),
+            "examples": listed,
+        },
+        code="device-constraint",
     )
 
 

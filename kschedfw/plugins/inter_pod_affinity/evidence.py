@@ -17,6 +17,7 @@ MOST_NAMED = 3
 """The number of pods that are named; others are counted."""
 
 _EXISTING = "podAntiAffinity of existing pods"
+_CODES = {"podAntiAffinity": "pod-anti-affinity", _EXISTING: "pod-anti-affinity-of-others"}
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +88,14 @@ def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterato
         yield Evidence(
             f"podAffinity on {key} to {selector}",
             found,
-            values={"term": "podAffinity", "topologyKey": key, "selector": selector, "domain": domain},
+            values={
+                "term": "podAffinity",
+                "topologyKey": key,
+                "selector": selector,
+                "domain": domain,
+                "terms": len(terms),
+            },
+            code="pod-affinity",
         )
 
 
@@ -104,7 +112,9 @@ def _broken(term: str, key: str, domain: str, pods: list[str], selector: str | N
             "domain": domain,
             "pods": len(pods),
             "pod": pods[0],
+            "examples": named,
         },
+        code=_CODES[term],
     )
 
 

@@ -71,6 +71,7 @@ class Shortage:
                 "allocatable": self.capacity,
                 "short": short,
             },
+            code="insufficient-resource",
         )
 
     @property

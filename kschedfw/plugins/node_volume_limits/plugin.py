@@ -102,6 +102,7 @@ class NodeVolumeLimits(Plugin):
                 f"{present} of at most {limit} attached",
                 gap=(present + wanted - limit) / wanted,
                 values={"driver": driver, "wanted": wanted, "attached": present, "limit": limit},
+                code="volume-limit",
             )
 
     def _exceeded(

@@ -75,10 +75,16 @@ class ConstraintCounts:
         """
         constraint = self.constraint
         key, max_skew = constraint.topology_key, constraint.max_skew
-        asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector_text(constraint.siblings.selector)}"
-        values: dict[str, EvidenceValue] = {"topologyKey": key, "domain": domain, "maxSkew": max_skew}
+        selector = selector_text(constraint.siblings.selector)
+        asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector}"
+        values: dict[str, EvidenceValue] = {
+            "topologyKey": key,
+            "domain": domain,
+            "maxSkew": max_skew,
+            "selector": selector,
+        }
         if domain is None:
-            return Evidence(asked, f"no label {key}", values=values)
+            return Evidence(asked, f"no label {key}", values=values, code="topology-spread-no-label")
         count, allowed = self.count(domain), self.allowed()
         if count <= allowed:
             return None
@@ -95,6 +101,7 @@ class ConstraintCounts:
             f"{count} of them in {domain}{minimum}: the skew would be {skew}",
             gap=(skew - max_skew) / max_skew,
             values=values,
+            code="topology-spread",
         )
 
     def let_pass(self) -> bool:

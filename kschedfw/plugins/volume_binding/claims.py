@@ -89,12 +89,12 @@ class VolumeClaims:
         names = {"claim": claim.key, "volume": claim.spec.volume_name}
         where = f"claim {claim.key}, volume {claim.spec.volume_name}"
         if volume is None:
-            yield Evidence(where, "the volume isn't there", values=names)
+            yield Evidence(where, "the volume isn't there", values=names, code="volume-missing")
             return
         reach = BoundReach.of(volume).on(node.name, self.cluster)
         if reach.terms is not None and not reach.has(node.labels):
             for each in unmatched_terms(reach.terms, node, where):
-                yield attrs.evolve(each, values={**each.values, **names})
+                yield attrs.evolve(each, values={**each.values, **names}, code="volume-node-affinity")
 
     def _not_available(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node
@@ -102,8 +102,9 @@ class VolumeClaims:
         pod_volumes = self._with_delayed([], [(claim, storage_class)])
         if (problems := pod_volumes.on(node, self.cluster).problems) != FINE:
             where = f"claim {claim.key}, StorageClass {storage_class.name}"
-            names = {"claim": claim.key, "storageClass": storage_class.name}
-            yield Evidence(where, ", ".join(STATUSES[problems].reasons), values=names)
+            reasons = ", ".join(STATUSES[problems].reasons)
+            names = {"claim": claim.key, "storageClass": storage_class.name, "reason": reasons}
+            yield Evidence(where, reasons, values=names, code="volume-not-available")
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
         """Return the node restrictions of the pod's volumes.

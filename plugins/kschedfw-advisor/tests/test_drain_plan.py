@@ -90,7 +90,7 @@ def test_a_pod_with_an_empty_dir_is_held_back_unless_its_data_may_go() -> None:
         "has data in emptyDir volumes (tmp); kubectl drain wants --delete-emptydir-data"
     ]
     with cluster.transaction() as trial:
-        assert plan_drain(cluster, trial, ["n1"], held_back=lambda _: "").succeeds
+        assert plan_drain(cluster, trial, ["n1"], held_back=lambda _: None).succeeds
 
 
 def test_unready_pods_take_nothing_from_a_budget_and_go_while_it_is_healthy() -> None:

@@ -72,7 +72,7 @@ def test_a_pod_with_an_unbound_immediate_claim_is_stuck_on_its_claim() -> None:
     (kind,) = why.kinds
     assert why.reasons == ("pod has unbound immediate PersistentVolumeClaims",)
     (note,) = kind.notes
-    assert note == (
+    assert str(note) == (
         "claim default/data is pending: provisioner ebs.csi.aws.com of StorageClass fast has to make it a volume; "
         "kubectl -n default describe pvc data says what it did"
     )
@@ -90,7 +90,7 @@ def test_a_pod_with_an_unbound_immediate_claim_is_stuck_on_its_claim() -> None:
 def test_whoever_would_have_to_make_the_volume_is_named(manifests: list[dict[str, Any]], note: str) -> None:
     (why,) = pending(NODE, *manifests, pod(**CLAIMED)).whys
     (told,) = why.kinds[0].notes
-    assert told.endswith(note)  # and not what somebody did who isn't there
+    assert str(told).endswith(note)  # and not what somebody did who isn't there
 
 
 def test_a_claim_that_waits_for_its_consumer_is_no_obstacle() -> None:
@@ -125,7 +125,7 @@ def test_a_pod_whose_victims_still_take_its_room_needs_no_advice() -> None:
     (why,) = pending(NODE, ending, there, pod(nominated="n1", containers=whole, priority=9)).whys
     (kind,) = why.kinds
     assert (why.reasons, kind.fits, kind.remedies) == (("preemption is under way",), True, ())
-    assert kind.notes == (
+    assert tuple(map(str, kind.notes)) == (
         "it is nominated to n1, and waits for pods that end there by 10:00:30: default/victim",
     )
 

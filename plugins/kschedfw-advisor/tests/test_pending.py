@@ -130,7 +130,8 @@ class TestGroups:
     def test_a_group_that_is_missing_is_named_and_the_one_that_may_be_meant(self) -> None:
         group = make_pod_group("train").gang(min_count=1).build()
         kind = self.explained(node("n1").build(), group, make_pod("p").group("trian").build())
-        assert kind.notes == ("PodGroup default/trian doesn't exist (did you mean train?)",)
+        (note,) = kind.notes
+        assert str(note) == "PodGroup default/trian doesn't exist (did you mean train?)"
 
     def test_members_are_asked_for_the_least_that_helps_all_of_them(self) -> None:
         """Beside one member that keeps its request, the other would have to do with 1 cpu; with 2 each, both fit."""

@@ -31,6 +31,7 @@ from kschedfw.api import (
     with_article,
 )
 from kschedfw.cluster import Cluster
+from kschedfw.explain import code_of_plugin
 from kschedfw_advisor.amounts import exact_text, quantity_of, step_of
 from kschedfw_advisor.edits import Edit, object_differences, written
 from kschedfw_advisor.new_nodes import add_nodes
@@ -73,9 +74,29 @@ class Effort(IntEnum):
 
 @attrs.frozen
 class Change:
-    """One change. It is made to the cluster of a transaction, to the pending pods, or to both."""
+    """One change. It is made to the cluster of a transaction, to the pending pods, or to both.
+
+    Its text is made from its attributes, which are its parameters for programs. Its code is the class's name in
+    kebab-case; the page of codes has all of them, so renaming a class raises the schema's version.
+    """
 
     usual_effort: ClassVar[Effort]
+
+    @classmethod
+    def code(cls) -> str:
+        """Return the code of changes of this kind."""
+        return code_of_plugin(cls.__name__)
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters of changes of this kind."""
+        return tuple(camel_case(each.name) for each in attrs.fields(cls) if each.eq)
+
+    def to_json(self) -> dict[str, object]:
+        """Return code, parameters and text in types that `json.dumps` knows; amounts are in the resource's unit."""
+        fields = [each.name for each in attrs.fields(type(self)) if each.eq]
+        parameters = {camel_case(name): _as_parameter(getattr(self, name)) for name in fields}
+        return {"code": self.code(), "parameters": parameters, "text": str(self)}
 
     @property
     def effort(self) -> Effort:
@@ -127,6 +148,30 @@ class NodeChange(Change):
     @override
     def make(self, trial: Transaction, cluster: Cluster) -> None:
         trial.update(self.altered(_node(cluster, self.node)))
+
+
+def camel_case(name: str) -> str:
+    """Return the name of an attribute as JSON spells it."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _as_parameter(value: object) -> object:
+    """Return an attribute of a change in types of JSON; of an object, its name."""
+    match value:
+        case Pod():
+            return {"pod": value.key, "node": value.node_name}
+        case NodeGroup() | OwnerReference():
+            return value.name
+        case Taint():
+            return {"key": value.key, "value": value.value, "effect": value.effect.value}
+        case Requirement():
+            return {"key": value.key, "operator": value.operator.value, "values": list(value.values)}
+        case FrozenDict():
+            return dict(value)
+        case tuple():
+            return [_as_parameter(each) for each in value]
+    return value
 
 
 def edits_of(changes: Iterable[Change], pod: Pod, cluster: Cluster) -> Iterator[Edit]:

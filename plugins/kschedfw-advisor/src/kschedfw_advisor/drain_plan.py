@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.api import Finding
 from kschedfw.cluster import belongs_to_its_node
 from kschedfw.what_if import Progress
 from kschedfw_advisor.budgets import Budgets
@@ -60,7 +61,14 @@ class Step:
     @property
     def trouble(self) -> str:
         """Return why the pod is in the way; empty if it moves."""
-        return ": ".join(filter(None, (_TROUBLES.get(self.move), self.message)))
+        return str(self.finding)
+
+    @property
+    def finding(self) -> Finding:
+        """Return the pod's end as a finding, whose text is the trouble."""
+        code = self.move.value.replace(" ", "-")
+        text = _TROUBLES.get(self.move, "") + (": {message}" if self.message else "")
+        return Finding.of(f"pod-{code}", text, message=self.message, node=self.to_node)
 
 
 @attrs.frozen
@@ -68,7 +76,12 @@ class Blocked:
     """A pod that can't be evicted, and why."""
 
     pod: Pod
-    reason: str
+    finding: Finding
+
+    @property
+    def reason(self) -> str:
+        """Return why, in words."""
+        return str(self.finding)
 
 
 @attrs.frozen
@@ -97,14 +110,11 @@ class DrainPlan:
         return max((step.round for step in self.steps), default=0)
 
 
-def emptydir_data(pod: Pod) -> str:
-    """Return the reason why `kubectl drain` needs --delete-emptydir-data for the pod; empty if it doesn't."""
-    volumes = ", ".join(volume.name for volume in pod.spec.volumes if volume.empty_dir is not None)
-    return (
-        f"has data in emptyDir volumes ({volumes}); kubectl drain wants --delete-emptydir-data"
-        if volumes
-        else ""
-    )
+def emptydir_data(pod: Pod) -> Finding | None:
+    """Return the reason why `kubectl drain` needs --delete-emptydir-data for the pod; None if it doesn't."""
+    volumes = tuple(volume.name for volume in pod.spec.volumes if volume.empty_dir is not None)
+    text = "has data in emptyDir volumes ({volumes}); kubectl drain wants --delete-emptydir-data"
+    return Finding.of("local-data", text, volumes=volumes) if volumes else None
 
 
 def plan_drain(
@@ -114,7 +124,7 @@ def plan_drain(
     progress: Progress | None = None,
     *,
     budgets: Budgets | None = None,
-    held_back: Callable[[Pod], str] = emptydir_data,
+    held_back: Callable[[Pod], Finding | None] = emptydir_data,
     preempt: bool = True,
 ) -> DrainPlan:
     """Drain the nodes, all of which are cordoned first, as `kubectl drain` does, and schedule the evicted pods.
@@ -144,12 +154,17 @@ def plan_drain(
         budgets.update(trial, (step.pod for step in steps if step.to_node is None))
         if progress is not None:
             progress(len(steps), len(steps) + len(leaving))
-    blocked = (*held, *(Blocked(pod, reason) for pod, reason in evictions.blocked))
+    blocked = (*held, *(Blocked(pod, _by_budget(reason)) for pod, reason in evictions.blocked))
     return DrainPlan(tuple(nodes), tuple(steps), blocked, staying, ending)
 
 
+def _by_budget(reason: str) -> Finding:
+    """Return the refusal of an eviction: only disruption budgets refuse one."""
+    return Finding.of("disruption-budget", "{reason}", reason=reason)
+
+
 def _sorted_out(
-    trial: Transaction, nodes: Sequence[str], held_back: Callable[[Pod], str]
+    trial: Transaction, nodes: Sequence[str], held_back: Callable[[Pod], Finding | None]
 ) -> tuple[list[Pod], list[Blocked], tuple[Pod, ...], tuple[Pod, ...]]:
     """The pods of the nodes: those to be evicted, held back, never evicted, and those that end anyway."""
     leaving: list[Pod] = []
@@ -161,7 +176,7 @@ def _sorted_out(
             staying.append(pod)
         elif pod.is_terminating:
             ending.append(pod)
-        elif reason := held_back(pod):
+        elif (reason := held_back(pod)) is not None:
             held.append(Blocked(pod, reason))
         else:
             leaving.append(pod)

@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw import Pod, WhatIf
 from kschedfw.api import (
+    Finding,
     PersistentVolumeClaim,
     PodGroup,
     did_you_mean,
@@ -26,13 +27,19 @@ _VOLUME_PLUGINS: Final = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits")
 class Disagreement:
     """A pod that the cluster's scheduler called unschedulable, and that has a place here.
 
-    `recorded` is the message of its condition, `node_name` the place that it has here, `likely` why the two differ.
+    `recorded` is the message of its condition, `node_name` the place that it has here, `why` the likely reason why the
+    two differ.
     """
 
     pod: Pod
     recorded: str
     node_name: str
-    likely: str
+    why: Finding
+
+    @property
+    def likely(self) -> str:
+        """Return the likely reason in words."""
+        return str(self.why)
 
 
 def recorded_message(pod: Pod) -> str:
@@ -51,7 +58,7 @@ def disagreements_of(placed: Iterable[Placed], cluster: Cluster) -> Iterator[Dis
             yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster, ending))
 
 
-def awaiting_victims(what_if: WhatIf, refused: Iterable[Pod]) -> Mapping[str, str]:
+def awaiting_victims(what_if: WhatIf, refused: Iterable[Pod]) -> Mapping[str, Finding]:
     """Return, by pod key, what nominated pods wait for: the victims of their preemption have to end first.
 
     That was tried in a transaction: for all these pods together, without the pods that end.
@@ -81,35 +88,43 @@ def _ending(cluster: Cluster) -> Mapping[str, Sequence[Pod]]:
     return ending
 
 
-def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> str:
+def _likely(pod: Pod, cluster: Cluster, ending: Mapping[str, Sequence[Pod]]) -> Finding:
     """Return the likely reason why the cluster placed the pod nowhere; `ending` has the pods being deleted, by node."""
     if node := pod.status.nominated_node_name:
         return _preemption_under_way(node, ending.get(node, ()))
     claims = [key for key, claim in _claims(pod, cluster) if claim is None or not claim.spec.volume_name]
     if claims:
-        return f"its volumes aren't bound yet: {', '.join(claims)}"
-    return "the cluster has changed since, or the pod's next attempt is still to come"
+        return Finding.of("volumes-unbound", "its volumes aren't bound yet: {claims}", claims=tuple(claims))
+    return Finding.of(
+        "changed-since", "the cluster has changed since, or the pod's next attempt is still to come"
+    )
 
 
-def _preemption_under_way(node: str, ending: Sequence[Pod]) -> str:
-    """Return the text that the pod is nominated to the node, and that its victims still have to end."""
+def _preemption_under_way(node: str, ending: Sequence[Pod]) -> Finding:
+    """Return the finding that the pod is nominated to the node, and that its victims still have to end."""
     if not ending:
-        return f"it is nominated to {node}, where preemption has made room"
+        return Finding.of("nominated", "it is nominated to {node}, where preemption has made room", node=node)
     until = max(pod.metadata.deletion_timestamp for pod in ending if pod.metadata.deletion_timestamp)
-    victims = ", ".join(pod.key for pod in ending)
-    return f"it is nominated to {node}, and waits for pods that end there by {until:%H:%M:%S}: {victims}"
+    return Finding.of(
+        "preemption-under-way",
+        "it is nominated to {node}, and waits for pods that end there by {until}: {victims}",
+        node=node,
+        until=f"{until:%H:%M:%S}",
+        victims=tuple(pod.key for pod in ending),
+    )
 
 
-def missing_group(pod: Pod, cluster: Cluster) -> Iterator[str]:
-    """Yield a line if the pod's PodGroup is missing, for which its members wait."""
+def missing_group(pod: Pod, cluster: Cluster) -> Iterator[Finding]:
+    """Yield a finding if the pod's PodGroup is missing, for which its members wait."""
     key = group_key(pod)
     if key and cluster.get(PodGroup, key) is None:
         names = [each.name for each in cluster.list(PodGroup, pod.namespace)]
-        yield f"PodGroup {key} doesn't exist{did_you_mean(key.partition('/')[2], names)}"
+        hint = did_you_mean(key.partition("/")[2], names)
+        yield Finding.of("pod-group-missing", "PodGroup {group} doesn't exist{hint}", group=key, hint=hint)
 
 
-def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
-    """Return a line for each of the pod's volumes that keeps it off nodes, with their number; the most nodes first."""
+def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[Finding]:
+    """Return a finding for each of the pod's volumes that keeps it off nodes, those of the most nodes first."""
     if not pod.storage:
         return
     refused = Counter(
@@ -119,7 +134,13 @@ def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[str]:
         for each in row.evidence.get(plugin, ())
     )
     for asked, nodes in refused.most_common():
-        yield f"{asked}, which keeps it off {nodes:,} of {len(explanation.nodes):,} nodes"
+        yield Finding.of(
+            "volume-keeps-off",
+            "{volume}, which keeps it off {nodes} of {ofNodes} nodes",
+            volume=asked,
+            nodes=nodes,
+            ofNodes=len(explanation.nodes),
+        )
 
 
 def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:

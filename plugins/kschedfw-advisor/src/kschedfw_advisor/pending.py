@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Final
 
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
-from kschedfw.api import RefusedPod, close_to, group_key
+from kschedfw.api import Finding, RefusedPod, close_to, group_key
 from kschedfw.cluster import Cluster, MissingObject, claim_problems
 from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw.explain import Cause, cause_of_group, causes_of
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, Effort, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
@@ -37,6 +39,32 @@ MOST_SHAPES: Final = 25
 _PREEMPTING: Final = ("preemption is under way",)
 
 
+class KindOutcome(StrEnum):
+    """What came out for pods without a place."""
+
+    HELPED = "helped"
+    HELPED_IN_PART = "helped-in-part"
+    NOTHING_HELPS = "nothing-helps"
+    WAITS_FOR_OTHERS = "waits-for-others"
+    PREEMPTING = "preempting"
+    NOT_LOOKED_AT = "not-looked-at"
+
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the pods."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    KindOutcome.HELPED: "a change gets all of the pods a place",
+    KindOutcome.HELPED_IN_PART: "a change gets some of the pods a place",
+    KindOutcome.NOTHING_HELPS: "no change that was tried helps",
+    KindOutcome.WAITS_FOR_OTHERS: "the pods fit, and wait for others, such as the rest of their group",
+    KindOutcome.PREEMPTING: "the pods fit once the victims of their preemption have ended",
+    KindOutcome.NOT_LOOKED_AT: "no change was tried: `--kinds` is for how many kinds of pods that is done",
+}
+
+
 @attrs.frozen
 class PodKind:
     """Pending pods of one workload that are alike (`likeness`).
@@ -45,7 +73,9 @@ class PodKind:
     help, the smallest first. `tried` is the number of changes that were tried, `untried` the number of further ones.
     Both are 0 for a kind that wasn't looked at. A kind that `fits` needs no change: it waits for other kinds, such as
     the rest of its gang, or for the victims of its preemption to end. `notes` are obstacles that no change to pods
-    and nodes removes. `workload` is None for pods without a controller.
+    and nodes removes. `workload` is None for pods without a controller. `causes` are the requirements that keep the
+    first pod off nodes, the decisive ones first; `group_cause` is why its group has no place, for programs. `reason` is
+    why no scheduler tries the pods, or that preemption is under way for them; None otherwise.
     """
 
     pods: tuple[Pod, ...]
@@ -55,7 +85,24 @@ class PodKind:
     tried: int = 0
     untried: int = 0
     workload: Workload | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    group_cause: Mapping[str, object] | None = None
+    reason: Finding | None = None
+
+    @property
+    def outcome(self) -> KindOutcome:
+        """Return what came out for these pods."""
+        if self.reason is not None and self.reason.code == "preemption-under-way":
+            return KindOutcome.PREEMPTING
+        if self.fits:
+            return KindOutcome.WAITS_FOR_OTHERS
+        if not self.tried:
+            return KindOutcome.NOT_LOOKED_AT
+        best = max((remedy.placed for remedy in self.remedies), default=0)
+        if not best:
+            return KindOutcome.NOTHING_HELPS
+        return KindOutcome.HELPED if best == len(self.pods) else KindOutcome.HELPED_IN_PART
 
 
 @attrs.frozen
@@ -129,8 +176,8 @@ def explain_pending(
         *_preempting(
             [each.pod for each in settled.refused if each.pod.key in preempting], cluster, preempting
         ),
-        *_unscheduled(gated, cluster, _gates_text),
-        *_unscheduled(misspelt, cluster, _scheduler_text),
+        *_unscheduled(gated, cluster, _gated),
+        *_unscheduled(misspelt, cluster, _without_scheduler),
     ]
     daemons = daemons_of(cluster)
     additions = [
@@ -205,7 +252,7 @@ def _kinds(
         first = most_telling(alike)
         pods = tuple(each.pod for each in alike)
         notes = [
-            *(problem.text for problem in claim_problems(pods[0], cluster)),
+            *(problem.finding for problem in claim_problems(pods[0], cluster)),
             *(missing_group(pods[0], cluster) if grouping else ()),
         ]
         kinds.append(
@@ -215,35 +262,38 @@ def _kinds(
 
 
 def _unscheduled(
-    pods: Sequence[Pod], cluster: Cluster, message_of: Callable[[Pod], str]
+    pods: Sequence[Pod], cluster: Cluster, reason_of: Callable[[Pod], Finding]
 ) -> list[tuple[tuple[str, ...], PodKind]]:
-    """The kinds of pods that no scheduler tries, each with the message that says why."""
-    found: dict[tuple[Workload | None, Hashable, str], list[Pod]] = {}
+    """The kinds of pods that no scheduler tries, each with the finding that says why."""
+    found: dict[tuple[Workload | None, Hashable, Finding], list[Pod]] = {}
     for pod in pods:
-        found.setdefault((workload_of(pod, cluster), likeness(pod), message_of(pod)), []).append(pod)
+        found.setdefault((workload_of(pod, cluster), likeness(pod), reason_of(pod)), []).append(pod)
     kinds: list[tuple[tuple[str, ...], PodKind]] = []
-    for (workload, _, message), alike in found.items():
-        notes = tuple(problem.text for problem in claim_problems(alike[0], cluster))
-        kinds.append(((message,), PodKind(tuple(alike), message, workload=workload, notes=notes)))
+    for (workload, _, reason), alike in found.items():
+        notes = tuple(problem.finding for problem in claim_problems(alike[0], cluster))
+        kind = PodKind(tuple(alike), str(reason), workload=workload, notes=notes, reason=reason)
+        kinds.append(((str(reason),), kind))
     return kinds
 
 
 def _preempting(
-    pods: Sequence[Pod], cluster: Cluster, messages: Mapping[str, str]
+    pods: Sequence[Pod], cluster: Cluster, reasons: Mapping[str, Finding]
 ) -> list[tuple[tuple[str, ...], PodKind]]:
     """The kinds of pods that fit once the victims of preemption have ended: they need no other help."""
     return [
-        (_PREEMPTING, attrs.evolve(kind, notes=(kind.message, *kind.notes), fits=True))
-        for _, kind in _unscheduled(pods, cluster, lambda pod: messages[pod.key])
+        (_PREEMPTING, attrs.evolve(kind, notes=(reasons[kind.pods[0].key], *kind.notes), fits=True))
+        for _, kind in _unscheduled(pods, cluster, lambda pod: reasons[pod.key])
     ]
 
 
-def _gates_text(pod: Pod) -> str:
-    return f"waiting for scheduling gates: [{', '.join(gate.name for gate in pod.spec.scheduling_gates)}]"
+def _gated(pod: Pod) -> Finding:
+    gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+    return Finding.of("scheduling-gates", "waiting for scheduling gates: [{gates}]", gates=gates)
 
 
-def _scheduler_text(pod: Pod) -> str:
-    return f"no profile has the scheduler name {pod.spec.scheduler_name}"
+def _without_scheduler(pod: Pod) -> Finding:
+    name = pod.spec.scheduler_name
+    return Finding.of("scheduler-missing", "no profile has the scheduler name {scheduler}", scheduler=name)
 
 
 def _with_remedies(
@@ -264,6 +314,8 @@ def _with_remedies(
             tried=kind.tried + found.tried,
             untried=found.untried,
             notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
+            causes=causes_of(found.explanation),
+            group_cause=None if found.explanation.group is None else cause_of_group(found.explanation.group),
         )
         if not any(remedy.effort is Effort.TYPO for remedy in kind.remedies):
             notes = too_large_for_all(kind.pods[0], what_if.cluster.list(Node))

@@ -11,6 +11,7 @@ import attrs
 from kschedfw import Pod
 from kschedfw.api import (
     Admission,
+    Finding,
     LimitRange,
     PriorityClass,
     RefusedPod,
@@ -33,6 +34,13 @@ _MOST_CREATED: Final = 10_000
 
 _KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
 """The kinds of workloads whose objects in a cluster have the number of wanted pods."""
+
+_REFUSALS: Final = (
+    ("exceeded quota", "quota-exceeded"),
+    ("failed quota", "quota-request-missing"),
+    ("no PriorityClass", "priority-class-missing"),
+)
+"""How the API server's reasons begin, and their codes."""
 
 _Controller = tuple[str, str, str]
 """A controller's namespace, kind and name."""
@@ -60,6 +68,12 @@ class Uncreated:
     pods: int
     reason: str
     refused: tuple[RefusedPod, ...] = ()
+
+    @property
+    def finding(self) -> Finding:
+        """Return the reason with its code: that of the admission plugin which refuses, as far as the text tells."""
+        code = next((code for start, code in _REFUSALS if self.reason.startswith(start)), "pod-refused")
+        return Finding.of(code, "{reason}", reason=self.reason, workload=str(self.workload), pods=self.pods)
 
 
 def allowances(

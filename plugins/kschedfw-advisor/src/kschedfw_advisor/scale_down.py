@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import Node, Pod, Transaction, WhatIf
-from kschedfw.api import CPU, MEMORY, node_allocatable
+from kschedfw.api import CPU, MEMORY, Finding, node_allocatable
 from kschedfw.cluster import belongs_to_its_node
 from kschedfw_advisor.budgets import Budgets
 from kschedfw_advisor.counting import smallest_count
@@ -40,7 +40,12 @@ class Reason:
     """The reason why a node stays: this pod, or the node itself if `pod` is None."""
 
     pod: Pod | None
-    text: str
+    finding: Finding
+
+    @property
+    def text(self) -> str:
+        """Return the reason in words, without the pod's name."""
+        return str(self.finding)
 
     def __str__(self) -> str:
         return self.text if self.pod is None else f"{self.pod.key}: {self.text}"
@@ -296,33 +301,36 @@ class _Planner:
     def _objections(self, trial: Transaction, name: str) -> Sequence[Reason]:
         """Return the reasons why the node must not be drained, even if its pods find places."""
         node = self._nodes[name]
-        reasons = [Reason(None, text) for text in self._of_node(node)]
+        reasons = [Reason(None, found) for found in self._of_node(node)]
         for pod in trial.pods_on(name):
-            if not (belongs_to_its_node(pod) or pod.is_terminating) and (text := self._held_back(pod)):
-                reasons.append(Reason(pod, text))
+            if belongs_to_its_node(pod) or pod.is_terminating:
+                continue
+            if (found := self._held_back(pod)) is not None:
+                reasons.append(Reason(pod, found))
         return reasons
 
-    def _of_node(self, node: Node) -> Iterator[str]:
+    def _of_node(self, node: Node) -> Iterator[Finding]:
         if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            yield f"its annotation {SCALE_DOWN_DISABLED} is true"
+            yield _annotated(SCALE_DOWN_DISABLED, "true")
         if CONTROL_PLANE in node.labels or any(taint.key == CONTROL_PLANE for taint in node.spec.taints):
-            yield "it is of the control plane"
+            yield Finding.of("control-plane", "it is of the control plane")
 
     def _reasons(self, trial: Transaction, name: str) -> tuple[Reason, ...]:
         """Return the reasons why the node stays, for the report."""
         if reasons := self._objections(trial, name):
             return tuple(reasons)
         if not [*self._within_bounds([name])]:
-            least = [
+            least = tuple(
                 f"{group.name} has its min of {group.min}"
                 for group in self._groups
                 if group.has(self._nodes[name])
-            ]
-            return (Reason(None, f"its group must not shrink: {', '.join(least)}"),)
+            )
+            found = Finding.of("group-minimum", "its group must not shrink: {groups}", groups=least)
+            return (Reason(None, found),)
         with trial.transaction() as nested:
             drain = self._drain(nested, [name])
-        blocked = (Reason(each.pod, each.reason) for each in drain.blocked)
-        troubled = (Reason(each.pod, each.trouble) for each in drain.steps if each.move not in _HARMLESS)
+        blocked = (Reason(each.pod, each.finding) for each in drain.blocked)
+        troubled = (Reason(each.pod, each.finding) for each in drain.steps if each.move not in _HARMLESS)
         return *blocked, *troubled
 
 
@@ -330,17 +338,22 @@ def _cost(group: NodeGroup | None) -> Decimal:
     return Decimal(0) if group is None or group.price is None else group.price
 
 
-def _held_back(pod: Pod, *, delete_emptydir_data: bool) -> str:
-    """Return why cluster-autoscaler wouldn't evict the pod to save a node; empty if it would."""
+def _annotated(annotation: str, value: str) -> Finding:
+    text = "its annotation {annotation} is {value}"
+    return Finding.of("annotation", text, annotation=annotation, value=value)
+
+
+def _held_back(pod: Pod, *, delete_emptydir_data: bool) -> Finding | None:
+    """Return why cluster-autoscaler wouldn't evict the pod to save a node; None if it would."""
     safe = pod.annotations.get(SAFE_TO_EVICT)
     if safe == "true":
-        return ""
+        return None
     if safe == "false":
-        return f"its annotation {SAFE_TO_EVICT} is false"
+        return _annotated(SAFE_TO_EVICT, "false")
     if pod.metadata.controller is None:
-        return "has no controller: nothing would make it anew"
+        return Finding.of("no-controller", "has no controller: nothing would make it anew")
     spared = pod.annotations.get(SAFE_VOLUMES, "").split(",")
-    local = [
+    local = tuple(
         f"{volume.name} ({'hostPath' if volume.host_path is not None else 'emptyDir'})"
         for volume in pod.spec.volumes
         if volume.name not in spared
@@ -352,5 +365,6 @@ def _held_back(pod: Pod, *, delete_emptydir_data: bool) -> str:
                 and not delete_emptydir_data
             )
         )
-    ]
-    return f"has data on its node, in volumes {', '.join(local)}" if local else ""
+    )
+    text = "has data on its node, in volumes {volumes}"
+    return Finding.of("local-data", text, volumes=local) if local else None

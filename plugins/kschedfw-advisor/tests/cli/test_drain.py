@@ -115,7 +115,15 @@ def test_several_nodes_and_json(kschedfw_command: Command, cluster: Path) -> Non
     assert document["nodes"] == ["n1", "n2"]
     assert document["succeeds"] is True
     assert document["steps"] == [
-        {"round": 1, "pod": f"default/{name}", "from": "n1", "to": "n3", "outcome": "moves", "message": ""}
+        {
+            "round": 1,
+            "pod": f"default/{name}",
+            "from": "n1",
+            "to": "n3",
+            "outcome": "moves",
+            "code": "pod-moves",
+            "message": "",
+        }
         for name in "ab"
     ]
     assert (document["blocked"], document["staying"]) == ([], [])

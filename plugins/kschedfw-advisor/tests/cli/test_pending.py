@@ -134,6 +134,13 @@ def test_as_json(kschedfw_command: Command, cluster_dir: Path) -> None:
     assert kind["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert kind["helps"][0] == {
         "changes": ["request 1500m of cpu instead of 3"],
+        "actions": [
+            {
+                "code": "request-less",
+                "parameters": {"resource": "cpu", "request": 1500, "insteadOf": 3000},
+                "text": "request 1500m of cpu instead of 3",
+            }
+        ],
         "edits": [
             {
                 "object": "Pod default/too-big",

@@ -107,7 +107,7 @@ def drain(
                     trial,
                     list(dict.fromkeys(nodes)),
                     None if progress is None else partial(progress, "draining"),
-                    held_back=(lambda _: "") if delete_emptydir_data else emptydir_data,
+                    held_back=(lambda _: None) if delete_emptydir_data else emptydir_data,
                 )
         if as_json:
             print(json.dumps(to_json(plan, asked.background), indent=2, ensure_ascii=False))

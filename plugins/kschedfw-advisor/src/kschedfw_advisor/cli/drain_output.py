@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_output import Background, by_text, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 from kschedfw_advisor.ending import ends_by
@@ -19,11 +20,18 @@ _NAMED = 10
 def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
     """The plan in types that `json.dumps` knows."""
     return {
+        "schemaVersion": SCHEMA_VERSION,
         "nodes": list(plan.nodes),
         "succeeds": plan.succeeds,
         "steps": steps_to_json(plan.steps),
         "blocked": [
-            {"pod": each.pod.key, "node": each.pod.node_name, "reason": each.reason} for each in plan.blocked
+            {
+                "pod": each.pod.key,
+                "node": each.pod.node_name,
+                "reason": each.reason,
+                "finding": each.finding.to_json(),
+            }
+            for each in plan.blocked
         ],
         "staying": [pod.key for pod in plan.staying],
         "ending": [pod.key for pod in plan.ending],
@@ -40,6 +48,7 @@ def steps_to_json(steps: Sequence[Step]) -> list[dict[str, object]]:
             "from": step.from_node,
             "to": step.to_node,
             "outcome": step.move.value,
+            "code": step.finding.code,
             "message": step.message,
         }
         for step in steps

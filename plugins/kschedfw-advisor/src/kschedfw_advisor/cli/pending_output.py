@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
 from kschedfw_advisor.lint import OddAmount
 from kschedfw_advisor.observed import Disagreement, recorded_message
@@ -21,16 +22,28 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
     """The answer in types that `json.dumps` knows."""
     settled = answer.settled
     return {
+        "schemaVersion": SCHEMA_VERSION,
         "pending": answer.pods,
         "placed": [{"pod": each.pod.key, "node": each.node_name} for each in settled.placed],
         "preempted": [pod.key for pod in settled.evicted],
         "elsewhere": [pod.key for pod in answer.elsewhere],
         "disagreements": [
-            {"pod": each.pod.key, "recorded": each.recorded, "node": each.node_name, "likely": each.likely}
+            {
+                "pod": each.pod.key,
+                "recorded": each.recorded,
+                "node": each.node_name,
+                "likely": each.likely,
+                "finding": each.why.to_json(),
+            }
             for each in answer.disagreements
         ],
         "notCreated": [
-            {"workload": str(each.workload), "pods": each.pods, "reason": each.reason}
+            {
+                "workload": str(each.workload),
+                "pods": each.pods,
+                "reason": each.reason,
+                "finding": each.finding.to_json(),
+            }
             for each in answer.uncreated
         ],
         "groups": [
@@ -47,13 +60,20 @@ def _kind(kind: PodKind) -> dict[str, object]:
         "pods": [pod.key for pod in kind.pods],
         "message": kind.message,
         "recorded": recorded_message(kind.pods[0]),
-        "notes": list(kind.notes),
+        "notes": list(map(str, kind.notes)),
+        "findings": [
+            each.to_json() for each in (*([] if kind.reason is None else [kind.reason]), *kind.notes)
+        ],
+        "causes": [cause.to_json() for cause in kind.causes],
+        "groupCause": kind.group_cause,
+        "outcome": kind.outcome.value,
         "fits": kind.fits,
         "changesTried": kind.tried,
         "changesNotTried": kind.untried,
         "helps": [
             {
                 "changes": [str(change) for change in remedy.changes],
+                "actions": [change.to_json() for change in remedy.changes],
                 "edits": [edit.to_json() for edit in remedy.edits],
                 "placed": remedy.placed,
                 "nodes": list(remedy.nodes),
@@ -109,7 +129,7 @@ def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
     yield Padding(Text(f"{number}. {'; '.join(why.reasons)}", "bold"), (1, 0, 0, 0))
     for kind in (kind for kind in why.kinds if kind.fits):
         yield Padding(_kind_text(kind), (0, 0, 0, 3))
-        if kind.message not in kind.notes:
+        if kind.message not in map(str, kind.notes):
             yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
     for kind in (kind for kind in why.kinds if kind.tried):
         yield Padding(_kind_text(kind), (0, 0, 0, 3))
@@ -122,7 +142,7 @@ def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
 
 def _kind_text(kind: PodKind) -> Text:
     of = "" if kind.workload is None else f" of {kind.workload}"
-    lines = [f"{counted(len(kind.pods), 'pod')}{of}: {pods_text(kind.pods)}", *kind.notes]
+    lines = [f"{counted(len(kind.pods), 'pod')}{of}: {pods_text(kind.pods)}", *map(str, kind.notes)]
     recorded = recorded_message(kind.pods[0])
     if recorded and recorded != kind.message:
         lines.append(f"in the cluster: {recorded}")

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.drain_output import moves_table, steps_to_json
 from kschedfw_advisor.cli.what_if_output import Background, by_text, names_text, price_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
@@ -22,6 +23,7 @@ _NODES_NAMED = 5
 def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
     """The answer in types that `json.dumps` knows; prices are texts, which are exact."""
     return {
+        "schemaVersion": SCHEMA_VERSION,
         "nodesRemoved": answer.gone,
         "nodesAdded": answer.added,
         "cost": None if answer.cost is None else str(answer.cost),
@@ -39,7 +41,12 @@ def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
         ],
         "kept": {
             node: [
-                {"pod": None if each.pod is None else each.pod.key, "reason": each.text} for each in reasons
+                {
+                    "pod": None if each.pod is None else each.pod.key,
+                    "reason": each.text,
+                    "finding": each.finding.to_json(),
+                }
+                for each in reasons
             ]
             for node, reasons in answer.kept.items()
         },

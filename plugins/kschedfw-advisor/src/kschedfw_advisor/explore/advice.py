@@ -80,7 +80,9 @@ def _kind_advice(kind: PodKind) -> KindAdvice:
     group = group_key(kind.pods[0]) if kind.workload == group_of(kind.pods[0]) else ""
     # The page makes changes only by editing manifests.
     remedies = [_help(remedy, pods) for remedy in kind.remedies if remedy.edits]
-    return KindAdvice(title, group, pods, kind.message, list(kind.notes), kind.fits, kind.tried, remedies)
+    return KindAdvice(
+        title, group, pods, kind.message, list(map(str, kind.notes)), kind.fits, kind.tried, remedies
+    )
 
 
 def _help(remedy: Remedy, pods: list[str]) -> Help:

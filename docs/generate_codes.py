@@ -1,0 +1,117 @@
+"""Writes docs/codes.md and docs/codes.schema.json from the tables of codes: `python docs/generate_codes.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kschedfw_advisor import codes
+
+from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, Code
+
+PAGE: Final = Path(__file__).parent / "codes.md"
+SCHEMA: Final = Path(__file__).parent / "codes.schema.json"
+
+INTRODUCTION = """\
+# Codes in JSON
+
+<!-- Written by docs/generate_codes.py from the tables of codes. Change these. -->
+
+With `--json`, every cause, finding and change has a `code`, its `parameters`, and the `text` that is made from them.
+Programs read the codes; texts may become better at any time. `schemaVersion` is {version}. It rises when a code or a
+parameter is taken away or changes its meaning. New ones may come at any time, so a program passes over those that it
+doesn't know. [The JSON schema](codes.schema.json) has the same tables.
+
+| command | where | what |
+| --- | --- | --- |
+| `pending` | `groups[].kinds[].outcome` | what came out for the pods |
+| `pending` | `groups[].kinds[].causes[]` | the requirements that keep the pods off nodes |
+| `pending` | `groups[].kinds[].groupCause` | why their PodGroup has no place |
+| `pending` | `groups[].kinds[].findings[]` | what else keeps the pods: claims, gates, missing objects |
+| `pending` | `groups[].kinds[].helps[].actions[]` | the changes of one remedy |
+| `pending` | `disagreements[].finding` | why a pod is pending in the cluster and has a place here |
+| `pending` | `notCreated[].finding` | why pods aren't created |
+| `explain` | `causes[]`, `findings[]`, `nodes[].evidence[]` | the same of one pod, and of each node |
+| `explain podgroup/…` | `cause` | why the group has no place, with the `causes` of its first member without a node |
+| `drain` | `blocked[].finding`, `steps[].code` | why a pod can't be evicted; where it ends |
+| `scale-down` | `kept` | why each node stays |
+
+A cause has further fields: the `plugin`, how many `nodes` it keeps the pod off, of how many (`ofNodes`), and
+`closestNode`, whose numbers the parameters are. `decisive` are the causes on the node that is closest to taking the
+pod: it has no place unless these go. Decisive ones come first. Amounts are integers: millicores of CPU, bytes, pieces.
+
+```console
+$ kschedfw pending cluster.yaml --json | jq '.groups[].kinds[] | {{workload, outcome, cause: .causes[0].code}}'
+```
+"""
+
+
+def tables() -> Mapping[str, Mapping[str, Code]]:
+    """Return the codes by the heading of their table."""
+    return {
+        "Outcomes": codes.outcomes(),
+        "Causes": CAUSES,
+        "Causes of groups": GROUP_CAUSES,
+        "Findings": {**FINDINGS, **codes.findings()},
+        "Changes": codes.changes(),
+    }
+
+
+def codes_page() -> str:
+    """The text of docs/codes.md."""
+    parts = [INTRODUCTION.format(version=SCHEMA_VERSION)]
+    for title, table in tables().items():
+        parts += [f"## {title}\n", "| code | meaning | parameters |\n| --- | --- | --- |"]
+        for code, each in table.items():
+            parameters = ", ".join(f"`{name}`" for name in each.parameters)
+            parts.append(f"| `{code}` | {each.meaning} | {parameters} |")
+        if title == "Causes":
+            parts.append(
+                "\nA plugin that gives no evidence has its name in kebab-case as its code, such as\n"
+                "`node-unschedulable`, and an extender has `extender`; the parameter is `reason`."
+            )
+        parts.append("")
+    return "\n".join(parts)
+
+
+def codes_schema() -> dict[str, object]:
+    """The JSON schema of a coded object, with one definition for each kind of code."""
+    kinds = {
+        title.lower().replace(" ", "-"): table for title, table in tables().items() if title != "Outcomes"
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Coded objects in the JSON of kschedfw",
+        "version": SCHEMA_VERSION,
+        "$defs": {
+            "outcomes": {"enum": list(codes.outcomes())},
+            **{
+                name: {"oneOf": [_coded(code, each) for code, each in table.items()]}
+                for name, table in kinds.items()
+            },
+        },
+    }
+
+
+def _coded(code: str, each: Code) -> dict[str, object]:
+    return {
+        "type": "object",
+        "description": each.meaning,
+        "required": ["code", "parameters", "text"],
+        "properties": {
+            "code": {"const": code},
+            "parameters": {
+                "type": "object",
+                "properties": {name: {} for name in each.parameters},
+                "additionalProperties": False,
+            },
+            "text": {"type": "string"},
+        },
+    }
+
+
+if __name__ == "__main__":
+    PAGE.write_text(codes_page(), encoding="utf-8")
+    SCHEMA.write_text(json.dumps(codes_schema(), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,176 @@
+"""The causes of a pod without a place: the requirements that keep it off nodes, with codes for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
+import attrs
+
+from kschedfw.explain.explanation import Explanation, NodeExplanation
+from kschedfw.explain.groups import GroupStep
+from kschedfw.framework.diagnosis import Evidence, code_of_plugin
+from kschedfw.framework.status import Status
+
+_MOST_TIED = 50
+"""How many nodes that are equally close are compared."""
+
+
+@attrs.frozen
+class Cause:
+    """A requirement that keeps a pod off `nodes` of all nodes.
+
+    `node` is the one of them that is closest to meeting it, with `evidence` of what it has instead; empty where the
+    pod was refused before any node was looked at. A `decisive` cause keeps the pod off the closest node of all, so the
+    pod has no place unless it goes.
+    """
+
+    plugin: str
+    evidence: Evidence
+    nodes: int
+    of: int
+    node: str = ""
+    decisive: bool = False
+
+    @property
+    def code(self) -> str:
+        """Return the code of the requirement."""
+        return self.evidence.code or code_of_plugin(self.plugin)
+
+    def __str__(self) -> str:
+        text = f"{self.evidence.asked}: keeps it off {self.nodes:,} of {self.of:,} nodes"
+        if not self.node:
+            return self.evidence.asked
+        return f"{text}; {self.node}: {self.evidence.found}" if self.evidence.found else text
+
+    def to_json(self) -> dict[str, object]:
+        """Return the cause in types that `json.dumps` knows."""
+        return {
+            "code": self.code,
+            "parameters": dict(self.evidence.values),
+            "plugin": self.plugin,
+            "nodes": self.nodes,
+            "ofNodes": self.of,
+            "closestNode": self.node or None,
+            "decisive": self.decisive,
+            "text": str(self),
+        }
+
+
+def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
+    """Return the causes for which a pod has no place, the decisive ones first, then those of the most nodes.
+
+    Without `Explanation.beyond` only the first refusal of each node is known. Of an explained pod with a place there
+    are the causes for which it isn't on other nodes.
+    """
+    of = len(explanation.nodes)
+    refusal = explanation.pre_filter.refusal
+    if refusal is not None:
+        return (Cause(refusal.plugin, _without_evidence(refusal), of, of, decisive=True),)
+    found: dict[tuple[str, str, str], Cause] = {}
+    for node, plugin, each in _obstacles(explanation):
+        key = (plugin, each.code, each.asked)
+        known = found.get(key)
+        if known is None:
+            found[key] = Cause(plugin, each, 1, of, node)
+        else:
+            closer = _gap(each) < _gap(known.evidence)
+            found[key] = attrs.evolve(
+                known,
+                nodes=known.nodes + 1,
+                node=node if closer else known.node,
+                evidence=each if closer else known.evidence,
+            )
+    decisive = _decisive(explanation, found)
+    causes = (attrs.evolve(cause, decisive=key in decisive) for key, cause in found.items())
+    return tuple(sorted(causes, key=lambda cause: (not cause.decisive, -cause.nodes, str(cause))))
+
+
+def _gap(evidence: Evidence) -> float:
+    return float("inf") if evidence.gap is None else evidence.gap
+
+
+def _obstacles(explanation: Explanation) -> Iterator[tuple[str, str, Evidence]]:
+    """Yield each obstacle of each node: the node, the plugin that refuses it, and the evidence."""
+    beyond = explanation.beyond
+    if beyond is None:
+        for node in explanation.rows():
+            if node.refusal is not None:
+                yield node.node, node.refusal.plugin, _without_evidence(node.refusal)
+        return
+    for plugin, refusals in beyond.refusals.items():
+        evidence = beyond.evidence.get(plugin, {})
+        for status, rows in refusals.by_status().items():
+            stated = (_without_evidence(status),)
+            for row in rows.tolist():
+                for each in evidence.get(row, stated):
+                    yield explanation.nodes[row], plugin, each
+    step = explanation.filter
+    if step is not None:
+        # Extenders are asked last, about nodes that every filter let pass.
+        for status, rows in step.refusals.by_status().items():
+            if not status.plugin:
+                for row in rows.tolist():
+                    yield explanation.nodes[row], "", _without_evidence(status)
+
+
+def _without_evidence(status: Status) -> Evidence:
+    """Return the words of a plugin that gives no evidence."""
+    reason = ", ".join(status.reasons)
+    return Evidence(reason or "refused", values={"reason": reason})
+
+
+def _decisive(
+    explanation: Explanation, causes: dict[tuple[str, str, str], Cause]
+) -> frozenset[tuple[str, str, str]]:
+    """Return the causes on the closest node; of equally close ones, that whose causes are of the fewest nodes."""
+    closest = explanation.closest()
+    first = next(closest, None)
+    if first is None:
+        return frozenset(causes)
+    tied = [first]
+    for node in takewhile(lambda each: each.obstacles == first.obstacles, closest):
+        tied.append(node)
+        if len(tied) == _MOST_TIED:
+            break
+    # What few nodes lack is what the nodes that the pod is meant for lack: 2 GPU nodes among 120 others.
+    return min(
+        (frozenset(_keys(node, causes)) for node in tied),
+        key=lambda keys: sum(causes[key].nodes for key in keys),
+    )
+
+
+def _keys(node: NodeExplanation, causes: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    refusals = (node.refusal, *node.also_refused_by.values())
+    for status in dict.fromkeys(status for status in refusals if status is not None):
+        for each in node.evidence.get(status.plugin, (_without_evidence(status),)):
+            if (key := (status.plugin, each.code, each.asked)) in causes:
+                yield key
+
+
+def cause_of_group(step: GroupStep) -> dict[str, object] | None:
+    """Return the cause of a group without a place, for programs; None for a group that has one.
+
+    Its code is the stage that ended the cycle, as in `group-members`. It names the nearest placement and the first
+    member without a node there, with that member's causes.
+    """
+    if step.ended_by is None:
+        return None
+    nearest = step.nearest
+    member = None if nearest is None else next(iter(nearest.refused), None)
+    decision = None if member is None else member.decision
+    return {
+        "code": f"group-{step.ended_by.value.replace(' ', '-').replace('_', '-')}",
+        "parameters": {
+            "group": step.group,
+            "needed": step.needed,
+            "minCount": step.min_count,
+            "topologyKey": step.topology_key or None,
+            "placements": len(step.placements),
+            "nearest": None if nearest is None else nearest.name,
+            "placed": None if nearest is None else nearest.placed,
+            "pod": None if member is None else member.pod,
+        },
+        "text": step.message,
+        "causes": [] if decision is None else [cause.to_json() for cause in causes_of(decision)],
+    }

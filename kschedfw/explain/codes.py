@@ -1,0 +1,133 @@
+"""The codes that evidence, causes and findings of the core have in JSON, with their parameters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kschedfw.explain.groups import GroupStage
+
+
+@attrs.frozen
+class Code:
+    """What a code means, and the names of its parameters; some of them may be absent."""
+
+    meaning: str
+    parameters: tuple[str, ...] = ()
+
+
+_TERM = ("term", "key", "operator", "wanted", "had")
+_VOLUME = ("claim", "volume")
+_DEVICES = ("request", "devices", "of")
+
+CAUSES: Final = {
+    "node-selector": Code(
+        "the node lacks an entry of the pod's nodeSelector", ("term", "key", "wanted", "had")
+    ),
+    "node-affinity": Code("the node fails a requirement of the pod's or the profile's node affinity", _TERM),
+    "node-affinity-invalid": Code("a term of node affinity matches no node at all", ("term", "problem")),
+    "untolerated-taint": Code("the pod doesn't tolerate a taint of the node", ("key", "value", "effect")),
+    "insufficient-resource": Code(
+        "the node has too little left; amounts are in millicores, bytes or units",
+        ("resource", "requested", "free", "allocatable", "short"),
+    ),
+    "host-port": Code("another pod of the node holds a host port", ("port", "protocol", "hostIP", "pod")),
+    "topology-spread": Code(
+        "the pod would spread its siblings too unevenly",
+        (
+            "topologyKey",
+            "domain",
+            "maxSkew",
+            "selector",
+            "matching",
+            "minimum",
+            "skew",
+            "domains",
+            "minDomains",
+            "emptiest",
+            "nodesThere",
+        ),
+    ),
+    "topology-spread-no-label": Code(
+        "the node lacks the label that the pod is spread over",
+        ("topologyKey", "domain", "maxSkew", "selector"),
+    ),
+    "pod-affinity": Code(
+        "no pod that the pod wants to be with is in the node's domain",
+        ("term", "topologyKey", "selector", "domain", "terms"),
+    ),
+    "pod-anti-affinity": Code(
+        "pods that the pod keeps off are in the node's domain",
+        ("term", "topologyKey", "selector", "domain", "pods", "pod", "examples"),
+    ),
+    "pod-anti-affinity-of-others": Code(
+        "pods that keep the pod off are in the node's domain",
+        ("term", "topologyKey", "selector", "domain", "pods", "pod", "examples"),
+    ),
+    "volume-node-affinity": Code(
+        "the pod's volume can't be reached from the node", (*_TERM, "problem", *_VOLUME)
+    ),
+    "volume-zone": Code("the pod's volume is in another zone or region", (*_TERM, *_VOLUME)),
+    "volume-missing": Code("the volume of the pod's claim doesn't exist", _VOLUME),
+    "volume-not-available": Code(
+        "no volume can be bound or made for the pod's claim on the node", ("claim", "storageClass", "reason")
+    ),
+    "volume-limit": Code(
+        "the node can attach no more volumes of the driver", ("driver", "wanted", "attached", "limit")
+    ),
+    "undeclared-feature": Code("the node doesn't declare a feature", ("feature",)),
+    "device-request": Code(
+        "too few devices of the node would do", ("request", "class", "count", "devices", "wouldDo", "all")
+    ),
+    "device-reason": Code(
+        "why some devices won't do",
+        (
+            *_DEVICES,
+            "wanted",
+            "found",
+            "examples",
+            "listed",
+            "counterSets",
+            "taint",
+            "selectorOf",
+            "selector",
+            "expression",
+        ),
+    ),
+    "device-other-reasons": Code("further devices that won't do", _DEVICES),
+    "device-constraint": Code(
+        "devices that would do differ in an attribute, or have the same",
+        ("claim", "constraint", "attribute", "requests", "values", "examples"),
+    ),
+    "devices-together": Code("the node's devices serve each request, but not all at once"),
+    "devices-more": Code("further requests for devices", ("more",)),
+    "devices-too-slow": Code("looking at the devices took too long"),
+    "device-claim-elsewhere": Code("the claim's devices are elsewhere, or not ready", ("claim", "ready")),
+    "device-claim-left-over": Code("a claim of an earlier attempt is still there", ("claim",)),
+    "extended-resource-missing": Code("nothing on the node offers an extended resource", ("resource",)),
+}
+"""Codes of requirements that keep a pod off a node.
+
+A plugin that gives no evidence has its own name in kebab-case as its code, and `reason` as its parameter.
+"""
+
+GROUP_CAUSES: Final = {
+    f"group-{stage.value.replace(' ', '-').replace('_', '-')}": Code(
+        f"the group's cycle ended at {stage.value}",
+        ("group", "needed", "minCount", "topologyKey", "placements", "nearest", "placed", "pod"),
+    )
+    for stage in GroupStage
+}
+"""Codes of groups without a place."""
+
+FINDINGS: Final = {
+    "claim-missing": Code("a claim that the pod names doesn't exist", ("claim", "hint")),
+    "claim-without-class": Code("a claim has no StorageClass and waits for a volume", ("claim",)),
+    "storage-class-missing": Code("a claim's StorageClass doesn't exist", ("claim", "storageClass", "hint")),
+    "claim-waits-for-provisioner": Code(
+        "the provisioner of its StorageClass has to make a claim's volume",
+        ("claim", "provisioner", "storageClass", "namespace", "name"),
+    ),
+}
+"""Codes of findings on the objects that a pod names."""

@@ -1,0 +1,72 @@
+"""The codes of changes, outcomes and findings in the JSON of the commands, with their parameters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kschedfw.explain import Code
+from kschedfw_advisor.changes import Change
+from kschedfw_advisor.drain_plan import Move
+from kschedfw_advisor.pending import KindOutcome
+
+_FINDINGS: Final = {
+    "scheduling-gates": Code("the pod waits for its scheduling gates", ("gates",)),
+    "scheduler-missing": Code("no profile has the pod's scheduler name", ("scheduler",)),
+    "pod-group-missing": Code("the pod's PodGroup doesn't exist", ("group", "hint")),
+    "volume-keeps-off": Code("a volume of the pod keeps it off nodes", ("volume", "nodes", "ofNodes")),
+    "nominated": Code("preemption has made room for the pod on a node", ("node",)),
+    "preemption-under-way": Code("the pod's victims still have to end", ("node", "until", "victims")),
+    "volumes-unbound": Code("the pod's volumes aren't bound yet", ("claims",)),
+    "changed-since": Code("the cluster has changed since the pod was refused"),
+    "quota-exceeded": Code("a ResourceQuota leaves no room for the pods", ("reason", "workload", "pods")),
+    "quota-request-missing": Code(
+        "a ResourceQuota demands a request that the pods lack", ("reason", "workload", "pods")
+    ),
+    "priority-class-missing": Code("the pods' PriorityClass doesn't exist", ("reason", "workload", "pods")),
+    "pod-refused": Code("the API server refuses the pods", ("reason", "workload", "pods")),
+    "disruption-budget": Code("a PodDisruptionBudget forbids the eviction", ("reason",)),
+    "local-data": Code("the pod has data on its node", ("volumes",)),
+    "no-controller": Code("nothing would make the pod anew"),
+    "annotation": Code("an annotation forbids it", ("annotation", "value")),
+    "control-plane": Code("the node is of the control plane"),
+    "group-minimum": Code("the node's group has its minimum", ("groups",)),
+}
+
+
+def findings() -> Mapping[str, Code]:
+    """Return the codes of findings, the ends of evicted pods included."""
+    ends = {f"pod-{move.value.replace(' ', '-')}": Code(_end(move), ("message", "node")) for move in Move}
+    return {**_FINDINGS, **ends}
+
+
+def _end(move: Move) -> str:
+    return f"an evicted pod's end: {move.value}"
+
+
+def changes() -> Mapping[str, Code]:
+    """Return the codes of all kinds of changes that help."""
+    found = {kind.code(): kind for kind in _kinds(Change) if hasattr(kind, "usual_effort")}
+    return {code: Code(_meaning(kind), kind.parameter_names()) for code, kind in sorted(found.items())}
+
+
+def _meaning(kind: type[Change]) -> str:
+    first = (kind.__doc__ or "").partition("\n")[0].rstrip(".")
+    return first[:1].lower() + first[1:]
+
+
+def _kinds(above: type[Change]) -> Iterator[type[Change]]:
+    for kind in above.__subclasses__():
+        # attrs makes classes anew for their slots, and the first ones may still be there.
+        if (
+            not kind.__name__.startswith("_")
+            and vars(sys.modules[kind.__module__]).get(kind.__name__) is kind
+        ):
+            yield kind
+        yield from _kinds(kind)
+
+
+def outcomes() -> Mapping[str, Code]:
+    """Return the outcomes for pods without a place."""
+    return {outcome.value: Code(outcome.meaning) for outcome in KindOutcome}
