@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 
-from kschedfw.explain.explanation import Explanation, NodeExplanation
+from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.groups import GroupStep
 from kschedfw.framework.diagnosis import Evidence, code_of_plugin
 from kschedfw.framework.status import Status
 
-_MOST_TIED = 50
-"""How many nodes that are equally close are compared."""
+_Key: TypeAlias = tuple[str, str, str]
+"""The plugin, the code and the text of a requirement."""
 
 
 @attrs.frozen
@@ -67,9 +67,11 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
     refusal = explanation.pre_filter.refusal
     if refusal is not None:
         return (Cause(refusal.plugin, _without_evidence(refusal), of, of, decisive=True),)
-    found: dict[tuple[str, str, str], Cause] = {}
+    found: dict[_Key, Cause] = {}
+    by_node: dict[str, list[tuple[_Key, Evidence]]] = {}
     for node, plugin, each in _obstacles(explanation):
         key = (plugin, each.code, each.asked)
+        by_node.setdefault(node, []).append((key, each))
         known = found.get(key)
         if known is None:
             found[key] = Cause(plugin, each, 1, of, node)
@@ -81,7 +83,7 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
                 node=node if closer else known.node,
                 evidence=each if closer else known.evidence,
             )
-    decisive = _decisive(explanation, found)
+    decisive = _decisive(by_node.values(), found)
     causes = (attrs.evolve(cause, decisive=key in decisive) for key, cause in found.items())
     return tuple(sorted(causes, key=lambda cause: (not cause.decisive, -cause.nodes, str(cause))))
 
@@ -121,31 +123,32 @@ def _without_evidence(status: Status) -> Evidence:
 
 
 def _decisive(
-    explanation: Explanation, causes: dict[tuple[str, str, str], Cause]
-) -> frozenset[tuple[str, str, str]]:
+    nodes: Iterable[Sequence[tuple[_Key, Evidence]]], causes: Mapping[_Key, Cause]
+) -> frozenset[_Key]:
     """Return the causes on the closest node; of equally close ones, that whose causes are of the fewest nodes."""
-    closest = explanation.closest()
-    first = next(closest, None)
-    if first is None:
-        return frozenset(causes)
-    tied = [first]
-    for node in takewhile(lambda each: each.obstacles == first.obstacles, closest):
-        tied.append(node)
-        if len(tied) == _MOST_TIED:
-            break
     # What few nodes lack is what the nodes that the pod is meant for lack: 2 GPU nodes among 120 others.
-    return min(
-        (frozenset(_keys(node, causes)) for node in tied),
-        key=lambda keys: sum(causes[key].nodes for key in keys),
+    closest = min(
+        nodes,
+        key=lambda on_node: (
+            *_distance(each for _, each in on_node),
+            sum(causes[key].nodes for key, _ in on_node),
+        ),
+        default=(),
     )
+    return frozenset(key for key, _ in closest)
 
 
-def _keys(node: NodeExplanation, causes: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    refusals = (node.refusal, *node.also_refused_by.values())
-    for status in dict.fromkeys(status for status in refusals if status is not None):
-        for each in node.evidence.get(status.plugin, (_without_evidence(status),)):
-            if (key := (status.plugin, each.code, each.asked)) in causes:
-                yield key
+def _distance(obstacles: Iterable[Evidence]) -> tuple[int, float]:
+    """Return how many obstacles aren't of an amount, or of one that the node lacks even when empty; then all gaps."""
+    hard, gaps = 0, 0.0
+    for each in obstacles:
+        requested, allocatable = each.values.get("requested"), each.values.get("allocatable")
+        has_both = isinstance(requested, int) and isinstance(allocatable, int)
+        if each.gap is None or (has_both and requested > allocatable):
+            hard += 1
+        else:
+            gaps += each.gap
+    return hard, gaps
 
 
 def cause_of_group(step: GroupStep) -> dict[str, object] | None:

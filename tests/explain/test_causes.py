@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.explain import CAUSES, Cause, Evidence, causes_of, code_of_plugin, explain_pod
 from kschedfw.framework.plugin import Plugin, hookimpl
@@ -16,11 +17,11 @@ from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory
 
 
-def causes(pod: Pod, *nodes: object) -> tuple[Cause, ...]:
+def causes(pod: Pod, *nodes: Node) -> tuple[Cause, ...]:
     return causes_of(decide(pod, nodes=nodes))
 
 
-def small(name: str, cpu: int = 1, **labels: str) -> object:
+def small(name: str, cpu: int = 1, **labels: str) -> Node:
     return make_node(name).labels(labels).capacity(cpu=cpu, memory="8Gi").build()
 
 
@@ -48,6 +49,16 @@ def test_of_equally_close_nodes_those_of_the_rarer_causes_decide() -> None:
     assert [(each.code, each.decisive) for each in found] == [
         ("untolerated-taint", True),
         ("node-selector", False),
+    ]
+
+
+def test_a_resource_that_a_node_has_none_of_is_further_away_than_a_taint() -> None:
+    gpu = make_node("gpu").capacity({"cpu": 8, "nvidia.com/gpu": 1}).taint("gpu").build()
+    pod = make_pod("p").requests({"nvidia.com/gpu": 1}).build()
+    found = causes(pod, *(small(f"n{number}", 8) for number in range(3)), gpu)
+    assert [(each.code, each.decisive) for each in found] == [
+        ("untolerated-taint", True),
+        ("insufficient-resource", False),
     ]
 
 

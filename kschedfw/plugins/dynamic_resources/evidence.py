@@ -214,7 +214,7 @@ def _evidence(
     for claim in devices.unavailable_on(info.node):
         ready = devices.may_be_ready(claim)
         found = "its devices can't be used on this node" if ready else "its devices aren't ready to be used"
-        values = {"claim": claim.key, "ready": int(ready)}
+        values: dict[str, EvidenceValue] = {"claim": claim.key, "ready": int(ready)}
         yield Evidence(
             f"claim {claim.name}, which is allocated", found, values=values, code="device-claim-elsewhere"
         )

@@ -35,11 +35,12 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(
     result = kschedfw_command("pending", cluster_dir)
     assert (result.code, result.err) == (1, "")
     assert result.out == (
-        "1 pod pending without a place, for one reason\n"
+        "1 pod pending without a place\n"
         "1 other pending pod has a place, once scheduled\n"
         "\n"
-        "1. Insufficient cpu\n"
-        "   1 pod: default/too-big\n"
+        "1. 1 pod: default/too-big\n"
+        "   cpu: 3 requested: keeps it off 2 of 2 nodes; n1: 1500m free of 2 allocatable, 1500m short\n"
+        "   Insufficient cpu\n"
         "   no node has 3 of cpu even when empty; the largest has 2 (n1)\n"
         "   what helps (3 changes tried), and how many pods it places\n"
         "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
@@ -47,18 +48,33 @@ def test_the_pods_by_what_keeps_them_pending_with_what_helps(
     )
 
 
+def test_a_table_first_names_each_workload_with_its_cause_and_what_helps(
+    kschedfw_command: Command, cluster_dir: Path
+) -> None:
+    pods = cluster_dir / "pods.yaml"
+    pods.write_text(pods.read_text() + MORE, encoding="utf-8")
+    out = kschedfw_command("pending", cluster_dir).out
+    table = [" ".join(line.split()) for line in out.split("\n\n")[1].splitlines()]
+    assert table[0] == "workload pods why what helps first places"
+    rows = " ".join(table[1:])
+    assert (
+        "default/too-big 1 cpu: 3 requested (2 of 2 nodes) request 1500m of cpu instead of 3 1 of 1" in rows
+    )
+    assert "default/gated 1 waiting for scheduling gates:" in rows
+    assert "default/claiming 1 claim default/absent" in rows
+    assert "nothing found" in rows
+
+
 def test_where_nothing_helps_that_is_said(kschedfw_command: Command, cluster_dir: Path) -> None:
     pods = cluster_dir / "pods.yaml"
     pods.write_text(pods.read_text() + MORE, encoding="utf-8")
     out = kschedfw_command("pending", cluster_dir).out
-    assert "3 pods pending without a place, for 3 different reasons\n" in out
-    (gated,) = [
-        part for part in out.split("\n\n") if "waiting for scheduling gates: [example.com/quota]" in part
-    ]
-    assert "   1 pod: default/gated\n" in gated
+    assert "3 pods pending without a place, of 3 kinds\n" in out
+    (gated,) = [part for part in out.split("\n\n") if "1 pod: default/gated\n" in part]
+    assert "   waiting for scheduling gates: [example.com/quota]\n" in gated
     assert "   remove the scheduling gate example.com/quota; placed on n" in gated
     assert (
-        'persistentvolumeclaim "absent" not found\n   1 pod: default/claiming\n'
+        '1 pod: default/claiming\n   persistentvolumeclaim "absent" not found\n'
         "   claim default/absent doesn't exist\n   nothing found that helps" in out
     )
     assert "PersistentVolumeClaim default/absent: default/claiming" in out
@@ -184,7 +200,7 @@ def test_pods_for_other_schedulers_are_named(kschedfw_command: Command, cluster_
 
 def test_few_kinds_are_looked_at_if_wanted(kschedfw_command: Command, cluster_dir: Path) -> None:
     out = kschedfw_command("pending", cluster_dir, "--kinds", 0).out
-    assert "   1 pod of 1 kind: default/too-big; not looked at: a greater --kinds has it\n" in out
+    assert "\n1 pod of 1 kind: default/too-big; not looked at: a greater --kinds has it\n" in out
 
 
 def test_it_is_readable_in_40_columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,9 +14,13 @@ from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
 from kschedfw_advisor.lint import OddAmount
 from kschedfw_advisor.observed import Disagreement, recorded_message
-from kschedfw_advisor.pending import Pending, PodKind, Why
+from kschedfw_advisor.pending import KindOutcome, Pending, PodKind
 from kschedfw_advisor.quotas import Uncreated
 from kschedfw_advisor.remedies import Remedy
+
+_MOST_ROWS: Final = 40
+_MOST_CAUSES: Final = 3
+"""The number of kinds of pods in the table, and of causes told of one kind; --json has all."""
 
 
 def to_json(answer: Pending, background: Background) -> dict[str, object]:
@@ -107,8 +112,14 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
         yield f"{counted(placed, 'other pending pod')} {'has' if placed == 1 else 'have'} a place, once scheduled"
     if evicted:
         yield f"{counted(len(evicted), 'pod')} would be preempted for them"
-    for number, why in enumerate(answer.whys, 1):
-        yield from _why(number, why, top)
+    kinds = _kinds_of(answer)
+    if len(kinds) > 1:
+        yield from _overview(kinds)
+    for number, kind, reasons in kinds:
+        if kind.outcome is not KindOutcome.NOT_LOOKED_AT:
+            yield from _block(number, kind, reasons, top)
+    if rest := [kind for _, kind, _ in kinds if kind.outcome is KindOutcome.NOT_LOOKED_AT]:
+        yield _not_looked_at(rest)
     if answer.disagreements:
         yield from _disagreements(answer.disagreements)
     if answer.uncreated:
@@ -121,31 +132,85 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
 def _headline(answer: Pending) -> str:
     if not answer.whys:
         return "No pod is pending without a place" if answer.settled.placed else "No pod is pending"
-    why = "for one reason" if len(answer.whys) == 1 else f"for {len(answer.whys)} different reasons"
-    return f"{counted(answer.pods, 'pod')} pending without a place, {why}"
+    kinds = sum(len(why.kinds) for why in answer.whys)
+    of = "" if kinds == 1 else f", of {kinds:,} kinds"
+    return f"{counted(answer.pods, 'pod')} pending without a place{of}"
 
 
-def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
-    yield Padding(Text(f"{number}. {'; '.join(why.reasons)}", "bold"), (1, 0, 0, 0))
-    for kind in (kind for kind in why.kinds if kind.fits):
-        yield Padding(_kind_text(kind), (0, 0, 0, 3))
-        if kind.message not in map(str, kind.notes):
-            yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
-    for kind in (kind for kind in why.kinds if kind.tried):
-        yield Padding(_kind_text(kind), (0, 0, 0, 3))
+_Numbered: TypeAlias = tuple[int, PodKind, tuple[str, ...]]
+"""A kind of pods, its number in the text, and kube-scheduler's reasons."""
+
+
+def _kinds_of(answer: Pending) -> Sequence[_Numbered]:
+    """The kinds of all reasons, those with the most pods first."""
+    kinds = [(kind, why.reasons) for why in answer.whys for kind in why.kinds]
+    kinds.sort(key=lambda each: -len(each[0].pods))
+    return [(number, kind, reasons) for number, (kind, reasons) in enumerate(kinds, 1)]
+
+
+def _overview(kinds: Sequence[_Numbered]) -> Iterator[RenderableType]:
+    """A row for each kind: its workload, pods, decisive cause, first remedy, and how many pods that places."""
+    table = plain_table("", "workload", "pods", "why", "what helps first", "places")
+    for column in table.columns[2:4]:
+        column.justify, column.no_wrap = "left", False
+    for _, kind, _ in kinds[:_MOST_ROWS]:
+        first = next(iter(kind.remedies), None)
+        helps = _WITHOUT_REMEDY[kind.outcome] if first is None else str(first)
+        places = "" if first is None else f"{first.placed:,} of {first.pods:,}"
+        row = (_name(kind), f"{len(kind.pods):,}", "; ".join(_causes(kind)), helps, places)
+        table.add_row(*map(Text, row))
+    yield Padding(table, (1, 0, 0, 0))
+    if (rest := len(kinds) - _MOST_ROWS) > 0:
+        yield Text(f"and {rest:,} more below", "dim")
+
+
+_WITHOUT_REMEDY: Final = {
+    KindOutcome.HELPED: "",
+    KindOutcome.HELPED_IN_PART: "",
+    KindOutcome.NOTHING_HELPS: "nothing found",
+    KindOutcome.WAITS_FOR_OTHERS: "what helps those it waits for",
+    KindOutcome.PREEMPTING: "its victims end",
+    KindOutcome.NOT_LOOKED_AT: "not looked at",
+}
+
+
+def _name(kind: PodKind) -> str:
+    return pods_text(kind.pods, most=1) if kind.workload is None else str(kind.workload)
+
+
+def _causes(kind: PodKind) -> Sequence[str]:
+    """Return the decisive causes in short; of pods that no scheduler tries, or without a claim, the findings."""
+    if kind.reason is not None:
+        return [str(kind.reason)]
+    decisive = [cause for cause in kind.causes if cause.decisive]
+    if all(cause.node for cause in decisive) and decisive:
+        return [f"{cause.evidence.asked} ({cause.nodes:,} of {cause.of:,} nodes)" for cause in decisive]
+    return list(map(str, kind.notes)) or [cause.evidence.asked for cause in decisive] or [kind.message]
+
+
+def _block(number: int, kind: PodKind, reasons: Sequence[str], top: int) -> Iterator[RenderableType]:
+    pods = counted(len(kind.pods), "pod")
+    title = pods if kind.workload is None else f"{kind.workload}, {pods}"
+    yield Padding(Text(f"{number}. {title}: {pods_text(kind.pods)}", "bold"), (1, 0, 0, 0))
+    yield Padding(_kind_text(kind, reasons), (0, 0, 0, 3))
+    if kind.tried:
         yield Padding(_helps(kind, top), (0, 0, 0, 3))
-    if rest := [kind for kind in why.kinds if not (kind.tried or kind.fits)]:
-        pods = [pod for kind in rest for pod in kind.pods]
-        where = f"{counted(len(pods), 'pod')} of {counted(len(rest), 'kind')}: {pods_text(pods)}"
-        yield Padding(Text(f"{where}; not looked at: a greater --kinds has it", "dim"), (0, 0, 0, 3))
+    elif kind.outcome is KindOutcome.WAITS_FOR_OTHERS:
+        yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
 
 
-def _kind_text(kind: PodKind) -> Text:
-    of = "" if kind.workload is None else f" of {kind.workload}"
-    lines = [f"{counted(len(kind.pods), 'pod')}{of}: {pods_text(kind.pods)}", *map(str, kind.notes)]
+def _not_looked_at(kinds: Sequence[PodKind]) -> RenderableType:
+    pods = [pod for kind in kinds for pod in kind.pods]
+    where = f"{counted(len(pods), 'pod')} of {counted(len(kinds), 'kind')}: {pods_text(pods)}"
+    return Padding(Text(f"{where}; not looked at: a greater --kinds has it", "dim"), (1, 0, 0, 0))
+
+
+def _kind_text(kind: PodKind, reasons: Sequence[str]) -> Text:
+    causes = [str(cause) for cause in kind.causes if cause.decisive and cause.node][:_MOST_CAUSES]
+    lines = dict.fromkeys((*causes, "; ".join(reasons), *map(str, kind.notes)))
     recorded = recorded_message(kind.pods[0])
     if recorded and recorded != kind.message:
-        lines.append(f"in the cluster: {recorded}")
+        lines[f"in the cluster: {recorded}"] = None
     return Text("\n".join(lines))
 
 
