@@ -119,15 +119,21 @@ class Meter:
         finally:
             self._recorder.workers(operation, -workers)
 
-    def count(self, point: MeasuredPoint, plugins: Sequence[str], number: int) -> None:
-        """Record so many evaluations of each of these plugins, none of whose hooks was called for them."""
-        if number:
-            self._evaluations.add(point, plugins, number)
+    def counter(self, point: MeasuredPoint, plugins: Sequence[str]) -> Callable[[int], None]:
+        """Return a function that records so many evaluations of each of these plugins.
+
+        It is for those whose hooks weren't called.
+        """
+        return self._evaluations.counter_of_all(point, tuple(plugins))
 
     def ended(self, point: MeasuredPoint, code: Code, started: float) -> None:
         """Record that the plugins of a point ran for a pod since `started`."""
         self._recorder.extension_point(point, code, self._profile, self.now() - started)
-        self._evaluations.report()
+        if not self._evaluations.is_read:
+            self._evaluations.tell_of(point)
+        # Once for a pod, if the recorder asks for the counts when it is read.
+        elif point is MeasuredPoint.FILTER:
+            self._evaluations.report()
 
     def _timed(self, plugin: str, point: MeasuredPoint, hook: Hook) -> Hook:
         now, record = self.now, self._recorder.plugin_execution
@@ -193,47 +199,59 @@ class _Evaluations:
 
     _recorder: MetricsRecorder
     _profile: str
-    _counts: dict[tuple[str, MeasuredPoint], list[int]] = attrs.field(factory=dict, init=False)
-    _added: dict[tuple[MeasuredPoint, Sequence[str]], list[int]] = attrs.field(factory=dict, init=False)
+    _counts: dict[MeasuredPoint, dict[Sequence[str], list[int]]] = attrs.field(
+        factory=lambda: {point: {} for point in MeasuredPoint}, init=False
+    )
+    """The counts by point, and by the plugins for each of which they count."""
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    _is_read: bool = attrs.field(init=False)
+    is_read: bool = attrs.field(init=False)
+    """Whether the recorder asks for the counts when it is read."""
     _unreported: int = attrs.field(default=0, init=False)
 
-    @_is_read.default
+    @is_read.default
     def _asks(self) -> bool:
         return self._recorder.before_reading(self.tell)
 
     def counter(self, plugin: str, point: MeasuredPoint) -> Callable[[int], None]:
         """Return a function that adds to the count of a plugin's evaluations; may be called from several threads."""
         # An append is atomic, with or without a global interpreter lock; adding to a number isn't.
-        return self._counts.setdefault((plugin, point), []).append
+        return self._counts[point].setdefault((plugin,), []).append
 
-    def add(self, point: MeasuredPoint, plugins: Sequence[str], number: int) -> None:
-        """Count evaluations of several plugins."""
-        known = self._added.get((point, plugins))
-        if known is None:
-            known = self._added.setdefault((point, plugins), [])
-        known.append(number)
+    def counter_of_all(self, point: MeasuredPoint, plugins: Sequence[str]) -> Callable[[int], None]:
+        """Return a function that adds to the count of each of these plugins' evaluations."""
+        if self.is_read:
+            return self._counts[point].setdefault(plugins, []).append
+        tell, profile = self._recorder.plugin_evaluations, self._profile
+
+        def tell_at_once(number: int) -> None:
+            if number:
+                for plugin in plugins:
+                    tell(plugin, point, profile, number)
+
+        return tell_at_once
 
     def report(self) -> None:
         """Pass the counts on to the recorder, unless it asks for them itself."""
-        if self._is_read and self._unreported < _MOST_CYCLES:
+        if self.is_read and self._unreported < _MOST_CYCLES:
             self._unreported += 1
         else:
             self.tell()
 
     def tell(self) -> None:
         """Pass the counts on to the recorder."""
+        self._unreported = 0
+        for point in self._counts:
+            self.tell_of(point)
+
+    def tell_of(self, point: MeasuredPoint) -> None:
+        """Pass the counts of a point on to the recorder."""
         tell, profile = self._recorder.plugin_evaluations, self._profile
         with self._lock:
-            self._unreported = 0
-            for (point, plugins), numbers in list(self._added.items()):
-                if taken := sum(_taken(numbers)):
+            # Entries are added by the thread that schedules, while another one may read.
+            for plugins, counts in tuple(self._counts[point].items()):
+                if counts and (number := sum(_taken(counts))):
                     for plugin in plugins:
-                        tell(plugin, point, profile, taken)
-            for (plugin, point), counts in self._counts.items():
-                if counts:
-                    tell(plugin, point, profile, sum(_taken(counts)))
+                        tell(plugin, point, profile, number)
 
 
 def _taken(counts: list[T]) -> Sequence[T]:

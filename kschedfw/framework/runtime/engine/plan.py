@@ -13,6 +13,7 @@ from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import FloatArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -24,6 +25,7 @@ from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
 from kschedfw.framework.runtime.engine.status_codes import PASS
 from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step
 from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.measuring import Meter
 
 LARGEST_TOTAL: Final = 2**52
 """Totals up to this number, and their summands, are exact in float64."""
@@ -93,7 +95,7 @@ class Plan:
     """The plugins whose pre_filter, and whose pre_score, isn't called, though they have one."""
     refusing: frozenset[str] = frozenset()
     """The filters in the base that refuse any node."""
-    _names: dict[tuple[int, frozenset[str]], tuple[str, ...]] = attrs.field(factory=dict)
+    _counters: dict[tuple[str, frozenset[str]], Callable[[int], None]] = attrs.field(factory=dict)
     _base: Base | None = None
     _version: object = None
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
@@ -146,6 +148,7 @@ class Plan:
         scoring |= dict.fromkeys(self.computed, NOTHING)
         self.pre_score = _hook_steps(pre_scores, scoring)
         self.told = _told(pre_filters, found), _told(pre_scores, scoring)
+        self._counters.clear()
         self._base = None
         self._version = version
 
@@ -224,21 +227,23 @@ class Plan:
     def _weight(self, name: str) -> int:
         return next((each.scoring.weight for each in self.scores if each.name == name and each.scoring), 0)
 
-    def filtering(self, skipped: frozenset[str]) -> tuple[str, ...]:
-        """Return the other plugins with a filter."""
-        return self._without(self.filters, skipped, 0)
+    def tell(self, meter: Meter, point: MeasuredPoint, skipped: frozenset[str], number: int) -> None:
+        """Tell the meter of so many evaluations of each plugin that has a part in this point and isn't `skipped`.
 
-    def scoring(self, skipped: frozenset[str]) -> tuple[str, ...]:
-        """Return the other plugins with a score."""
-        return self._without(self.scores, skipped, 1)
-
-    def _without(self, steps: Sequence[Step], skipped: frozenset[str], number: int) -> tuple[str, ...]:
+        Hooks that are called count their calls themselves.
+        """
         # The sets are few, since they follow from the kinds of pods.
-        found = self._names.get((number, skipped))
-        if found is None:
-            found = tuple([each.name for each in steps if each.name not in skipped])
-            self._names[number, skipped] = found
-        return found
+        count = self._counters.get((point.value, skipped))
+        if count is None:
+            names = {
+                MeasuredPoint.PRE_FILTER: self.told[0],
+                MeasuredPoint.FILTER: [each.name for each in self.filters],
+                MeasuredPoint.PRE_SCORE: self.told[1],
+                MeasuredPoint.SCORE: [each.name for each in self.scores],
+            }[point]
+            count = meter.counter(point, [name for name in names if name not in skipped])
+            self._counters[point.value, skipped] = count
+        count(number)
 
     def forget_failed(self) -> None:
         """Tell asked steps from others anew, after an answer turned out not to be one that can be kept."""

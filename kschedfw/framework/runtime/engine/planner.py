@@ -34,6 +34,7 @@ from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
+_NONE: frozenset[str] = frozenset()
 
 
 class Planner:
@@ -99,7 +100,7 @@ class Planner:
         plan = self._begin_cycle(state, pod)
         answer = run_pre_filters(plan.pre_filter, state, pod, self._snapshot.node_infos)
         if meter is not None:
-            meter.count(MeasuredPoint.PRE_FILTER, plan.told[0], 1)
+            plan.tell(meter, MeasuredPoint.PRE_FILTER, _NONE, 1)
             meter.ended(MeasuredPoint.PRE_FILTER, answer[1].code, started)
         return answer
 
@@ -117,8 +118,10 @@ class Planner:
                 self.decided_together += 1
                 if meter is not None:
                     # Hooks that are called node by node count these calls themselves.
-                    others = state.skip_filter_plugins | self._together.asked_last
-                    meter.count(MeasuredPoint.FILTER, plan.filtering(others), found.processed)
+                    others = state.skip_filter_plugins
+                    if self._together.asked_last:
+                        others = joined(others, self._together.asked_last)
+                    plan.tell(meter, MeasuredPoint.FILTER, others, found.processed)
         else:
             found = self._in_order.find(state, pod, self._plans.codes, nodes, wanted)
         if meter is not None:
@@ -133,7 +136,7 @@ class Planner:
         if plan.balanced and not pod.requests.amounts.milli_cpu and not pod.requests.amounts.memory:
             state.skip_score_plugins = joined(state.skip_score_plugins, (plan.balanced,))
         if meter is not None:
-            meter.count(MeasuredPoint.PRE_SCORE, plan.told[1], 1)
+            plan.tell(meter, MeasuredPoint.PRE_SCORE, state.skip_score_plugins, 1)
             meter.ended(MeasuredPoint.PRE_SCORE, status.code, started)
         return status
 
@@ -154,7 +157,7 @@ class Planner:
             if answer[0] is not None and isinstance(failure, ScoreError):
                 answer = None, failure.status
         elif meter is not None:
-            meter.count(MeasuredPoint.SCORE, state.read(PLAN).scoring(state.skip_score_plugins), len(nodes))
+            state.read(PLAN).tell(meter, MeasuredPoint.SCORE, state.skip_score_plugins, len(nodes))
         if meter is not None:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
@@ -178,14 +181,9 @@ class Planner:
     def _begin_cycle(self, state: CycleState, pod: Pod) -> Plan:
         """Look up the plan for pods like this one, and write it to the state."""
         # In a sampled cycle single plugins are timed, so they are asked what could be computed.
-        plan = self._plan_of(pod, computes=not state.record_plugin_metrics)
+        plan = self._plans.of(pod, self._snapshot.table, computes=not state.record_plugin_metrics)
+        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
         state.write(PLAN, plan)
-        return plan
-
-    def _plan_of(self, pod: Pod, *, computes: bool = True, is_one_of_many: bool = False) -> Plan:
-        snapshot = self._snapshot
-        plan = self._plans.of(pod, snapshot.table, computes=computes, is_one_of_many=is_one_of_many)
-        plan.prepare(pod, snapshot, self._pre_filters, self._pre_scores)
         return plan
 
     # Questions of others
@@ -219,7 +217,8 @@ class Planner:
             or others * max(requests.non_zero.milli_cpu, requests.non_zero.memory) > least
         ):
             return None
-        plan = self._plan_of(pod, is_one_of_many=True)
+        plan = self._plans.of(pod, table, is_one_of_many=True)
+        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
         state, nodes = CycleState(), self._snapshot.selection
         for each in plan.steps:
             if each.name in plan.kept or each.name in plan.computed:

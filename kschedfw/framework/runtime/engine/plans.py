@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.requests import PodRequests
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nodes.table import NodeTable
@@ -33,7 +32,7 @@ _MOST_STATUSES: Final = 16_384
 status per node."""
 
 _EXACT_BITS: Final = LARGEST_EXACT.bit_length() - 1
-"""The number of bits of amounts that are all exact."""
+"""Amounts of so many bits are exact in float64, and so is what the pass computes with them."""
 
 _NOT_KEPT: Final = object()
 """The stand-in for a signature whose answers aren't kept."""
@@ -122,10 +121,13 @@ class Plans:
     def _is_computed(self, pod: Pod, table: NodeTable) -> bool:
         """Return whether the pass can compute the answers that follow from amounts."""
         requests = pod.requests
-        if not table.is_exact or not _is_exact(requests):
+        scored, amounts = requests.scored, requests.amounts
+        # The bits of all at once: a negative amount has all of the high ones.
+        bits = scored.milli_cpu | scored.memory | amounts.milli_cpu | amounts.memory
+        if bits >> _EXACT_BITS or not table.is_exact:
             return False
         wanted = requests.demand.scalar_resources
-        if not wanted and not requests.amounts.scalar_resources:
+        if not wanted and not amounts.scalar_resources:
             return True
         # Plugins that score resources don't sign a pod whose resources devices may provide.
         return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in self._ruled]
@@ -174,10 +176,3 @@ class Plans:
                     known = self._kept[key] = Kept(each, self.codes, self._parallelizer)
                 answers[each.name] = known
         return answers
-
-
-def _is_exact(requests: PodRequests) -> bool:
-    """Return whether all amounts of the pod that the pass computes with are surely exact in float64."""
-    scored, amounts = requests.scored, requests.amounts
-    # The bits of all at once: a negative amount has all of the high ones.
-    return not (scored.milli_cpu | scored.memory | amounts.milli_cpu | amounts.memory) >> _EXACT_BITS

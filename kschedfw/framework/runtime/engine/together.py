@@ -195,9 +195,9 @@ class Together:
         return run
 
     @property
-    def asked_last(self) -> frozenset[str]:
+    def asked_last(self) -> tuple[str, ...]:
         """The filters that were asked node by node in the last search."""
-        return frozenset(each.name for each in self.latest.asked_last) if self.latest else frozenset()
+        return tuple([each.name for each in self.latest.asked_last]) if self.latest else ()
 
     def _refusals(
         self,
@@ -394,7 +394,9 @@ class Together:
                     totals, kept = scratch.totals, None
                     continue
                 # Without parts all nodes have the same score.
-                added = np.full(run.count, _of_equal_nodes(by_domain, each))
+                if not (same := _of_equal_nodes(by_domain, each)):
+                    continue
+                added = np.full(run.count, same)
             else:
                 added = self._weighted(step, known, state, pod, nodes)
             # The kept totals stay as they are for the next pod.
