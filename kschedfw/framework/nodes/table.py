@@ -257,7 +257,7 @@ class NodeTable:
             self._write_node(row, info, old.allocatable)
             self.node_changes.append(row, len(infos))
         # PodInfos compare by identity, so this is a comparison of pointers.
-        pods_changed = info.pods is not old.pods and info.pods != old.pods
+        pods_changed = info.pods is not old.pods and (info.pods != old.pods or _sums_differ(info, old))
         if pods_changed:
             self._write_pods(row, info, old.requested)
             self.pod_changes.append(row, len(infos))
@@ -492,6 +492,14 @@ class NodeTable:
             self.non_zero_floats.T,
         )
         """What compiled loops read, a row for each resource: made once, since they run for every pod."""
+
+
+def _sums_differ(info: NodeInfo, old: NodeInfo) -> bool:
+    """Return whether the sums over the same pods differ.
+
+    A pod that came and went leaves an amount of 0 of its resources, and takes along a port that another pod has, too.
+    """
+    return info.used_ports is not old.used_ports or info.requested != old.requested
 
 
 def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:

@@ -120,6 +120,26 @@ def test_what_is_free_follows_nodes_and_pods() -> None:
         assert table.free[table.rows["a"], table.columns["example.com/gpu"]] == -1
 
 
+def test_sums_that_a_pod_leaves_behind_are_a_change() -> None:
+    """Answers kept from before were about a port that is free now: a pod that came and went took it along."""
+    web = make_pod("web").host_port(80).node("n").build()
+    info = NodeInfo.of(make_node("n").build(), [web])
+    table = NodeTable.of([info])
+    for brief in (
+        make_pod("port").host_port(80).node("n").build(),
+        make_pod("gpu").limits({"example.com/gpu": 1}).node("n").build(),
+    ):
+        before, changed = table.version.pods, table.node_infos[0].clone()
+        changed.add_pod(PodInfo.of(brief))
+        changed.remove_pod(brief)
+        assert changed.pods == table.node_infos[0].pods
+        table.update(0, changed)
+        assert table.version.pods == before + 1
+    before = table.version.pods
+    table.update(0, table.node_infos[0].clone())
+    assert table.version.pods == before
+
+
 def test_the_largest_amount_is_a_bound_that_knows_of_nonsense() -> None:
     snapshot = Snapshot.of([make_node("a").capacity(cpu="4").build()])
     assert snapshot.table.largest("cpu") == 4000
