@@ -31,7 +31,7 @@ class Resource:
     memory: int = 0
     ephemeral_storage: int = 0
     allowed_pod_number: int = 0
-    scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
+    scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=lambda each: repr({**each}))
 
     def plus(self, other: Resource) -> Resource:
         """Return the sum of everything except the pod number, which is kept."""

@@ -66,6 +66,7 @@ class PluginSummary:
     hooks: tuple[str, ...] = ()
     reads: str = ""
     signs: bool = False
+    pure: bool = False
     arguments: tuple[Argument, ...] = ()
 
     @property
@@ -93,6 +94,7 @@ class PluginSummary:
             "hooks": list(self.hooks),
             "reads": self.reads or None,
             "sign": self.signs,
+            "pure": self.pure,
             "batch": list(self.batch),
             "args": [attrs.asdict(argument) for argument in self.arguments],
         }
@@ -130,6 +132,7 @@ def summary(registry: Registry, name: str) -> PluginSummary:
         hooks=hooks_of(plugin),
         reads=plugin.reads.value if plugin.reads is not None else "",
         signs=plugin.sign is not Plugin.sign,
+        pure=plugin.pure,
         arguments=_arguments(plugin),
     )
 
@@ -229,7 +232,7 @@ def _table(found: list[PluginSummary]) -> Table:
             each.name,
             each.source,
             ", ".join(each.points),
-            each.reads,
+            each.reads or ("learned" if each.pure else ""),
             "yes" if each.signs else "no",
             "yes" if each.batch else "no",
             ", ".join(argument.name for argument in each.arguments),
@@ -247,6 +250,7 @@ def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
         facts = (
             ", ".join(each.points),
             f"reads {each.reads}" if each.reads else "",
+            "pure" if each.pure else "",
             "sign" if each.signs else "",
             "batch" if each.batch else "",
             f"arguments {', '.join(argument.name for argument in each.arguments)}" if each.arguments else "",
@@ -264,8 +268,11 @@ def _parts(found: PluginSummary) -> Iterator[RenderableType]:
     facts.add_row("class", found.where)
     facts.add_row("enabled at", ", ".join(found.points) or "nothing")
     facts.add_row("hooks", ", ".join(found.hooks) or "none")
-    facts.add_row("reads", found.reads or "not said, so that answers are never reused")
-    facts.add_row("sign", "yes" if found.signs else "no, so that answers are never reused")
+    if found.pure:
+        facts.add_row("pure", "yes: what filter and score read is learned, and answers are reused")
+    else:
+        facts.add_row("reads", found.reads or "not said, so that answers are never reused")
+        facts.add_row("sign", "yes" if found.signs else "no, so that answers are never reused")
     facts.add_row("batch", ", ".join(found.batch) or "no")
     yield facts
     if not found.arguments:

@@ -75,6 +75,11 @@ class Plugin(Generic[ArgsT]):
             name = "Rack"
             args_type = RackArgs
 
+    `pure` is a promise: the answers of `filter` and `score` depend on the plugin's arguments, the pod, the node with
+    its pods, and what the plugin's own pre_filter and pre_score wrote into the state. They depend on nothing else, such
+    as the clock, the cluster, or attributes that change. Then the framework learns what the hooks read while they run,
+    and asks them once for each distinct combination of the values read instead of about every node for every pod.
+
     `reads` and `sign` are promises that let the framework reuse answers: for two pods with equal signatures,
     the answer for a node differs only if something within `reads` changed in between. normalize_score then depends on
     the signature and the raw scores alone, and not on which nodes have them. Where `reads` is `Reads.NODE`, pre_filter
@@ -85,6 +90,7 @@ class Plugin(Generic[ArgsT]):
 
     name: ClassVar[str]
     args_type: ClassVar[type[object] | None] = None
+    pure: ClassVar[bool] = False
     reads: ClassVar[Reads | None] = None
 
     def __init__(self, args: ArgsT, handle: Handle) -> None:
@@ -200,6 +206,19 @@ def keeps_promise(plugin: AnyPlugin, method: str, hooks: Collection[str]) -> boo
     return kinds[owner] is not Plugin and not any(
         hook in vars(kind) for kind in kinds[:owner] for hook in hooks
     )
+
+
+def is_pure(plugin: AnyPlugin, hook: str) -> bool:
+    """Tell whether the plugin promises by `Plugin.pure` that this hook is pure.
+
+    The promise of a base class isn't one for a hook that overrides the base's.
+    """
+    if not plugin.pure:
+        return False
+    kinds = type(plugin).__mro__
+    promising = next(index for index, kind in enumerate(kinds) if "pure" in vars(kind))
+    owners = [index for index, kind in enumerate(kinds) if hook in vars(kind)]
+    return not owners or owners[0] >= promising or owners[-1] < promising
 
 
 AnyPlugin: TypeAlias = Plugin[Any]

@@ -88,6 +88,7 @@ class TestSummary:
             "hooks": ["filter", "filter_batch"],
             "reads": None,
             "sign": True,
+            "pure": False,
             "batch": ["filter_batch"],
             "args": [
                 {"name": "racks", "type": "list of string", "required": True, "default": None},

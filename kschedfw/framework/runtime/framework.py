@@ -17,6 +17,7 @@ from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
+from kschedfw.framework.learning.learned import LearnedHook
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
@@ -340,6 +341,11 @@ class Framework(BindingHooks, PlacementHooks):
     def decided_together(self) -> int:
         """The number of times that nodes were filtered all together, by a plan, and not one after the other."""
         return self._planner.decided_together
+
+    @property
+    def learned(self) -> Mapping[str, Mapping[str, LearnedHook]]:
+        """The batch forms that are learned from pure hooks, by plugin and name of the form."""
+        return self._hooks.learned
 
     def memo_report(self) -> Mapping[str, PluginMemo]:
         """Return the counts of questions and kept answers, by plugin that filters or scores."""

@@ -12,7 +12,7 @@ from kschedfw_lab.bench.memo import PluginUse, together
 from kschedfw_lab.bench.results import Part
 from kschedfw_lab.bench.stage import Case
 
-from kschedfw import Evaluation, Profile, Registry
+from kschedfw import Evaluation, NodeInfo, Plugin, Profile, Registry, hookimpl
 from kschedfw.framework.plugin import AnyPlugin
 
 NODES = 20
@@ -45,6 +45,31 @@ def test_a_plugin_that_promises_nothing_is_asked_about_every_node_for_every_pod(
         "suggestion": "100% of its answers about a node were those for the pod before: with `reads` and `sign`, which "
         "need no batch form, they would be kept",
     }
+
+
+def test_it_is_said_of_a_pure_plugin_why_it_is_not_learned() -> None:
+    class Learned(Plugin):
+        name = "Learned"
+        pure = True
+
+        @hookimpl
+        def filter(self, node_info: NodeInfo) -> None:
+            node_info.node.labels.get("rack")
+
+    class Curious(Plugin):
+        name = "Curious"
+        pure = True
+
+        @hookimpl
+        def filter(self, node_info: NodeInfo) -> None:
+            for number in range(65):
+                node_info.node.labels.get(f"label-{number}")
+
+    plugins = used(Learned, Curious)
+    assert (plugins["Learned"].why_not, plugins["Learned"].batch) == ("", True)
+    assert not plugins["Learned"].suggestion
+    expected = "what filter reads can't be learned: it reads more than 64 different things"
+    assert plugins["Curious"].why_not == expected
 
 
 def test_keeping_answers_is_suggested_to_plugins_that_repeat_themselves_alone() -> None:

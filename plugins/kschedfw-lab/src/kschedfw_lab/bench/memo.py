@@ -116,20 +116,30 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
 def _use(
     framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked_before: int
 ) -> PluginUse:
-    plugin = framework.plugins[name]
+    plugin, learned = framework.plugins[name], framework.learned[name]
     forms = [(point, batch) for point, batch in _FORMS if name in framework.plugins_at(point)]
     return PluginUse(
         plugin=name,
         points=tuple(point for point, _ in forms),
         reads=plugin.reads,
-        batch=all(getattr(plugin, batch, None) is not None for _, batch in forms),
+        batch=all(batch in learned or getattr(plugin, batch, None) is not None for _, batch in forms),
         attempts=attempts,
         rows_asked=counts.rows_asked - asked_before,
         rows_in_question=attempts * nodes * len(forms),
-        why_not="; ".join(_obstacles(plugin, counts)),
+        why_not="; ".join(_unlearned(framework, name) if learned else _obstacles(plugin, counts)),
         rows_asked_before=asked_before,
-        promises=not PluginMemo.of(plugin).objection,
+        promises=bool(learned) or not PluginMemo.of(plugin).objection,
     )
+
+
+def _unlearned(framework: Framework, plugin: str) -> Iterator[str]:
+    """Yield the reasons why a pure plugin's hooks were asked about each node."""
+    for name, form in framework.learned[plugin].items():
+        hook = name.removesuffix("_batch")
+        if form.problem:
+            yield f"what {hook} reads can't be learned: {form.problem}"
+        elif form.pauses:
+            yield f"the answers of {hook} seldom repeat, so that learning paused"
 
 
 def _obstacles(plugin: AnyPlugin, counts: PluginMemo) -> Iterator[str]:
