@@ -68,8 +68,9 @@ class NodeCodes:
     @cached_property
     def distinct(self) -> Mapping[Status, int]:
         """The number of nodes of each distinct status."""
-        counts = np.bincount(self.codes[self.codes != 0])
-        return {self.statuses[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
+        counts = np.bincount(self.codes)
+        # The code 0 stands for nodes without a status.
+        return {self.statuses[code]: int(counts[code]) for code in counts.nonzero()[0].tolist() if code}
 
     def with_code(self, code: Code) -> NodeSelection:
         """Return the nodes whose status has this code, in the table's order."""

@@ -128,32 +128,47 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
         return None
     if not len(rows):
         return Verdicts.passing(0)
-    # The bits of a node: one per short resource, and one for unresolvable.
-    short: IntArray | None = None
+    # The bits of a node: one per short resource, and one for unresolvable. Those of all nodes are in `common`.
+    common, short = 0, None
     refused: list[IntArray] = []
     for index, (name, amount) in enumerate(wanted):
-        column = nodes.columns.get(name)
+        column, bit = nodes.columns.get(name), 2 << index
         if column is None:
             # Skip a request that has wrapped around int64, which always fits.
-            if amount <= 0:
-                continue
-            lacking = np.arange(len(rows))
+            if amount > 0:
+                common |= bit | 1
+            continue
+        if nodes.all_have_free(column, amount):
+            continue
+        lacks = nodes.take(nodes.free[:, column], rows) < amount
+        number = int(np.count_nonzero(lacks))
+        if not number:
+            continue
+        if number == len(rows):
+            common |= bit
+            lacking = None
         else:
-            if nodes.all_have_free(column, amount):
-                continue
-            lacking = (nodes.take(nodes.free[:, column], rows) < amount).nonzero()[0]
-            if not len(lacking):
-                continue
-        if short is None:
-            short = np.zeros(len(rows), dtype=np.int64)
-        refused.append(lacking)
-        short[lacking] |= 2 << index
-        if name != PODS:
-            allocatable = 0 if column is None else nodes.allocatable[:, column].take(rows.take(lacking))
-            short[lacking] |= amount > allocatable
+            lacking = lacks.nonzero()[0]
+            refused.append(lacking)
+            short = np.zeros(len(rows), dtype=np.int64) if short is None else short
+            short[lacking] |= bit
+        if name == PODS:
+            continue
+        allocatable = nodes.take(nodes.allocatable[:, column], rows)
+        if lacking is not None and short is not None:
+            short[lacking] |= amount > allocatable.take(lacking)
+        elif (unresolvable := amount > allocatable).all():
+            common |= 1
+        elif unresolvable.any():
+            short = np.zeros(len(rows), dtype=np.int64) if short is None else short
+            short |= unresolvable
     if short is None:
-        return Verdicts.passing(len(rows))
-    combinations, codes = _numbered(short, np.concatenate(refused))
+        if not common:
+            return Verdicts.passing(len(rows))
+        combinations: Sequence[int] = [common]
+        codes = np.ones(len(rows), dtype=np.int64)
+    else:
+        combinations, codes = _numbered(short | common, None if common else np.concatenate(refused))
     names = [name for name, _ in wanted]
     statuses = [
         _refusal(tuple(compress(names, _bits(combination >> 1))), bool(combination & 1))
@@ -162,12 +177,12 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     return Verdicts(codes, (Status.success(), *statuses))
 
 
-def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArray]:
+def _numbered(short: IntArray, refused: IntArray | None) -> tuple[Sequence[int], IntArray]:
     """Return the distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0.
 
-    `refused` are the positions of the numbers that aren't 0, possibly repeated: in most cases a small part.
+    `refused` are the positions of the numbers that aren't 0, possibly repeated: in most cases a small part. None: all.
     """
-    occurring = short.take(refused)
+    occurring = short if refused is None else short.take(refused)
     if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
         # The appended 0 makes 0 the first combination, whether or not a node has it.
         combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
