@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,12 +21,9 @@ UNKNOWN_SCORE: Final = -(1 << 63)
 
 
 class Column:
-    """One answer per row in `values`, shape (n,); `unknown` where no answer is known to hold.
+    """One answer per row in `values`, shape (n,); `unknown` where no answer is known to hold."""
 
-    `changes` counts how often values were forgotten.
-    """
-
-    __slots__ = ("_layout", "_nodes", "_pods", "_reads", "changes", "unknown", "values")
+    __slots__ = ("_layout", "_nodes", "_pods", "_reads", "unknown", "values")
 
     def __init__(
         self, table: NodeTable, reads: Reads, dtype: type[np.signedinteger[Any]], unknown: int
@@ -33,34 +31,33 @@ class Column:
         self._reads = reads
         self.unknown = unknown
         self.values: npt.NDArray[np.signedinteger[Any]] = np.full(len(table), unknown, dtype=dtype)
-        self.changes = 0
         self._mark_current(table)
 
-    def follow(self, table: NodeTable) -> bool:
-        """Forget the values of rows that have changed. Return whether any value was forgotten."""
+    def follow(self, table: NodeTable) -> Sequence[int] | None:
+        """Forget the values of rows that have changed. Return those rows; None if rows have moved, or all changed."""
         nodes, pods = table.node_changes.version, table.pod_changes.version
         if (
             self._nodes == nodes
             and self._layout == table.layout
             and (self._reads is Reads.NODE or self._pods == pods)
         ):
-            return False
+            return ()
         # The present version of the log of pods stands for "no changes" where pods don't matter.
         changed = table.changed_since(self._nodes, self._pods if self._reads is Reads.PODS else pods)
         # A node that came and went again gives a new layout in which no row has moved: `moved_since` tells it
         # by `all_rows`.
         moved_from = table.all_rows if self._layout == table.layout else table.moved_since(self._layout)
+        is_in_place = moved_from is table.all_rows and changed is not None
         if moved_from is None or changed is None:
             self.values = np.full(len(table), self.unknown, dtype=self.values.dtype)
         else:
-            if moved_from is not table.all_rows:
+            if not is_in_place:
                 self.values = moved(self.values, moved_from, self.unknown)
             # Moved first: the log names rows by their present places.
             for row in changed:
                 self.values[row] = self.unknown
-        self.changes += 1
         self._mark_current(table)
-        return True
+        return changed if is_in_place else None
 
     def missing(self, rows: IntArray) -> IntArray:
         """Return the rows, shape (k,), that have no value."""

@@ -91,7 +91,7 @@ class Kept:
         column = self._refusals
         if column is None:
             column = self._refusals = Column(table, self.step.reads, np.int32, UNKNOWN_CODE)
-        elif not column.follow(table):
+        elif column.follow(table) == ():
             return column.values
         missing = column.missing(table.all_rows)
         if len(missing):

@@ -22,7 +22,7 @@ from kschedfw.framework.plugin import AmountsRule
 from kschedfw.framework.runtime.engine.kept import NOTHING, Kept, Prepared
 from kschedfw.framework.runtime.engine.passes import Weights
 from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
-from kschedfw.framework.runtime.engine.status_codes import PASS
+from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
 from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.runtime.measuring import Meter
@@ -79,6 +79,8 @@ class Plan:
     scores: Sequence[Step]
     """The steps with a score, in the profile's order of scores."""
     kept: Mapping[str, Kept]
+    codes: StatusCodes
+    """The numbers of the statuses in what is kept."""
     computed: Mapping[str, AmountsRule]
     pre_filter: Sequence[HookStep] = ()
     pre_score: Sequence[HookStep] = ()

@@ -107,10 +107,12 @@ class Planner:
     def filter(self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int) -> FilterOutcome:
         """Filter the nodes, in order, until one more than `wanted` have passed."""
         plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
+        # The snapshot may have changed since the pre_filters ran, if that is how a framework is used.
+        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
         started = 0.0 if meter is None else meter.now()
         if self._is_planned and (nodes.start is not None or not is_few(nodes)):
             try:
-                found = self._together.find(plan, self._plans.codes, state, pod, nodes, wanted)
+                found = self._together.find(plan, state, pod, nodes, wanted)
             except (*HOOK_FAILURES, NotTogetherError):
                 # Asked about in order, the nodes tell what failed, and whether that is to be seen.
                 found = self._in_order.find(state, pod, self._plans.codes, nodes, wanted)

@@ -148,7 +148,7 @@ class Plans:
 
     def _add(self, signatures: _Key, table: NodeTable, *, is_computed: bool) -> Plan:
         rules = {each.name: rule for each in self._ruled if is_computed and (rule := each.rule) is not None}
-        plan = Plan(self._steps, self._filters, self._scores, self._kept_for(signatures), rules)
+        plan = Plan(self._steps, self._filters, self._scores, self._kept_for(signatures), self.codes, rules)
         self._plans[is_computed, *signatures] = plan
         if len(table) != self._rows:  # all columns have the table's length
             self._rows = len(table)

@@ -37,7 +37,7 @@ from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.plugins import FilterPlugin, ScorePlugin, check_range
 from kschedfw.framework.runtime.engine.scoring import Scoring
-from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
+from kschedfw.framework.runtime.engine.status_codes import PASS
 from kschedfw.framework.runtime.engine.steps import NotTogetherError, Refusals, Step, small_codes
 from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
 from kschedfw.framework.runtime.measuring import Meter
@@ -70,7 +70,6 @@ class _Run(FilterOutcome):
     __slots__ = (
         "_made",
         "asked_last",
-        "codes",
         "compiled",
         "is_scored",
         "kept",
@@ -90,7 +89,6 @@ class _Run(FilterOutcome):
         self,
         together: Together,
         plan: Plan,
-        codes: StatusCodes,
         state: CycleState,
         pod: Pod,
         nodes: NodeSelection,
@@ -100,7 +98,7 @@ class _Run(FilterOutcome):
         count: int,
         looked_at: int,
     ) -> None:
-        self.together, self.plan, self.codes = together, plan, codes
+        self.together, self.plan = together, plan
         self.state, self.pod, self.nodes = state, pod, nodes
         self.compiled, self.totals, self.kept = compiled, totals, kept
         self.count, self.processed, self.looked_at = count, looked_at, looked_at
@@ -151,7 +149,7 @@ class Together:
         self.latest: _Run | None = None
 
     def find(
-        self, plan: Plan, codes: StatusCodes, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int
+        self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int
     ) -> FilterOutcome:
         """Filter the nodes until one more than `wanted` have passed. `state` has what the pre_filters wrote.
 
@@ -186,9 +184,7 @@ class Together:
             feasible, looked_at = compiled.passing(totals), count
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
-        run = self.latest = _Run(
-            self, plan, codes, state, pod, nodes, compiled, totals, kept, feasible, looked_at
-        )
+        run = self.latest = _Run(self, plan, state, pod, nodes, compiled, totals, kept, feasible, looked_at)
         run.verdicts = verdicts
         if is_counted:
             self._count(run, last, wanted)
@@ -305,12 +301,12 @@ class Together:
             found = None
         # A plugin that breaks a promise gives different answers in different ways. What it says in order counts.
         if found is None or found.count != np.count_nonzero(found.codes):
-            in_order = self._in_order.find(run.state, run.pod, run.codes, run.nodes, run.count)
+            in_order = self._in_order.find(run.state, run.pod, run.plan.codes, run.nodes, run.count)
             return in_order.refused
         return found
 
     def _first_refusals(self, run: _Run) -> NodeCodes:
-        plan, state, nodes, codes = run.plan, run.state, run.nodes, run.codes
+        plan, state, nodes, codes = run.plan, run.state, run.nodes, run.plan.codes
         table = nodes.table
         looked_at = nodes.part(0, run.processed)
         known: Codes | None = None
@@ -333,7 +329,7 @@ class Together:
 
     def _codes_of(self, step: Step, run: _Run, known: Codes | None) -> Codes | None:
         """Return a filter's codes on all nodes; None where it refuses none."""
-        plan, state, pod, codes, table = run.plan, run.state, run.pod, run.codes, run.nodes.table
+        plan, state, pod, codes, table = run.plan, run.state, run.pod, run.plan.codes, run.nodes.table
         kept = plan.kept.get(step.name)
         if kept is not None and not kept.filter_fails:
             if step.reads_nodes and step.name not in plan.refusing:
@@ -365,7 +361,7 @@ class Together:
             info = table.node_infos[row]
             status = self._filters.refusal_with_nominated_pods(active, run.state, run.pod, info)
             if not status.is_success:
-                found[row] = run.codes.code_of(status)
+                found[row] = run.plan.codes.code_of(status)
 
     # Scores
 

@@ -53,7 +53,7 @@ class TestColumns:
         crowded = snapshot.get("n1").clone()
         crowded.add_pod(PodInfo.of(make_pod("p").build()))
         snapshot.update([crowded])
-        assert column.follow(snapshot.table) is (reads is Reads.PODS)
+        assert bool(column.follow(snapshot.table)) is (reads is Reads.PODS)
         assert column.values.tolist() == after_pods
         column.values[:] = [0, 1, 2]
         relabelled = crowded.clone()
@@ -62,6 +62,13 @@ class TestColumns:
         assert column.follow(snapshot.table)
         assert column.values.tolist() == after_node
         assert not column.follow(snapshot.table)
+
+    def test_who_keeps_more_by_row_is_told_that_rows_have_moved(self) -> None:
+        snapshot = snapshot_of(3)
+        column = self.column(snapshot, Reads.NODE)
+        snapshot.replace([*snapshot.node_infos, NodeInfo.of(make_node("n9").build())])
+        assert column.follow(snapshot.table) is None
+        assert column.follow(snapshot.table) == ()
 
     def test_missing_rows_are_those_without_a_value(self) -> None:
         snapshot = snapshot_of(4)

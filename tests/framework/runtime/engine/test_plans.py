@@ -568,3 +568,21 @@ class TestNodesThatChange:
 
 def coloured(name: str, colour: str) -> NodeInfo:
     return NodeInfo.of(make_node(name).labels(colour=colour).build())
+
+
+def test_a_pods_reasons_are_its_own_although_all_is_forgotten_between_its_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plans_module, "_MOST_STATUSES", 5)
+    made = signing(
+        filter=lambda pod, node_info: Status.unschedulable(f"{pod.labels['kind']} {node_info.name}")
+    )
+    framework = make_framework(made, snapshot=snapshot_of(10))
+    nodes = everything(framework)
+    first, second = CycleState(), CycleState()
+    framework.run_pre_filter_plugins(first, of_kind("a"))
+    framework.filter_nodes(first, of_kind("a"), nodes)
+    framework.run_pre_filter_plugins(second, of_kind("b"))
+    assert framework.filter_nodes(second, of_kind("b"), nodes).refused.count == 10
+    refused = framework.filter_nodes(first, of_kind("a"), nodes).refused
+    assert {status.message for _, status in refused} == {f"a {name}" for name in nodes.names}

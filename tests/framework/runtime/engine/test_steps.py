@@ -105,13 +105,19 @@ def step_of(kind: Kind, name: str, random: Random) -> PluginClass:
     def score_batch(pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
         return np.array([score(pod, nodes.node_infos[row]) for row in rows.tolist()], dtype=np.int64)
 
-    def skip(pod: Pod) -> Status | None:
-        return Status.skip() if kind is Kind.IDLE and kind_of(pod) == "0" else None
+    skipping = {hook: random.random() < 0.3 for hook in ("pre_filter", "pre_score")}
+
+    def skip_in(hook: str) -> Callable[[Pod], Status | None]:
+        def skip(pod: Pod) -> Status | None:
+            is_idle = kind is Kind.IDLE and kind_of(pod) == "0"
+            return Status.skip() if is_idle or (skipping[hook] and kind_of(pod) == "1") else None
+
+        return skip
 
     hooks: dict[str, Callable[..., object]] = {
-        "pre_filter": skip,
+        "pre_filter": skip_in("pre_filter"),
         "filter": filter_,
-        "pre_score": skip,
+        "pre_score": skip_in("pre_score"),
         "score": score,
     }
     if kind is Kind.TOGETHER or (kind is not Kind.ONE_BY_ONE and is_batch):

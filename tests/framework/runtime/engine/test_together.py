@@ -15,16 +15,19 @@ from kschedfw import (
     Code,
     CycleState,
     Evaluation,
+    ExtensionPoint,
     FitError,
     Framework,
     FrozenDict,
     IntArray,
     Node,
     NodeInfo,
+    NodeSelection,
     NodeTable,
     Plugin,
     Pod,
     PodInfo,
+    Profile,
     Reads,
     Registry,
     ScheduleResult,
@@ -55,6 +58,7 @@ from kschedfw.framework.runtime.engine.passes import Pass
 from kschedfw.framework.runtime.engine.steps import small_codes
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_name import NodeName
+from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.testing import strategies
@@ -69,6 +73,7 @@ from tests.framework.runtime.engine.support import (
     of_kind,
     relative,
     sibling,
+    signing,
     snapshot_of,
     some_nodes,
     two_houses,
@@ -291,6 +296,7 @@ class TestKeptTotals:
         assert house.framework.memo_report()["NodeResourcesFit"].rows_asked == 0
         assert len(over_all) == 2  # the first of all, and the one whose totals are kept
 
+    @pytest.mark.slow
     def test_totals_that_lag_further_than_the_log_goes_back_are_computed_again(self) -> None:
         houses = two_houses(some_nodes(3), percentage=100)
         template = make_pod("pod").requests(cpu=1).build()
@@ -580,6 +586,41 @@ def test_two_plugins_that_follow_one_rule_are_both_asked() -> None:
     assert planned.framework.memo_report()["Twin"].rows_asked
 
 
+FIT, BALANCE = NodeResourcesFit.name, NodeResourcesBalancedAllocation.name
+POINTS = {
+    ExtensionPoint.PRE_FILTER: [FIT],
+    ExtensionPoint.FILTER: [FIT],
+    ExtensionPoint.PRE_SCORE: [FIT, BALANCE],
+    ExtensionPoint.SCORE: [FIT, BALANCE],
+}
+
+
+@pytest.mark.parametrize("enabled", range(16))
+def test_plugins_that_a_profile_enables_at_some_points_alone_follow_no_rule_there(enabled: int) -> None:
+    """Without pre_score, for example, nothing skips the score of balance for a pod that requests nothing."""
+    points = {point: plugins for bit, (point, plugins) in enumerate(POINTS.items()) if enabled >> bit & 1}
+    planned, scalar = two_houses(zoned_nodes(9), profile=Profile(points=points))
+    told: list[list[object]] = [[], []]
+    for house, its in zip((planned, scalar), told, strict=True):
+        for name, cpu in (("n1", 3), ("n4", 8)):
+            house.cache.add_pod(make_pod(f"on-{name}").requests(cpu=cpu).build().bound_to(name))
+        house.cache.update_snapshot(house.snapshot)
+        for pod in (make_pod("none").build(), make_pod("some").requests(cpu=1, memory="1Gi").build()):
+            state, framework = CycleState(), house.framework
+            framework.run_pre_filter_plugins(state, pod)
+            found = framework.filter_nodes(state, pod, house.snapshot.selection)
+            framework.run_pre_score_plugins(state, pod, found.feasible)
+            totals, status = framework.total_scores(state, pod, found.feasible)
+            its += [
+                found.feasible.rows.tolist(),
+                str(found.error),
+                list(found.refused),
+                state.skip_score_plugins,
+            ]
+            its.append(status.message if totals is None else totals.values.tolist())
+    assert told[0] == told[1]
+
+
 @pytest.mark.parametrize(
     "differing",
     [
@@ -849,6 +890,45 @@ def test_any_nodes_can_be_scored_after_a_search_whether_they_have_passed_or_not(
             assert totals is not None
             told.append((rows, status, totals.values.tolist(), totals.best.tolist()))
     assert told[:4] == told[4:]
+
+
+def test_scores_are_those_of_their_nodes_from_whichever_row_a_search_begins() -> None:
+    made = plugin("A", filter=answering(None), score=lambda node_info: int(node_info.name[1:]))
+    framework = make_framework(made, snapshot=snapshot_of(12))
+    for start in (0, 5):
+        told = decision(framework, of_kind("a"), start, 12)
+        rows, totals, best = told[4], told[10], told[11]
+        assert rows == totals == [*range(start, 12), *range(start)]
+        assert best == [11]
+    assert framework.decided_together == 2
+
+
+@pytest.mark.parametrize("is_signed", [True, False], ids=["kept", "asked"])
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize("skipped", ["pre_filter", "pre_score"])
+def test_skipped_filter_and_score_dont_count(is_signed: bool, batch: bool, skipped: str) -> None:
+    no = Status.unschedulable("no")
+    hooks: dict[str, object] = {
+        "filter": lambda node_info: no if node_info.name == "n1" else None,
+        "score": answering(7),
+        skipped: answering(Status.skip()),
+    }
+    if batch:
+        hooks["filter_batch"] = lambda rows: Verdicts.refuse(rows == 1, no)
+        hooks["score_batch"] = lambda rows: np.full(len(rows), 7)
+    made = signing("A", reads=Reads.PODS, **hooks) if is_signed else plugin("A", **hooks)
+    framework = make_framework(made, snapshot=snapshot_of(12))
+    for _ in range(3):
+        state, pod = CycleState(), of_kind("a")
+        framework.run_pre_filter_plugins(state, pod)
+        found = framework.filter_nodes(state, pod, everything(framework))
+        assert found.count == (12 if skipped == "pre_filter" else 11)
+        framework.run_pre_score_plugins(state, pod, found.feasible)
+        for nodes in (found.feasible[:3], found.feasible):
+            totals, _ = framework.total_scores(state, pod, nodes)
+            assert totals is not None
+            assert totals.values.tolist() == [7 if skipped == "pre_filter" else 0] * len(nodes)
+    assert framework.decided_together == 3
 
 
 def test_statuses_of_a_batch_form_may_change_from_pod_to_pod() -> None:
