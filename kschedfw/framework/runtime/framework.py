@@ -18,6 +18,7 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
 from kschedfw.framework.learning.learned import LearnedHook
+from kschedfw.framework.learning.waking import learned_events
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
@@ -162,10 +163,18 @@ class Framework(BindingHooks, PlacementHooks):
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
         """Return the events that may make a plugin's rejected pods schedulable, by plugin that names any.
 
+        For a plugin that names none and refuses pods by a pure filter alone, they follow from what the filter reads.
+
         Raises:
             PluginError: the hook fails, or names an event that never happens.
         """
-        return events_of(self._hooks)
+        find = self.handle.snapshot.find
+        learned = {
+            name: learned_events(self._hooks.of(name), forms.get("filter_batch"), find)
+            for name, forms in self.learned.items()
+        }
+        found = {name: events for name, events in learned.items() if events is not None}
+        return {**found, **events_of(self._hooks)}
 
     # Queue
 

@@ -1,0 +1,114 @@
+"""The events that wake a pod which a pure filter refused, where the plugin names none itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.learning.learned import Hook, LearnedHook
+from kschedfw.framework.learning.places import reads_of_node
+from kschedfw.framework.learning.views import Notes, StateView, object_view
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.status import Status
+
+_MAY_REFUSE_TOO: Final = (
+    *("pre_enqueue", "pre_filter", "reserve", "permit"),
+    *("pre_bind_pre_flight", "pre_bind", "bind", "placement_generate", "placement_feasible"),
+)
+"""Hooks whose refusals other changes may turn, since they promise nothing."""
+_IMAGES: Final = ("attribute", "image_states")
+
+
+def learned_events(
+    hooks: Mapping[str, Hook], learned: LearnedHook | None, find: Callable[[str], NodeInfo | None]
+) -> tuple[ClusterEvent, ...] | None:
+    """Return the subscriptions of a plugin that refuses pods by a pure filter alone; None where every event counts.
+
+    Args:
+        hooks: all hooks of the plugin, by name.
+        learned: the learned form of its filter, if that is pure.
+        find: returns the NodeInfo of a node by its name, as of the last cycle.
+    """
+    if learned is None or any(hook in hooks for hook in _MAY_REFUSE_TOO):
+        return None
+    again = _FilterAgain(hooks["filter"], learned, find)
+    return (
+        ClusterEvent(EventResource.NODE, ActionType.ALL, again.after_node),
+        ClusterEvent(EventResource.POD, ActionType.ALL, again.after_pod),
+    )
+
+
+@attrs.frozen
+class _Answer:
+    """What the filter said about a node, and of what that may depend besides the node object."""
+
+    passes: bool
+    reads_pods: bool
+    reads_images: bool
+
+
+@attrs.frozen
+class _FilterAgain:
+    """Hints that ask the filter again about a changed node.
+
+    They may be called on another thread than that of the scheduling cycle, so they take notes of their own.
+    """
+
+    _filter: Hook
+    _learned: LearnedHook
+    _find: Callable[[str], NodeInfo | None]
+
+    def after_node(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Return QUEUE if the pod passes on the node's new state, or if that depends on more than the node object."""
+        if _images_of(old) != _images_of(new) and self._reads_images():
+            # Other nodes' images count on how many nodes they are.
+            return QueueingHint.QUEUE
+        if not isinstance(new, Node):
+            return QueueingHint.SKIP
+        answer = self._ask(pod, NodeInfo.of(new))
+        # The pods on the node aren't known here.
+        return _queue_if(answer.passes or answer.reads_pods or answer.reads_images)
+
+    def after_pod(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Return QUEUE if the pod itself has changed, or one on a node about whose pods the filter asks."""
+        pods = [each for each in (old, new) if isinstance(each, Pod)]
+        if any(each.uid == pod.uid for each in pods):
+            return QueueingHint.QUEUE
+        # Nominated pods count as if they were on their nodes. A pod that has lost its nomination names no node.
+        names = {name for each in pods for name in (each.node_name, each.status.nominated_node_name) if name}
+        if not names:
+            return QueueingHint.QUEUE
+        infos = [self._find(name) for name in sorted(names)]
+        return _queue_if(any(info is None or self._ask(pod, info).reads_pods for info in infos))
+
+    def _ask(self, pod: Pod, info: NodeInfo) -> _Answer:
+        of_pod, of_node, of_state = Notes(), Notes(), Notes()
+        answer = self._filter(
+            StateView(CycleState(), of_state), object_view(pod, (), of_pod), object_view(info, (), of_node)
+        )
+        passes = answer is None or (isinstance(answer, Status) and answer.is_success)
+        if of_pod.problem or of_node.problem or of_state.problem or of_state.places:
+            return _Answer(passes, reads_pods=True, reads_images=True)
+        places = of_node.places
+        return _Answer(
+            passes, reads_of_node(places) is Reads.PODS, any(place[:1] == (_IMAGES,) for place in places)
+        )
+
+    def _reads_images(self) -> bool:
+        places = tuple(self._learned.of_node.places)
+        return bool(self._learned.problem) or not places or any(place[:1] == (_IMAGES,) for place in places)
+
+
+def _images_of(node: object | None) -> object:
+    return node.status.images if isinstance(node, Node) else ()
+
+
+def _queue_if(may_help: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if may_help else QueueingHint.SKIP
