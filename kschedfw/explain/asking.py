@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
@@ -10,8 +11,10 @@ from kschedfw.explain.steps import Beyond, Refusals
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.learning.evidence import learned_evidence
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.plugin import is_pure
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.hook_answers import as_evidence
 from kschedfw.framework.runtime.hooks import Hook, asked_method
@@ -65,11 +68,17 @@ def _crowded(
 
 
 def _asking(framework: Framework, name: str) -> _Ask | None:
-    """Return the plugin's `evidence`, called without failing; None for a plugin that gives none."""
+    """Return the plugin's `evidence`, called without failing; None for a plugin that gives none.
+
+    For a pure filter without it, the evidence is what the filter reads.
+    """
     plugin = framework.plugins[name]
-    if not isinstance(plugin, GivesEvidence):
+    if isinstance(plugin, GivesEvidence):
+        ask: Hook = asked_method(plugin, "evidence")
+    elif is_pure(plugin, "filter"):
+        ask = partial(learned_evidence, framework.hooks_of(name)["filter"])
+    else:
         return None
-    ask: Hook = asked_method(plugin, "evidence")
 
     def evidence(state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
         try:

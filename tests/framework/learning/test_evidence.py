@@ -1,0 +1,127 @@
+"""The evidence for a refusal by a pure filter is what the filter reads, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+
+from kschedfw import (
+    CycleState,
+    EnabledPlugin,
+    InMemoryCluster,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    Registry,
+    Status,
+    default_profile,
+    hookimpl,
+    make_node,
+    make_pod,
+)
+from kschedfw.explain import Evidence, explain_pod
+from kschedfw.framework.learning.evidence import learned_evidence
+from kschedfw.testing.strategies import nodes, pods
+from kschedfw.testing.strategies.hooks import Reading, readings
+
+POD = make_pod("p").labels(racks="r1_r2").requests(cpu="2").build()
+NODE = make_node("n").capacity(cpu="4").labels(rack="r9").taint("spot", effect="NoSchedule").build()
+INFO = NodeInfo.of(NODE, [make_pod("there").requests(cpu="3").node("n").build()])
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (
+            lambda pod, info: info.node.labels.get("rack") in pod.labels.get("racks", ""),
+            "label racks: r1_r2; label rack: r9",
+        ),
+        (lambda _pod, info: "disk" in info.node.labels, "nothing of the pod; label disk: none"),
+        (lambda _pod, info: "rack" in info.node.labels, "nothing of the pod; label rack: some"),
+        (lambda _pod, info: len(info.pods), "nothing of the pod; number of pods: 1"),
+        (lambda pod, _info: pod.priority, "priority: 0"),
+        (
+            lambda pod, info: (
+                pod.requests.amounts.milli_cpu <= info.allocatable.milli_cpu - info.requested.milli_cpu
+            ),
+            "requests milli cpu: 2000; allocatable milli cpu: 4000, requested milli cpu: 3000",
+        ),
+        (
+            lambda _pod, info: [each.key for each in info.node.spec.taints],
+            "nothing of the pod; number of taints: 1, taints 0 key: spot",
+        ),
+        (
+            lambda _pod, info: sorted(info.node.labels),
+            "nothing of the pod; labels: kubernetes.io/hostname=n, rack=r9",
+        ),
+        (lambda pod, _info: pod.spec.affinity.node_affinity, "affinity node affinity: none"),
+    ],
+)
+def test_what_is_read_is_said_in_words(read: Callable[[Pod, NodeInfo], object], text: str) -> None:
+    def hook(_state: CycleState, pod: Pod, info: NodeInfo) -> Status:
+        read(pod, info)
+        return Status.unschedulable("node(s) no")
+
+    (evidence,) = learned_evidence(hook, CycleState(), POD, INFO)
+    assert str(evidence) == text
+
+
+@given(pods(), nodes(), readings)
+def test_evidence_of_whatever_is_read_is_short_and_can_be_printed(
+    pod: Pod, node: Node, reading: Reading
+) -> None:
+    def hook(state: CycleState, pod: Pod, info: NodeInfo) -> Status:
+        return Status.unschedulable(str(reading.of(pod, info, state)))
+
+    info = NodeInfo.of(node, [pod.bound_to(node.name)])
+    try:
+        (evidence,) = learned_evidence(hook, CycleState(), pod, info)
+    except KeyError:
+        return  # the filter's own
+    assert len(str(evidence)) < 2500
+    assert str(evidence).isprintable()
+
+
+class Rack(Plugin):
+    name = "Rack"
+    pure = True
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if node_info.node.labels.get("rack") in pod.labels.get("racks", "").split("_"):
+            return None
+        return Status.unschedulable("node(s) were in the wrong rack")
+
+
+class Telling(Rack):
+    pure = True
+
+    def evidence(self) -> list[Evidence]:
+        return [Evidence("one of its racks")]
+
+
+def told(kind: type[Plugin[Any]]) -> list[str]:
+    """The evidence for the refusal of the node in an explanation."""
+    registry, profile = Registry(), default_profile()
+    registry.register(kind)
+    profile = attrs.evolve(profile, multi_point=(*profile.multi_point, EnabledPlugin("Rack")))
+    explanation = explain_pod(InMemoryCluster([NODE]), POD, profiles=[profile], registry=registry)
+    return [str(each) for each in explanation.of("n").evidence.get("Rack", ())]
+
+
+def test_an_explanation_has_it_unless_the_plugin_words_it() -> None:
+    assert told(Rack) == ["label racks: r1_r2; label rack: r9"]
+    assert told(Telling) == ["one of its racks"]
+
+
+class Impure(Rack):
+    pure = False
+
+
+def test_a_plugin_that_is_not_pure_gives_none() -> None:
+    assert told(Impure) == []
