@@ -70,7 +70,7 @@ class InMemoryCluster(ObjectStore):
     `events_limit` is the number of recorded events that are kept; the oldest are dropped first.
     """
 
-    def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
+    def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 1000) -> None:
         super().__init__()
         self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
         """The results of `list`, until the kind changes: plugins list Services for every pod."""
