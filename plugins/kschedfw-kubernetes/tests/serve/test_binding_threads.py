@@ -129,6 +129,36 @@ def test_threads_without_work_end_but_for_the_fewest(cycles: Callable[[int], Cyc
     eventually(lambda: made.pool.threads == FEWEST)
 
 
+@pytest.mark.slow
+def test_every_idle_thread_takes_a_cycle_whoever_else_is_waking() -> None:
+    pool = BindingThreads(Windows())
+    for _ in range(300):
+        barrier = threading.Barrier(FEWEST)
+        # None of them ends before all have begun, so each needs a thread of its own at once.
+        for future in [pool.submit(lambda barrier=barrier: barrier.wait(PATIENCE)) for _ in range(FEWEST)]:  # type: ignore[misc]
+            future.result(PATIENCE)
+    assert pool.threads == FEWEST
+    pool.shutdown()
+
+
+@pytest.mark.slow
+def test_cycles_that_come_from_several_threads_while_others_end_all_run() -> None:
+    pool = BindingThreads(Windows())
+    done: list[int] = []
+
+    def submit() -> None:
+        for _ in range(500):
+            pool.submit(lambda: done.append(1)).result(PATIENCE)
+
+    threads = [threading.Thread(target=submit) for _ in range(FEWEST)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(done) == 500 * FEWEST
+    pool.shutdown()
+
+
 def test_whatever_a_cycle_raises_its_thread_goes_on() -> None:
     class Odd(BaseException):
         pass

@@ -56,6 +56,9 @@ class BindingThreads:
         self._tasks: deque[_Task] = deque()
         self._idle = 0
         """The threads that have no task, among them those that have just been started."""
+        self._is_waking = False
+        """Whether an idle thread was woken and hasn't taken a task yet. It wakes the next one then, so that the thread
+        of the scheduling cycles doesn't wake one for each of several cycles."""
         self._watcher: threading.Thread | None = None
         self._knows = False
         """Whether the watcher wakes by itself to look after the tasks that wait."""
@@ -72,7 +75,7 @@ class BindingThreads:
                 raise RuntimeError("the threads for binding cycles have ended")
             self._tasks.append(_Task(task, future))
             if len(self._tasks) <= self._idle:
-                self._work.notify()
+                self._wake()
             elif self.threads < FEWEST:
                 self._start()
             elif not self._knows:
@@ -134,7 +137,17 @@ class BindingThreads:
             if self._ended:
                 self.threads -= 1
                 return None
-            return self._tasks.popleft()
+            task = self._tasks.popleft()
+            self._is_waking = False
+            if self._tasks and self._idle:
+                self._wake()
+            return task
+
+    def _wake(self) -> None:
+        """Wake an idle thread, with the lock held, unless another one is about to do so."""
+        if not self._is_waking:
+            self._is_waking = True
+            self._work.notify()
 
     # --- the thread that starts others ---
 
