@@ -23,6 +23,7 @@ from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import make_node
 from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock, VirtualClock
 from kschedfw.testing.waiting import PATIENCE, eventually
 
@@ -142,7 +143,16 @@ def test_changes_in_quick_succession_are_applied_together_and_none_is_lost() -> 
         connection.sendall(HEAD)
         for number in range(200):
             connection.sendall(
-                event("ADDED", {"metadata": {"name": f"n{number}", "resourceVersion": f"{number + 8}"}})
+                event(
+                    "ADDED",
+                    {
+                        "metadata": {
+                            "name": f"p{number}",
+                            "namespace": "default",
+                            "resourceVersion": f"{number + 8}",
+                        }
+                    },
+                )
             )
             time.sleep(0.0005)
         ended.set()
@@ -154,7 +164,7 @@ def test_changes_in_quick_succession_are_applied_together_and_none_is_lost() -> 
         serving(answer) as server,
         connect(master=f"http://127.0.0.1:{server.port}", qps=-1) as client,
     ):
-        reflector = Reflector(client, Node, apply, Random(1), SystemClock())
+        reflector = Reflector(client, Pod, apply, Random(1), SystemClock())
         began = time.monotonic()
         reflector.start()
         eventually(lambda: sum(applied) == 200)

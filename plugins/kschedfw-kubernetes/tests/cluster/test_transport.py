@@ -65,6 +65,49 @@ def test_a_connection_that_was_closed_while_idle_isnt_used_again() -> None:
         assert server.connections == 2
 
 
+def test_idle_connections_that_others_have_made_superfluous_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kschedfw_kubernetes.cluster.transport._LONGEST_REST", 0.3)
+    together = threading.Barrier(4)
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        if b"/together" in head:
+            together.wait(PATIENCE)
+        connection.sendall(reply())
+
+    with talking(answer) as (server, transport):
+        threads = [
+            threading.Thread(target=transport.request, args=(Request("GET", "/together"),)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert len(transport._idle) == server.connections == 4
+        time.sleep(0.35)
+        for left in (3, 2, 1, 1):
+            transport.request(GET)
+            assert len(transport._idle) == left
+        assert server.connections == 4
+
+
+def test_a_stream_takes_an_idle_connection() -> None:
+    def answer(connection: socket.socket, head: bytes) -> None:
+        stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"
+        connection.sendall(stream if b"/watch" in head else reply())
+
+    with talking(answer) as (server, transport):
+        transport.request(GET)
+        stream = transport.stream("/watch")
+        assert not isinstance(stream, Reply)
+        assert server.connections == 1
+        # It is the stream's alone.
+        transport.request(GET)
+        assert server.connections == 2
+        assert list(stream.chunks()) == [b"one"]
+
+
 def test_requests_take_what_becomes_idle_while_others_wait_for_new_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

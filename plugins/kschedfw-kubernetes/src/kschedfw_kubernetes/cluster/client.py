@@ -429,7 +429,8 @@ def connect(
 
 def micro_time(seconds: float) -> str:
     """Return a time since the epoch in the API's format with microseconds (meta/v1 MicroTime)."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Several times as fast as `strftime`, and each event has a time.
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _ignored(_body: bytes) -> Content:

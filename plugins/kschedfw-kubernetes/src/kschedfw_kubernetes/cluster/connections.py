@@ -80,13 +80,17 @@ class Connection:
         """Note that the connection is idle from now on."""
         self._idle_since = self._clock.monotonic()
 
+    def rested(self) -> float:
+        """Return the seconds for which the connection has been idle."""
+        return self._clock.monotonic() - self._idle_since
+
     @property
     def is_open(self) -> bool:
         """Return whether the peer has kept the idle connection open.
 
         After a short idle time, return True without a check.
         """
-        if self._clock.monotonic() - self._idle_since < _SHORT_REST:
+        if self.rested() < _SHORT_REST:
             return True
         try:
             readable, _, _ = select.select([self.sock], [], [], 0)

@@ -48,10 +48,11 @@ _SHORT_WATCH: Final = 1.0
 """Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
 _LINGER: Final = 0.01
-"""The least seconds between two reads of a watch.
+"""The least seconds between two reads of the watch of pods.
 
 On a busy cluster several changes come in this time, and are read, delivered and scheduled together: waking three
-threads for each took longer than all that is done with it. A change that comes after a rest is read at once.
+threads for each took longer than all that is done with it. A change that comes after a rest is read at once. Other
+kinds change less often, and plugins look for what they have just written.
 """
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
@@ -266,7 +267,7 @@ class Reflector:
                 # which `Store` recognises.
                 version = self._take(lines) or version
                 now = self._clock.monotonic()
-                if now - read < _LINGER:
+                if self.kind is Pod and now - read < _LINGER:
                     self._stopping.wait(_LINGER)
                 read = self._clock.monotonic()
         except UnavailableError as error:

@@ -30,6 +30,8 @@ Making a connection takes the processor time of several requests on either side,
 becomes idle meanwhile. When 500 concurrent requests made a connection each, events came 2 s after their bindings until
 all connections were there.
 """
+_LONGEST_REST: Final = 10.0
+"""Seconds after which an idle connection is closed that others have made superfluous."""
 _PATIENCE: Final = 0.5
 """Seconds that a request waits before it may exceed `_DIALS`.
 
@@ -195,8 +197,8 @@ class Transport:
             CredentialsError: there are no credentials for the request.
         """
         request = Request("GET", target)
-        # A connection of its own, since a watch occupies it for its whole duration.
-        connection = self._connect(self._limits.connect)
+        # The stream keeps the connection. An idle one will do: at the start, it is that of the list before the watch.
+        connection = self._take(self._limits.connect)
         try:
             with self._lock:
                 if self._closed:
@@ -343,13 +345,17 @@ class Transport:
         raise UnavailableError("the client is closed")
 
     def _put_back(self, connection: Connection) -> None:
+        surplus = connection
         with self._lock:
             if not self._closed and len(self._idle) < self._limits.idle_connections:
                 connection.rest()
                 self._idle.append(connection)
                 self._lock.notify()
-                return
-        connection.close()
+                # The one that was used last is taken first, so the first one has been superfluous for longest.
+                if self._idle[0].rested() < _LONGEST_REST:
+                    return
+                surplus = self._idle.pop(0)
+        surplus.close()
 
     def _connect(self, timeout: float) -> Connection:
         return self._dialer.dial(self._credentials.identity(), timeout)
