@@ -323,7 +323,7 @@ def test_an_event_is_sent_while_the_answer_to_another_is_awaited(client: Client,
         recorder.start()
         for number in range(3):
             recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
-            eventually(lambda expected=number + 1: len(raw.requests) == expected)
+            eventually(lambda: len(raw.requests) == number + 1)  # noqa: B023 - it is called in this turn only
         recorder.close(0)
 
 
