@@ -393,6 +393,126 @@ class SharesBooks(Plugin):
         self.reserved.add(pod.uid)
 
 
+# --- Purity ------------------------------------------------------------------------------------------------------
+
+PURE = "pure_hooks_depend_on_their_arguments_alone"
+WAYS = "every_evaluation_gives_the_same_answers_while_the_cluster_changes"
+
+
+class _Pure(Plugin):
+    """The base of plugins that say that they are pure and aren't."""
+
+    pure = True
+
+    def __init__(self, args: None, handle: Any) -> None:
+        super().__init__(args, handle)
+        self.seen: set[str] = set()
+        self.calls = 0
+        self.nodes, self.clock = handle.snapshot, handle.clock
+
+
+@caught(PURE, "AsksForTheSnapshot.score, which says that it is pure, asks the handle for its snapshot")
+class AsksForTheSnapshot(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return min(100, len(self.handle.snapshot))
+
+
+@caught(PURE, "AsksForTheTime.filter, which says that it is pure, asks the handle for its clock")
+class AsksForTheTime(_Pure):
+    @hookimpl
+    def filter(self) -> Status | None:
+        return Status.unschedulable("node(s) rest") if self.handle.clock.now() % 2 else None
+
+
+@caught(PURE, "DrawsLots.score, which says that it is pure, asks the handle for its random")
+class DrawsLots(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return self.handle.random.randint(0, 100)
+
+
+@caught(PURE, "CountsCalls.score, which says that it is pure, changes the plugin's attribute calls")
+class CountsCalls(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        self.calls += 1
+        return self.calls % 101
+
+
+@caught(PURE, "RemembersPods.filter, which says that it is pure, changes the plugin's attribute seen")
+class RemembersPods(_Pure):
+    @hookimpl
+    def filter(self, pod: Pod) -> Status | None:
+        self.seen.add(pod.uid)
+        return Status.unschedulable("node(s) had enough") if len(self.seen) > 1 else None
+
+
+@caught(PURE, "CountsForAll.score, which says that it is pure, changes the plugin's attribute asked")
+class CountsForAll(_Pure):
+    asked: list[str] = []  # noqa: RUF012  # that is what is wrong
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        self.asked.append(node_info.name)
+        return 1
+
+
+@caught(PURE, "FollowsReservations.score, which says that it is pure, answers ")
+class FollowsReservations(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return min(100, len(self.seen))
+
+    @hookimpl
+    def reserve(self, pod: Pod) -> None:
+        self.seen.add(pod.uid)
+
+    @hookimpl
+    def unreserve(self, pod: Pod) -> None:
+        self.seen.discard(pod.uid)
+
+
+@caught(PURE, "KeptTheClock.score, which says that it is pure, answers ")
+class KeptTheClock(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return int(self.clock.now() // 100) % 101
+
+
+_OF_THE_MODULE: list[str] = []
+
+
+@caught(PURE, "AddsToTheModule.score, which says that it is pure, answers ")
+class AddsToTheModule(_Pure):
+    @hookimpl
+    def score(self, pod: Pod) -> int:
+        _OF_THE_MODULE.append(pod.name)
+        return len(_OF_THE_MODULE) % 101
+
+
+@caught(WAYS, "KeptTheNodes answers differently in batches")
+class KeptTheNodes(_Pure):
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        pods = sum(len(each.pods) for each in self.nodes.node_infos)
+        return (pods + len(node_info.node.labels)) % 101
+
+
+@caught(CHANCE, "draws from the global random generator")
+class PureGambling(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return random.randint(0, 100)
+
+
+@caught(CHANCE, "reads the wall clock")
+class PureLookAtTheClock(_Pure):
+    @hookimpl
+    def score(self) -> int:
+        return int(time.time() / 100_000) % 100
+
+
 # --- What users write --------------------------------------------------------------------------------------------
 
 USERS = "nothing_that_users_write_makes_a_hook_raise"
@@ -920,6 +1040,27 @@ class Gpus(Plugin):
     @hookimpl
     def score(self, node_info: NodeInfo) -> int:
         return max(0, 100 - len(node_info.pods))
+
+
+class Modest(Plugin):
+    name = "Modest"
+    pure = True
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        app = pod.labels.get("app")
+        if app is None or app not in [each.pod.labels.get("app") for each in node_info.pods]:
+            return None
+        return Status.unschedulable("node(s) had one of these")
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return max(0, 100 - len(node_info.pods))
+
+
+@pytest.mark.parametrize("check", [f"test_{PURE}", f"test_{WAYS}"])
+def test_a_plugin_that_is_pure_breaks_no_rule(check: str) -> None:
+    getattr(contract_of(Modest), check)()
 
 
 class Content(Plugin):

@@ -7,9 +7,10 @@ of what all calls so far have read; more places than one call reads only tell mo
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -27,6 +28,8 @@ from kschedfw.framework.plugin import AnyPlugin, is_pure
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 
+_log = logging.getLogger(__name__)
+
 Hook: TypeAlias = Callable[..., Any]
 
 _MOST_PLACES: Final = 64
@@ -37,6 +40,9 @@ _MOST_VIEWS: Final = 1024
 _BYTES: Final = 16 * 1024 * 1024
 """The size of the kept answers of a hook."""
 _LEAST_KINDS: Final = 16
+
+_ASKED_AGAIN: Final = 64
+"""One in so many answers of a batch form is compared with the hook's own about a node."""
 
 _UNKNOWN: Final = -(1 << 63)
 """In place of an answer: the hook wasn't asked. A score of this amount is never kept."""
@@ -72,8 +78,12 @@ class LearnedHook(ABC):
     a pod about which the hook fails.
     """
 
-    def __init__(self, hook: Hook) -> None:
+    hook_name: ClassVar[str]
+
+    def __init__(self, hook: Hook, plugin: str = "") -> None:
         self._hook = hook
+        self.plugin = plugin
+        self._answers = 0
         self.of_pod, self.of_node, self.of_state = Notes(), Notes(), Notes()
         self.problem = ""
         """Why the hook can't be learned; empty if it can."""
@@ -106,11 +116,37 @@ class LearnedHook(ABC):
             self._pause -= 1
             return None
         try:
-            return self._answer(state, pod, nodes, rows)
+            answer = self._answer(state, pod, nodes, rows)
         except _NotLearnedError:
             return None
         finally:
             self._account(len(nodes), len(rows))
+        self._answers += 1
+        if (
+            self._answers % _ASKED_AGAIN == 0
+            and len(rows)
+            and not self._agrees(state, pod, nodes, rows, answer)
+        ):
+            return None
+        return answer
+
+    def _agrees(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray, answer: Any) -> bool:
+        """Ask the hook itself about one of the nodes. If it answers otherwise, learning ends: it isn't pure."""
+        position = self._answers // _ASKED_AGAIN % len(rows)
+        info = table.node_infos[int(rows[position])]
+        try:
+            number = self._number(self._hook(state, pod, info))
+        except HOOK_FAILURES:
+            number = None
+        if number == self._number_at(answer, position):
+            return True
+        self.problem = "it isn't pure, as it answered differently for equal values"
+        _log.warning(
+            "plugin %s: what %s reads is learned no more: %s, for %s on %s",
+            *(self.plugin, self.hook_name, self.problem, pod.key, info.name),
+        )
+        self._forget()
+        return False
 
     def _answer(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Any:
         if self._nodes is None or self._nodes.table is not table:
@@ -269,6 +305,10 @@ class LearnedHook(ABC):
         """Return the number that stands for the hook's answer; None for an answer that isn't kept."""
 
     @abstractmethod
+    def _number_at(self, answer: Any, position: int) -> int:
+        """Return the number that a batch form's answer has for one of the rows."""
+
+    @abstractmethod
     def _as_batch(self, found: IntArray) -> Any:
         """Return the batch form's answer with these numbers."""
 
@@ -276,8 +316,10 @@ class LearnedHook(ABC):
 class LearnedFilter(LearnedHook):
     """The learned `filter_batch` of a pure plugin."""
 
-    def __init__(self, hook: Hook) -> None:
-        super().__init__(hook)
+    hook_name = "filter"
+
+    def __init__(self, hook: Hook, plugin: str = "") -> None:
+        super().__init__(hook, plugin)
         self._numbers: dict[Status, int] = {Status.success(): 0}
         self._statuses: tuple[Status, ...] = (Status.success(),)
 
@@ -300,6 +342,9 @@ class LearnedFilter(LearnedHook):
                 self._statuses = tuple(self._numbers)
         return number
 
+    def _number_at(self, answer: Any, position: int) -> int:
+        return int(answer.codes[position])
+
     def _as_batch(self, found: IntArray) -> Verdicts:
         return Verdicts(found, self._statuses) if found.any() else Verdicts.passing(len(found))
 
@@ -307,10 +352,15 @@ class LearnedFilter(LearnedHook):
 class LearnedScore(LearnedHook):
     """The learned `score_batch` of a pure plugin."""
 
+    hook_name = "score"
+
     def _number(self, answer: object) -> int | None:
         if isinstance(answer, np.integer):
             answer = int(answer)
         return answer if type(answer) is int and -_UNKNOWN > answer > _UNKNOWN else None
+
+    def _number_at(self, answer: Any, position: int) -> int:
+        return int(answer[position])
 
     def _as_batch(self, found: IntArray) -> IntArray:
         found.setflags(write=False)
@@ -337,7 +387,7 @@ def learned_forms(plugin: AnyPlugin, hooks: Mapping[str, Hook]) -> Mapping[str, 
     """Return batch forms, by their names, of a plugin's pure hooks that have none; `hooks` has all hooks by name."""
     kinds: Mapping[str, type[LearnedHook]] = {"filter": LearnedFilter, "score": LearnedScore}
     return {
-        f"{name}_batch": kind(hooks[name])
+        f"{name}_batch": kind(hooks[name], plugin.name)
         for name, kind in kinds.items()
         if name in hooks and f"{name}_batch" not in hooks and is_pure(plugin, name)
     }

@@ -7,6 +7,7 @@ from kschedfw.testing.plugin_contract.clock_and_random import ChanceChecks
 from kschedfw.testing.plugin_contract.declaration import DeclarationChecks
 from kschedfw.testing.plugin_contract.evaluation import EvaluationChecks
 from kschedfw.testing.plugin_contract.looking import FollowingChecks, LookingChecks, OpinionChecks
+from kschedfw.testing.plugin_contract.purity import PurityChecks
 from kschedfw.testing.plugin_contract.reserving import ReservingChecks
 from kschedfw.testing.plugin_contract.user_text import UserTextChecks
 from kschedfw.testing.plugin_contract.waking import WakingChecks
@@ -23,6 +24,7 @@ class PluginContract(
     UserTextChecks,
     ChanceChecks,
     EvaluationChecks,
+    PurityChecks,
     LookingChecks,
     OpinionChecks,
     DeclarationChecks,

@@ -224,6 +224,21 @@ class TestNotLearned:
         assert form.problem == "it gives more than 10 different reasons"
 
 
+def test_a_hook_that_is_not_pure_is_found_while_it_runs(caplog: pytest.LogCaptureFixture) -> None:
+    verdicts = [None]
+
+    def moody(_pod: Pod, _info: NodeInfo) -> Status | None:
+        return verdicts[0]
+
+    form, table = LearnedFilter(Counted(moody), "Moody"), table_of(*RACKS)
+    assert codes(form, pod(), table) == [""] * 30
+    verdicts[0] = Status.unschedulable("node(s) are out of favour")  # type: ignore[call-overload]
+    answers = [form(STATE, pod(), table, table.all_rows) for _ in range(64)]
+    assert answers[-1] is None
+    assert form.problem == "it isn't pure, as it answered differently for equal values"
+    assert "plugin Moody: what filter reads is learned no more: it isn't pure" in caplog.text
+
+
 class Base(Plugin):
     name = "Base"
     pure = True
