@@ -24,8 +24,8 @@ export function percent(share) {
   return Number.isFinite(share) ? `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)}%` : "–";
 }
 
-export function count(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+export function count(number, noun, plural = `${noun}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
 }
 
 /** Seconds as a duration: 1:02:03, or 4.5 s. */

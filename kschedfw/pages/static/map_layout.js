@@ -18,7 +18,7 @@ export class MapLayout {
     let y = MARGIN;
     for (const [title, rows] of groups) {
       if (groups.length > 1) {
-        this.headings.push({ title, size: rows.length, y });
+        this.headings.push({ title, rows, y });
         y += HEADING;
       }
       for (let start = 0; start < rows.length; start += this.perRow) {

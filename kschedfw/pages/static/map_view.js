@@ -19,11 +19,15 @@ const MARKS = [
   ["loses", "loses pods"],
 ];
 
-/** `settings` ({group, resource, tile}) may be shared by several views; `onsettings` is called when they change. */
+/**
+ * `settings` ({group, resource, tile}) may be shared by several views; `onsettings` is called when they change. A tile of null
+ * is as large as lets the map fill its place. `onchosen(settings)` is called when the user has changed them.
+ */
 export class MapView {
-  constructor({ label, settings, onnode, onpod = null, onsettings = null, hasMarks = false }) {
+  constructor({ label, settings, onnode, onpod = null, onsettings = null, onchosen = null, hasMarks = false }) {
     this.settings = settings;
     this.onsettings = onsettings ?? (() => this._settingsChanged());
+    this.onchosen = onchosen ?? (() => {});
     this.onnode = onnode;
     this.map = new NodeMap({ label, onnode: (row) => onnode(row), onpod });
     this._order = [];
@@ -59,6 +63,14 @@ export class MapView {
     this._settingsChanged();
   }
 
+  /** Group and fill as an address says; what the cluster doesn't have is left as it is. */
+  choose({ group, resource }) {
+    const { settings, cluster } = this;
+    if (group === "" || group in cluster.map.nodes.labels) settings.group = group;
+    if (cluster.resources.includes(resource)) settings.resource = resource;
+    this.settingsChanged();
+  }
+
   /** Show again, after pods were moved. */
   refresh() {
     this.map.refresh();
@@ -92,6 +104,7 @@ export class MapView {
     const set = (name, value) => {
       settings[name] = value;
       this.onsettings();
+      this.onchosen(settings);
     };
     fill(
       this._bar,
@@ -116,10 +129,12 @@ export class MapView {
           min: 8,
           max: 120,
           step: 2,
-          value: settings.tile,
+          value: this.map.tile,
           oninput: (event) => set("tile", Number(event.target.value)),
+          onchange: () => this._controls(),
         }),
       ),
+      settings.tile === null ? null : button("Fit", () => set("tile", null)),
       button(this._isTable ? "As a map" : "As a table", () => this._toggle()),
     );
   }

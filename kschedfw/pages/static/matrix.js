@@ -12,8 +12,10 @@ const SHOWN = [
   ["raw", "raw"],
   ["chain", "raw → normalized × weight"],
 ];
-// Columns before those of the plugins: node, verdict, total.
-const FIXED = 3;
+// Columns before those of the plugins: node, why not, verdict, total.
+const FIXED = 4;
+const TOTAL = 3;
+const MOST_REASONS = 8; // above the matrix
 
 /** The matrix of one decision, with its filters, and the details of one node below it. */
 export class Matrix {
@@ -27,7 +29,7 @@ export class Matrix {
     this.all = false;
     this.text = "";
     this.kind = "";
-    this.sorted = { index: 2, descending: true };
+    this.sorted = { index: TOTAL, descending: true };
     this.details = h("div", { class: "text", "aria-live": "polite" });
     this.found = h("p", { class: "soft", role: "status" });
     this.table = new WindowedTable({
@@ -38,7 +40,12 @@ export class Matrix {
       onactive: (index) => this._open(this.rows[index]),
       onsort: (index) => this._sort(index),
     });
-    this.element = h("div", {}, this._controls(), this.found, this.table.element, this.details);
+    this._find = h("input", {
+      type: "search",
+      placeholder: "node, reason or plugin",
+      oninput: (event) => this._search(event.target.value),
+    });
+    this.element = h("div", {}, this._reasons(), this._controls(), this.found, this.table.element, this.details);
     this._list();
   }
 
@@ -51,20 +58,54 @@ export class Matrix {
     return h(
       "div",
       { class: "bar" },
-      labelled(
-        "Find",
-        h("input", {
-          type: "search",
-          placeholder: "node, reason or plugin",
-          oninput: (event) => change("text")(event.target.value.toLowerCase()),
-        }),
-      ),
+      labelled("Find", this._find),
       labelled("Verdict", choice([["", "any"], ...kinds.map((kind) => [kind, kind])], "", change("kind"))),
       labelled("Scores", choice(SHOWN, this.shown, change("shown"))),
       labelled(
         "All plugins",
         h("input", { type: "checkbox", onchange: (event) => change("all")(event.target.checked) }),
       ),
+    );
+  }
+
+  _search(text) {
+    this.text = text.toLowerCase();
+    this._list();
+  }
+
+  /** The reasons why nodes are refused, those of the most nodes first; each finds its nodes. Null if there are none. */
+  _reasons() {
+    const counts = new Map();
+    this.matrix.nodes.forEach((_, row) => {
+      const refusal = this.refusal(row);
+      if (refusal) counts.set(refusal.message, (counts.get(refusal.message) ?? 0) + 1);
+    });
+    if (!counts.size) return null;
+    const reasons = [...counts].sort(([, one], [, other]) => other - one);
+    const rest = reasons.length - MOST_REASONS;
+    return h(
+      "ul",
+      { class: "reasons", "aria-label": "why nodes are refused" },
+      ...reasons.slice(0, MOST_REASONS).map(([message, number]) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            {
+              type: "button",
+              onclick: () => {
+                this._find.value = this.text === message.toLowerCase() ? "" : message;
+                this._search(this._find.value);
+              },
+            },
+            h("strong", {}, count(number, "node")),
+            // "3 nodes node(s) were unschedulable" says it twice.
+            ` ${message.replace(/^node\(s\) /, "")}`,
+          ),
+        ),
+      ),
+      rest > 0 ? h("li", { class: "soft" }, `and ${count(rest, "other reason")}`) : null,
     );
   }
 
@@ -106,6 +147,7 @@ export class Matrix {
     this.plugins = this._plugins();
     this._columns = [
       { title: "node", width: "min(13rem, 40vw)" },
+      { title: "why not", width: "min(22rem, 60vw)", grows: true },
       { title: "verdict", width: "8.5rem" },
       { title: "total", width: "5rem", number: true },
       ...this.plugins.map((plugin) => ({
@@ -114,9 +156,8 @@ export class Matrix {
         width: this.shown === "chain" ? "13rem" : "9.5rem",
         hint: `${plugin.name}${plugin.weight ? `, weight ${plugin.weight}` : ""}${plugin.says ? `; ${plugin.says}` : ""}`,
       })),
-      { title: "why not", width: "22rem", grows: true },
     ];
-    if (this.sorted.index >= this._columns.length) this.sorted = { index: 2, descending: true };
+    if (this.sorted.index >= this._columns.length) this.sorted = { index: TOTAL, descending: true };
     const all = matrix.nodes.map((_, row) => row).filter((row) => this._matches(row));
     const keys = new Map(all.map((row) => [row, this._key(row)]));
     const sign = this.sorted.descending ? -1 : 1;
@@ -152,10 +193,10 @@ export class Matrix {
   _key(row) {
     const { index } = this.sorted;
     if (index === 0) return this.matrix.nodes[row];
-    if (index === 1) return this.verdict(row);
-    if (index === 2) return this.total(row) ?? -Infinity;
+    if (index === 1) return this.refusal(row)?.message ?? "";
+    if (index === 2) return this.verdict(row);
+    if (index === TOTAL) return this.total(row) ?? -Infinity;
     const plugin = this.plugins[index - FIXED];
-    if (plugin === undefined) return this.refusal(row)?.message ?? "";
     const score = this.score(plugin, row);
     if (score) return score[this.shown === "chain" ? "weighted" : this.shown];
     return this.against(plugin, row) ? -Infinity : -1;
@@ -177,10 +218,10 @@ export class Matrix {
     const why = refusal ? told(refusal) : "";
     return [
       ends(this.matrix.nodes[row]),
+      why,
       this.verdict(row),
       total === null ? "" : `${mark}${total}`,
       ...this.plugins.map((plugin) => this._cell(plugin, row)),
-      why,
     ];
   }
 

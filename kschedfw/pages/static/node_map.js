@@ -6,6 +6,9 @@ import { MapLayout } from "./map_layout.js";
 import { coloursOf, corner, cross, frame, hatch, outline, triangle } from "./map_marks.js";
 
 const KEYS = ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Home", "End"];
+// The smallest and the largest tile of a map that fills its place.
+const SMALLEST = 12;
+const LARGEST = 96;
 // On tiles of fewer pixels pods aren't told apart.
 const SLICES_FROM = 22;
 
@@ -38,6 +41,11 @@ export class NodeMap {
     this._canvas.addEventListener("blur", () => this._later());
     new ResizeObserver(() => this._place()).observe(this.element);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._later());
+  }
+
+  /** The size of the tiles in pixels. */
+  get tile() {
+    return this._layout?.tile ?? this.settings.tile ?? 36;
   }
 
   /** Show a cluster; what isn't given stays as it was. */
@@ -94,11 +102,22 @@ export class NodeMap {
   _place() {
     if (!this.cluster || !this.element.clientWidth) return;
     const { group, tile } = this.settings;
-    this._layout = new MapLayout(this.cluster.groups(group), tile, this.element.clientWidth);
+    const groups = this.cluster.groups(group);
+    const width = this.element.clientWidth;
+    this._layout =
+      tile === null
+        ? fittingLayout(groups, width, this._most())
+        : new MapLayout(groups, tile, width);
     this._room.style.height = `${this._layout.height}px`;
     // The style sheet limits it.
     this.element.style.height = `${this._layout.height + 2}px`;
     this._later();
+  }
+
+  /** The height in pixels up to which the map grows; the style sheet says it. */
+  _most() {
+    const most = parseFloat(getComputedStyle(this.element).maxHeight);
+    return Number.isFinite(most) ? most : innerHeight;
   }
 
   _later() {
@@ -128,22 +147,35 @@ export class NodeMap {
     const top = this.element.scrollTop;
     context.translate(0, -top);
     this._colours = coloursOf(this.element);
-    context.font = "600 13px system-ui, sans-serif";
+    context.font = `600 13px ${getComputedStyle(this.element).fontFamily}`;
     context.textBaseline = "middle";
     context.fillStyle = this._colours.text;
     for (const heading of this._layout.headings) {
       if (heading.y < top - 30 || heading.y > top + height) continue;
-      context.fillText(`${heading.title} (${heading.size})`, 8, heading.y + 11, width - 16);
+      context.fillText(this._heading(heading), 8, heading.y + 11, width - 16);
     }
     for (const band of this._layout.between(top, top + height)) {
       band.rows.forEach((row, place) => this._tile(context, row, this._layout.x(place), band.y));
     }
   }
 
-  _tile(context, row, x, y) {
+  /** A group's name with its figures. */
+  _heading({ title, rows }) {
     const {
       cluster,
-      settings: { resource, tile },
+      settings: { resource },
+    } = this;
+    const sum = (amountOf) => rows.reduce((total, row) => total + amountOf.call(cluster, resource, row), 0);
+    const offered = sum(cluster.allocatable);
+    const share = percent(sum(cluster.requested) / (offered || NaN));
+    return `${title}   ${count(rows.length, "node")} · ${resource} ${share} of ${amount(resource, offered)}`;
+  }
+
+  _tile(context, row, x, y) {
+    const {
+      tile,
+      cluster,
+      settings: { resource },
     } = this;
     const colours = this._colours;
     context.fillStyle = colours.raised;
@@ -181,8 +213,9 @@ export class NodeMap {
   /** The pods of a node from below: {pod, top, height, isNew, isOdd}, in pixels of the tile. */
   *_slices(row) {
     const {
+      tile,
       cluster,
-      settings: { resource, tile },
+      settings: { resource },
     } = this;
     const perUnit = tile / cluster.allocatable(resource, row);
     if (tile < SLICES_FROM) {
@@ -258,4 +291,16 @@ export class NodeMap {
       this.onnode(this.active);
     }
   }
+}
+
+/** The layout with the largest tiles that fit a height; where even the smallest don't, one scrolls. */
+function fittingLayout(groups, width, height) {
+  let low = SMALLEST;
+  let high = LARGEST;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (new MapLayout(groups, middle, width).height + 2 <= height) low = middle;
+    else high = middle - 1;
+  }
+  return new MapLayout(groups, low, width);
 }

@@ -15,11 +15,9 @@ def load(found: Watched, page: ServedPage, place: str = "") -> None:
 
 
 def open_pod(page: Page, name: str) -> Locator:
-    """The decision on a pending pod, from the list at the side."""
-    page.get_by_role("tab", name="Pending").click()
-    for summary in page.locator("#pending-side summary").all():
-        summary.click()
-    page.locator("#pending-side").get_by_role("button", name=name).click()
+    """The decision on a pod, which is found by its name."""
+    page.get_by_role("combobox", name="find a node, a group or a pod").fill(name)
+    page.get_by_role("option", name=f"pod {name}", exact=True).click()
     decision = page.locator("#decision")
     expect(decision.get_by_role("grid")).to_be_visible()
     return decision

@@ -70,11 +70,17 @@ class Page:
 
 @contextmanager
 def served(
-    cluster: InMemoryCluster, follow: Callable[[], InMemoryCluster] | None = None, gates: Sequence[str] = ()
+    cluster: InMemoryCluster,
+    follow: Callable[[], InMemoryCluster] | None = None,
+    gates: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Iterator[Page]:
-    """Serve the page of a cluster until the end of the block; `follow` reads the cluster again, at once and often."""
+    """Serve the page of a cluster until the end of the block; `follow` reads the cluster again, at once and often.
+
+    `notes` are those of the reading.
+    """
     bench = Workbench(cluster, default_configuration(*gates))
-    app = ExploreApp(bench, Simulations(bench, [], seed=0), "a <b>cluster</b>")
+    app = ExploreApp(bench, Simulations(bench, [], seed=0), "a <b>cluster</b>", notes)
     if follow is not None:
         app.follow(follow, cluster, 0.1)
     listening = listen("127.0.0.1", 0)

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.slow
 
 
 def pending(found: Watched) -> None:
-    found.page.get_by_role("button", name="What would help?").click()
     found.page.get_by_role("button", name="try: request 3").click()
     expect(found.page.get_by_role("region", name="changes that aren’t kept")).to_be_visible()
+    for more in found.page.get_by_role("button", name="more about").all():
+        more.click()
     for summary in found.page.locator("#pending-side summary").all():
         summary.click()
 
@@ -47,6 +48,11 @@ def searching(found: Watched) -> None:
     found.page.get_by_role("combobox", name="find a node, a group or a pod").fill("a")
 
 
+def keys(found: Watched) -> None:
+    found.page.keyboard.press("?")
+    expect(found.page.get_by_role("dialog", name="keys")).to_be_visible()
+
+
 def timeline(found: Watched) -> None:
     found.page.get_by_role("tab", name="Time").click()
     found.page.get_by_role("button", name="Simulate").click()
@@ -60,14 +66,14 @@ STATES: tuple[Callable[[Watched], None], ...] = (
     decision,
     table,
     searching,
+    keys,
     timeline,
 )
 
 
 def groups_and_advice(found: Watched) -> None:
     expect(found.page.get_by_role("table", name="groups of pods")).to_be_visible()
-    found.page.get_by_role("button", name="What would help?").click()
-    expect(found.page.get_by_role("region", name="what helps PodGroup default/train")).to_be_visible()
+    expect(found.page.get_by_role("region", name="why PodGroup default/train waits")).to_be_visible()
 
 
 def group(found: Watched) -> None:

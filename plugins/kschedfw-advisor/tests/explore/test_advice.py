@@ -44,10 +44,11 @@ def test_an_edit_of_what_isnt_there_names_it() -> None:
 class TestRemedies:
     def test_each_remedy_of_the_page_places_what_it_says(self, bench: Workbench) -> None:
         advice = advice_of(bench.replica(()), lambda *_: None)
-        assert [kind.title for kind in advice.kinds] == ["default/huge", "default/gated"]
+        assert [f"{kind.namespace}/{kind.name}" for kind in advice.kinds] == ["default/huge", "default/gated"]
         for kind in advice.kinds:
             assert kind.remedies
             for remedy in kind.remedies:
+                assert remedy.change is not None
                 outcome = bench.outcome((remedy.change,))
                 placed = [pod for pod in kind.pods if outcome.fates[pod].node]
                 assert len(placed) == remedy.placed

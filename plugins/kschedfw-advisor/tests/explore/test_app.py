@@ -73,6 +73,7 @@ class TestChanges:
             "before": "cpu-taken",
             "after": "memory-taken",
             "why": "",
+            "workload": "",
         }
         assert page.get("/api/state").json["map"]["pods"]["nodes"] == [0, 1, 0, -1, -1]
 

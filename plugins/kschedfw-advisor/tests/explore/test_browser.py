@@ -25,7 +25,7 @@ class TestLooking:
 
     def test_the_map_tells_of_nodes_by_mouse_and_by_keys(self, opened: Watched) -> None:
         page = opened.page
-        page.locator("canvas").hover(position={"x": 20, "y": 36})
+        page.locator("canvas").hover(position={"x": 20, "y": 60})
         expect(page.locator(".tip")).to_contain_text("default/busy (cpu 2)")
         expect(page.locator(".tip")).to_contain_text("cpu-taken\ncpu: 3 of 4 requested (75%)\n2 pods")
         page.locator("canvas").focus()
@@ -49,12 +49,20 @@ class TestLooking:
         expect(table.get_by_role("row").nth(1)).to_contain_text("memory-taken")
         expect(table.get_by_role("row").nth(1)).to_contain_text("50%")
 
-    def test_pending_pods_are_grouped_by_why(self, opened: Watched) -> None:
-        groups = opened.page.locator("#pending-side summary")
-        expect(groups).to_have_count(3)
-        expect(groups.nth(0)).to_contain_text("0/3 nodes are available")
-        expect(groups.nth(1)).to_contain_text("example.com/quota")
-        expect(groups.nth(2)).to_contain_text("1 pod would be placed")
+    def test_it_begins_with_why_pods_wait_and_what_helps(self, opened: Watched) -> None:
+        side = opened.page.locator("#pending-side")
+        expect(side.get_by_role("heading", name="2 pods wait for a place")).to_be_in_viewport()
+        expect(side).to_contain_text("2 workloads · 1 other pod finds a place")
+        huge = side.get_by_role("region", name="why default/huge waits")
+        expect(huge).to_contain_text("It requests 64 of cpu, more than any node has: the largest has 4.")
+        expect(huge).to_contain_text("Request 3 of cpu instead of 64.Places 1 of 1, on memory-taken")
+        expect(huge).not_to_contain_text("0/3 nodes are available")
+        huge.get_by_role("button", name="more about default/huge").click()
+        expect(huge).to_contain_text("0/3 nodes are available")
+        gated = side.get_by_role("region", name="why default/gated waits")
+        expect(gated).to_contain_text("It waits until its scheduling gate example.com/quota is removed.")
+        expect(side.locator("summary")).to_have_count(1)
+        expect(side.locator("summary")).to_contain_text("1 pod would be placed")
 
     def test_texts_of_manifests_stay_texts(self, opened: Watched) -> None:
         page = opened.page
@@ -130,8 +138,8 @@ class TestWhatIf:
         draft = page.get_by_role("region", name="changes that aren’t kept")
         expect(draft).to_contain_text("weight of NodeResourcesBalancedAllocation: 13")
         expect(draft).to_contain_text("1 pod → another node")
-        expect(draft.get_by_role("row").nth(1)).to_contain_text("default/web")
-        expect(draft.get_by_role("row").nth(1)).to_contain_text("memory-taken")
+        moves = draft.get_by_role("list", name="pods that fare differently")
+        expect(moves.get_by_role("listitem")).to_have_text("default/webcpu-taken → memory-taken")
         expect(decision).to_contain_text("default/web: placed on memory-taken")  # the matrix goes along
         draft.get_by_role("button", name="Keep").click()
         expect(page.locator("#steps")).to_contain_text("kept: weight of NodeResourcesBalancedAllocation: 13")
@@ -260,8 +268,8 @@ class TestGroups:
             "default/running": "placed 2 of 2 2",
         }
         expect(rows.nth(1)).to_contain_text("0/3 placements are available")
-        expect(side.locator("summary")).to_have_count(1)
-        expect(side.locator("summary")).to_contain_text("1 pod 0/6 nodes are available")
+        expect(side.get_by_role("region", name="why default/huge waits")).to_be_visible()
+        expect(side.get_by_role("region", name="why default/train-0 waits")).to_have_count(0)
 
     def test_its_placements_are_a_matrix_the_nearest_first(self, found: Watched) -> None:
         found.page.get_by_role("button", name="default/train", exact=True).click()
@@ -298,21 +306,19 @@ class TestGroups:
         page, decision = found.page, found.page.locator("#decision")
         page.get_by_role("button", name="default/train", exact=True).click()
         expect(decision).to_contain_text("podgroup default/train: unschedulable")
-        page.get_by_role("button", name="What would help?").click()
-        page.get_by_role("region", name="what helps PodGroup default/train").get_by_role("button").nth(
-            1
-        ).click()
+        page.get_by_role("region", name="why PodGroup default/train waits").get_by_role(
+            "button", name="try: "
+        ).first.click()
         expect(page.get_by_role("table", name="groups of pods")).to_contain_text("would fit4 of 4")
         expect(decision).to_contain_text("podgroup default/train: placed on ")
 
     def test_its_advice_leads_to_it_and_that_of_a_pod_to_the_pod(self, found: Watched) -> None:
         page, decision = found.page, found.page.locator("#decision")
-        page.get_by_role("button", name="What would help?").click()
-        page.get_by_role("region", name="what helps PodGroup default/train").get_by_role(
+        page.get_by_role("region", name="why PodGroup default/train waits").get_by_role(
             "button", name="default/train", exact=True
         ).click()
         expect(decision.get_by_role("heading", name="podgroup default/train")).to_be_visible()
-        page.get_by_role("region", name="what helps default/huge").get_by_role(
+        page.get_by_role("region", name="why default/huge waits").get_by_role(
             "button", name="default/huge", exact=True
         ).click()
         expect(decision.get_by_role("heading", name="default/huge", exact=True)).to_be_visible()

@@ -125,7 +125,9 @@ def explore(
     tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
     bench = Workbench(loaded.cluster, configuration)
     try:
-        app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
+        app = ExploreApp(
+            bench, Simulations(bench, others, seed), _title(cluster, live), loaded.notes, loaded.refused
+        )
     except MissingExtraError:
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
         raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None

@@ -1,55 +1,101 @@
-"""Advice for the page: what would help pending pods, as changes to try, and whether a node would be emptied."""
+"""The page's first answer: why pods wait, with changes to try that help them; and whether a node would be emptied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from kschedfw import WhatIf
-from kschedfw.api import group_key
+from kschedfw import Pod, WhatIf
+from kschedfw.api import RefusedPod, group_key
+from kschedfw.cli import missing_lines, refusal_notes
+from kschedfw.cluster import missing_objects
+from kschedfw_advisor.causes import cause_of
+from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move
 from kschedfw_advisor.explore.changes import EditObjects, EditOf
-from kschedfw_advisor.pending import PodKind, explain_pending
+from kschedfw_advisor.observed import recorded_message
+from kschedfw_advisor.pending import PodKind, Why, explain_pending, not_misspelt
 from kschedfw_advisor.remedies import Remedy
-from kschedfw_advisor.workloads import group_of
+from kschedfw_advisor.workloads import Workload, group_of
 
-MOST_KINDS: Final = 20
+MOST_KINDS: Final = 40
 """The number of kinds of pods that the page seeks help for: those with the most pods."""
 
 
 class Help(msgspec.Struct, frozen=True):
-    """A remedy: the number of pods that it places, the number of others that lose their place, and its change."""
+    """A remedy: the number of pods that it places and where, and the number of others that lose their place.
+
+    `change` tries it; None for a remedy that no edit of a manifest makes.
+    """
 
     text: str
     placed: int
     pods: int
+    nodes: str
     displaced: int
-    change: EditObjects
+    change: EditObjects | None
 
 
 class KindAdvice(msgspec.Struct, frozen=True):
     """Pods that are alike, why they are pending, and what would help; see `PodKind`.
 
+    `workload` is the kind of their workload, empty for a pod by itself; `name` is the workload's name, or the pod's.
     `group` is the key of the PodGroup whose members these are, if they are scheduled together, and empty otherwise.
+    `code` and `cause` say why they wait; `message` does so in kube-scheduler's words, `recorded` is what the cluster
+    itself says if that differs. A kind that wasn't `seen` has no remedies since none were sought.
     """
 
-    title: str
+    workload: str
+    namespace: str
+    name: str
     group: str
     pods: list[str]
+    code: str
+    cause: str
     message: str
+    recorded: str
     notes: list[str]
     fits: bool
+    seen: bool
     tried: int
     remedies: list[Help]
 
 
-class Advice(msgspec.Struct, frozen=True):
-    """Advice for the kinds of pending pods that were looked at; `unseen` is how many weren't."""
+class UncreatedPods(msgspec.Struct, frozen=True):
+    """Pods of a workload that can't be created, so that no scheduler sees them."""
 
+    workload: str
+    pods: int
+    reason: str
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """A pod that the cluster calls unschedulable and that has a place here; `likely` is why."""
+
+    pod: str
+    node: str
+    recorded: str
+    likely: str
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """Everything that `kschedfw pending` knows of the cluster.
+
+    `waiting` is the number of pods without a place, all of which are in `kinds`; `placed` is that of other pending
+    pods, which find one. `preempted` are pods that these would take the place of.
+    """
+
+    waiting: int
+    placed: int
     kinds: list[KindAdvice]
-    unseen: int
+    uncreated: list[UncreatedPods]
+    preempted: list[str]
+    elsewhere: list[str]
+    contradictions: list[Contradiction]
+    missing: list[str]
+    notes: list[str]
 
 
 class Emptied(msgspec.Struct, frozen=True):
@@ -66,29 +112,67 @@ class Emptied(msgspec.Struct, frozen=True):
     staying: int
 
 
-def advice_of(what_if: WhatIf, progress: Callable[[str, int, int], None]) -> Advice:
-    """Return what would help the pending pods; those that need no help get their places in `what_if`."""
-    answer = explain_pending(what_if, most=MOST_KINDS, progress=progress)
-    kinds = [kind for why in answer.whys for kind in why.kinds]
-    seen = [_kind_advice(kind) for kind in kinds if kind.tried or kind.fits]
-    return Advice(seen, len(kinds) - len(seen))
+def advice_of(
+    what_if: WhatIf,
+    progress: Callable[[str, int, int], None],
+    notes: Sequence[str] = (),
+    refused: Sequence[RefusedPod] = (),
+) -> Advice:
+    """Return why pods wait and what would help; those that need no help get their places in `what_if`.
 
-
-def _kind_advice(kind: PodKind) -> KindAdvice:
-    pods = [pod.key for pod in kind.pods]
-    title = pods[0] if kind.workload is None else str(kind.workload)
-    group = group_key(kind.pods[0]) if kind.workload == group_of(kind.pods[0]) else ""
-    # The page makes changes only by editing manifests.
-    remedies = [_help(remedy, pods) for remedy in kind.remedies if remedy.edits]
-    return KindAdvice(
-        title, group, pods, kind.message, list(map(str, kind.notes)), kind.fits, kind.tried, remedies
+    `notes` and `refused` are of the reading of the cluster: what was done first, and pods that weren't created.
+    """
+    answer = explain_pending(what_if, most=MOST_KINDS, refused=refused, progress=progress)
+    told = {pod for each in answer.uncreated for pod in each.refused}
+    evicted = {pod.key for pod in answer.settled.evicted}
+    return Advice(
+        waiting=answer.pods,
+        placed=sum(each.pod.key not in evicted for each in answer.settled.placed),
+        kinds=[_kind_advice(kind, why, what_if) for why in answer.whys for kind in why.kinds],
+        uncreated=[UncreatedPods(str(each.workload), each.pods, each.reason) for each in answer.uncreated],
+        preempted=sorted(evicted),
+        elsewhere=[pod.key for pod in answer.elsewhere],
+        contradictions=[
+            Contradiction(each.pod.key, each.node_name, each.recorded, each.likely)
+            for each in answer.disagreements
+        ],
+        missing=list(
+            missing_lines(tuple(not_misspelt(missing_objects(what_if.cluster), answer, what_if.cluster)))
+        ),
+        notes=[*notes, *refusal_notes(pod for pod in refused if pod not in told)],
     )
 
 
-def _help(remedy: Remedy, pods: list[str]) -> Help:
+def _kind_advice(kind: PodKind, why: Why, what_if: WhatIf) -> KindAdvice:
+    first = kind.pods[0]
+    cause = cause_of(kind, why.reasons, what_if.cluster)
+    workload = kind.workload or Workload("", first.namespace, first.name)
+    recorded = recorded_message(first)
+    return KindAdvice(
+        workload=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        group=group_key(first) if kind.workload == group_of(first) else "",
+        pods=[pod.key for pod in kind.pods],
+        code=cause.code,
+        cause=cause.text,
+        message=kind.message,
+        recorded="" if recorded == kind.message else recorded,
+        notes=[text for note in kind.notes if (text := str(note)) != cause.text],
+        fits=kind.fits,
+        seen=bool(kind.tried or kind.fits),
+        tried=kind.tried,
+        # The page makes changes only by editing manifests.
+        remedies=[_help(remedy, kind.pods) for remedy in kind.remedies if remedy.edits],
+    )
+
+
+def _help(remedy: Remedy, pods: Sequence[Pod]) -> Help:
     edits = tuple(EditOf(edit.name, edit.path, edit.old, edit.new) for edit in remedy.edits)
-    change = EditObjects(str(remedy), edits, tuple(pods))
-    return Help(str(remedy), remedy.placed, remedy.pods, len(remedy.displaced), change)
+    # The page makes changes only by editing manifests.
+    change = EditObjects(str(remedy), edits, tuple(pod.key for pod in pods)) if edits else None
+    nodes = counts_text(remedy.nodes)
+    return Help(str(remedy), remedy.placed, remedy.pods, nodes, len(remedy.displaced), change)
 
 
 def emptied_of(plan: DrainPlan) -> Emptied:

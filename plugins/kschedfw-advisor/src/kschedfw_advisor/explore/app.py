@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from functools import partial
@@ -22,14 +22,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kschedfw import InMemoryCluster, KschedfwError
-from kschedfw.api import to_manifest
+from kschedfw.api import RefusedPod, to_manifest
 from kschedfw.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.follow import Follower
 from kschedfw_advisor.explore.simulations import Asked, Simulations
 from kschedfw_advisor.explore.state import state_of
-from kschedfw_advisor.explore.work import Job
+from kschedfw_advisor.explore.work import CancelledError, Job
 from kschedfw_advisor.explore.workbench import Workbench
 
 MOST_BYTES: Final = 4 << 20
@@ -43,7 +43,7 @@ SIMULATION_SECONDS: Final = 120.0
 
 MODULES: Final = (
     "address.js",
-    "advice.js",
+    "answer.js",
     "cards.js",
     "chart.js",
     "cluster.js",
@@ -54,6 +54,7 @@ MODULES: Final = (
     "format.js",
     "forms.js",
     "group.js",
+    "keys.js",
     "map_layout.js",
     "map_marks.js",
     "map_view.js",
@@ -68,6 +69,7 @@ MODULES: Final = (
     "server.js",
     "splitter.js",
     "time_panel.js",
+    "tried.js",
     "what_if.js",
     "windowed.js",
 )
@@ -133,7 +135,7 @@ class ExploreApp:
     | `POST /api/keep` Changes, `POST /api/undo`, `POST /api/redo` | State |
     | `POST /api/explain` AskedPod | DecisionMatrix |
     | `POST /api/explain-group` AskedGroup | GroupMatrix |
-    | `POST /api/advice` Changes | Advice: what would help the pending pods |
+    | `POST /api/advice` Changes | Advice: why pods wait, and what would help them; null if cancelled |
     | `POST /api/emptied` AskedNode | Emptied |
     | `GET /api/news` | News, at once, whatever is worked on |
     | `POST /api/cancel` | the same; ends what is worked on |
@@ -142,14 +144,23 @@ class ExploreApp:
     | `GET /api/configuration.yaml`, `GET /api/manifests.yaml` | the result, to be downloaded |
 
     A request that can't be fulfilled gets a status other than 200 and one line of text. Requests are worked on one at a
-    time, on a thread of the application's own. `what` is the title of the page: what is explored.
+    time, on a thread of the application's own. `what` is the title of the page: what is explored. `notes` and
+    `refused` are of the reading of the cluster; the answer has them.
 
     Raises:
         MissingExtraError: jinja2 isn't installed.
     """
 
-    def __init__(self, bench: Workbench, simulations: Simulations, what: str) -> None:
+    def __init__(
+        self,
+        bench: Workbench,
+        simulations: Simulations,
+        what: str,
+        notes: Sequence[str] = (),
+        refused: Sequence[RefusedPod] = (),
+    ) -> None:
         self._bench = bench
+        self._notes, self._refused = notes, refused
         self._simulations = simulations
         self._work = bench.work
         self._follower: Follower | None = None
@@ -271,8 +282,12 @@ class ExploreApp:
         )
 
     def _advice(self, asked: Changes) -> Response:
-        with closing(self._bench.replica((*self._bench.kept, *asked.changes))) as what_if:
-            return _json(advice_of(what_if, self._work.step))
+        try:
+            with closing(self._bench.replica((*self._bench.kept, *asked.changes))) as what_if:
+                return _json(advice_of(what_if, self._work.step, self._notes, self._refused))
+        except CancelledError:
+            # No failure: the page cancels a search itself when the user asks for something else.
+            return _json(None)
 
     def _emptied(self, asked: AskedNode) -> Response:
         return _json(emptied_of(self._bench.plan_drain(asked.node, (*self._bench.kept, *asked.changes))))

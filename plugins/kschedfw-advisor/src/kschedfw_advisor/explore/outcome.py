@@ -37,13 +37,17 @@ class Outcome:
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A pod that fares differently: where it is before and after, or why it is nowhere."""
+    """A pod that fares differently: where it is before and after, or why it is nowhere.
+
+    `workload` is the workload that it is of; empty for a pod by itself, and where nobody has looked.
+    """
 
     pod: str
     change: str
     before: str | None
     after: str | None
     why: str
+    workload: str = ""
 
 
 def moves(before: Outcome, after: Outcome) -> Iterator[Move]:

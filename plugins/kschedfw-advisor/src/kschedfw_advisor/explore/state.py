@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from kschedfw.pages import ClusterMap, cluster_map
+from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
 from kschedfw_advisor.explore.outcome import Move, Outcome, moves
 from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
@@ -41,8 +43,8 @@ class State(msgspec.Struct, frozen=True):
     """The cluster after the kept changes, or after those that are tried.
 
     `fresh` are the pods, by their places in the map, that have just been placed. `groups` are those that were pending,
-    without the members of `pod_groups`. `undo` and `redo` are the titles of the steps
-    that these would take.
+    without the members of `pod_groups`. `kept` are the titles of `kept_changes`;
+    `undo` and `redo` are those of the steps that these would take.
     """
 
     map: ClusterMap
@@ -51,6 +53,7 @@ class State(msgspec.Struct, frozen=True):
     pod_groups: list[PodGroupRow]
     profiles: list[ProfileForm]
     kept: list[str]
+    kept_changes: list[Change]
     undo: str | None
     redo: str | None
     notes: list[str]
@@ -78,7 +81,8 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
         undo=bench.undoable,
         redo=bench.redoable,
         notes=list(after.notes),
-        tried=_tried(before, after, changes) if changes else None,
+        kept_changes=list(bench.kept),
+        tried=_tried(bench, before, after, changes) if changes else None,
     )
 
 
@@ -103,12 +107,15 @@ def _groups(outcome: Outcome, places: dict[str, int], without: Collection[int]) 
         yield Group(PLACED_NOW, "On the map they are where they would go.", placed)
 
 
-def _tried(before: Outcome, after: Outcome, changes: Changes) -> Tried:
+def _tried(bench: Workbench, before: Outcome, after: Outcome, changes: Changes) -> Tried:
     differing = list(moves(before, after))
+    pods = {pod.key: pod for pod in (*before.pods, *after.pods)}
+    listed = [replace(move, workload=bench.workload(pods[move.pod])) for move in differing[:MOST_MOVES]]
     return Tried(
         changes=[change.title for change in changes],
         counts=dict(Counter(move.change for move in differing)),
-        moves=differing[:MOST_MOVES],
+        # In the order of the workloads, so that all pods of one are together.
+        moves=sorted(listed, key=lambda move: move.workload),
         gains=dict(Counter(move.after for move in differing if move.after)),
         losses=dict(Counter(move.before for move in differing if move.before)),
     )

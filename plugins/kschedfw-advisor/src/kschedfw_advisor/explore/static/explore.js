@@ -1,13 +1,14 @@
 // The page of `kschedfw explore`.
 
-import { Address } from "./address.js";
-import { adviceList } from "./advice.js";
+import { Address, readChanges, writtenChanges } from "./address.js";
+import { Answer } from "./answer.js";
 import { groupList, nodeCard } from "./cards.js";
 import { Cluster } from "./cluster.js";
-import { NONE } from "./columns.js";
+import { NONE, at } from "./columns.js";
 import { decisionView } from "./decision.js";
 import { groupView } from "./group.js";
 import { announce, button, byId, fill, h, labelled, tabs } from "./dom.js";
+import { keyHelp } from "./keys.js";
 import { MapView } from "./map_view.js";
 import { News } from "./news.js";
 import { nodeActions } from "./node_actions.js";
@@ -22,22 +23,38 @@ let state = null; // the last one of the server
 let cluster = null; // what the map shows
 let opened = null; // what the open decision is about: {kind, key}, of a pod or a group
 let request = 0; // the number of the last request whose answer the page shows
+let sought = 0; // the number of the last search for what helps
+let isSearching = false;
+let isInterrupted = false; // whether the search was cancelled in favour of what the user asked for
+const asked = new Set(); // what the user has asked for, until it is answered
+let isOld = false; // whether the cluster has changed since what helps was sought
+
+const QUICK = 2000; // milliseconds; a search that took longer isn't repeated by itself when the cluster changes
+let took = 0; // milliseconds that the last search took
 
 const fresh = h("input", { type: "checkbox", checked: true, onchange: () => show(state) });
-const advice = h("div", {}); // what helps the pending pods, once it was asked for
+const seeking = h("div", {}); // the search for what helps, while it goes on, and how to begin one
 const mapView = new MapView({
   label: "nodes of the cluster",
   hasMarks: true,
-  settings: { group: "", resource: "cpu", tile: 36 },
+  settings: { group: "", resource: "cpu", tile: null },
   onnode: openNode,
   onpod: (pod) => openPod(cluster.podName(pod)),
+  onchosen: ({ group, resource }) => address.tell({ by: group, fill: resource }),
 });
 const whatIf = new WhatIf({
   onpod: openPod,
   ontry: (changes) => shown(changes.length ? () => server.tried(changes) : server.state),
   onkeep: (changes) => step(() => server.keep(changes)),
+  onseek: (changes) => seek(changes),
 });
 const address = new Address(openPlace);
+const answer = new Answer({
+  ontry: (change) => (whatIf.draft.includes(change) ? whatIf.drop(change) : whatIf.change(change)),
+  isTried: (change) => whatIf.draft.includes(change),
+  open: { pod: (name) => openPod(name), group: (name) => openGroup(name) },
+  onfilter: (filter) => address.tell(filter),
+});
 const news = new News(server, refresh, (problem) => (byId("gone").textContent = problem));
 const namesOf = {
   node: ({ map }) => map.nodes.names,
@@ -56,9 +73,17 @@ const search = searchField(
 );
 
 byId("search").append(search);
+byId("keys").append(
+  keyHelp({
+    f: () => sides.pending.querySelector(".filters input")?.focus(),
+    1: () => goSide("pending"),
+    2: () => goSide("node"),
+    3: () => goSide("what-if"),
+  }),
+);
 byId("work").append(news.element);
 fill(byId("map"), mapView.element);
-byId("map").after(splitter(byId("layout")));
+byId("side").after(splitter(byId("layout")));
 byId("tried").append(whatIf.tried);
 fill(byId("what-if-side"), whatIf.element);
 const sides = { pending: byId("pending-side"), node: byId("node-side"), "what-if": byId("what-if-side") };
@@ -82,18 +107,28 @@ const choosePage = tabs(
   pages,
   (view) => address.go({ view }),
 );
-fill(sides.node, h("p", { class: "soft" }, "Choose a node on the map."));
+fill(sides.node, h("p", { class: "empty" }, "Choose a node on the map."));
+
+function goSide(side) {
+  choosePage("cluster");
+  chooseSide(side);
+  address.go({ view: null, side });
+}
 
 /** Ask the server, and tell of a problem; null then. */
 async function answered(ask) {
   const problem = byId("problem");
+  const given = interrupt().then(ask);
+  asked.add(given);
   try {
-    const answer = await news.during(ask());
+    const told = await news.during(given);
     problem.textContent = "";
-    return answer;
+    return told;
   } catch (error) {
     problem.textContent = error.message;
     return null;
+  } finally {
+    asked.delete(given);
   }
 }
 
@@ -101,11 +136,11 @@ async function answered(ask) {
 async function shown(ask) {
   const number = (request += 1);
   byId("map").setAttribute("aria-busy", "true");
-  const answer = await answered(ask);
+  const latest = await answered(ask);
   if (number !== request) return true;
   byId("map").removeAttribute("aria-busy");
-  if (answer === null) return false;
-  show(answer);
+  if (latest === null) return false;
+  show(latest);
   return true;
 }
 
@@ -113,56 +148,116 @@ async function shown(ask) {
 async function step(ask) {
   const before = whatIf.draft;
   whatIf.forget();
-  fill(advice);
-  if (!(await shown(ask))) whatIf.draft = before;
+  if (!(await shown(ask))) {
+    whatIf.draft = before;
+    return;
+  }
+  address.tell({ kept: writtenChanges(state.kept_changes) });
+  await seek([]);
 }
 
 /** Show the cluster as it is now, with what is tried. */
-function refresh() {
+async function refresh() {
   announce("the cluster has changed");
-  fill(advice);
-  return shown(whatIf.draft.length ? () => server.tried(whatIf.draft) : server.state);
+  isOld = true;
+  await shown(whatIf.draft.length ? () => server.tried(whatIf.draft) : server.state);
+  if (took < QUICK) await seek([]);
 }
 
-function show(answer) {
-  state = answer;
+function show(latest) {
+  state = latest;
   const node = selectedNode();
   cluster = new Cluster(state.map);
   if (fresh.checked) cluster.fresh = new Set(state.fresh);
   else state.fresh.forEach((pod) => cluster.move(pod, NONE));
   const rows = new Map(state.map.nodes.names.map((name, row) => [name, row]));
+  // First, since what is tried takes room from the map.
+  whatIf.show(state);
   mapView.map.active = node === null ? -1 : (rows.get(node) ?? -1);
   mapView.show(cluster);
   mapView.map.mark(byRow(state.tried?.gains, rows), byRow(state.tried?.losses, rows));
   if (node !== null && rows.has(node)) showNode(rows.get(node));
+  answer.show(cluster, whatIf.draft.length > 0);
   showPending();
-  whatIf.show(state);
   showSteps(state);
   if (opened !== null) explain(opened);
 }
 
 function showPending() {
   const open = (pod) => openPod(cluster.podName(pod));
-  const every = [...state.pod_groups, ...state.groups];
-  const waiting = every.some(({ pods }) => pods.some((pod) => cluster.places[pod] === NONE));
+  // Pods that a card is about aren't listed again.
+  const known = answer.pods;
+  const rest = state.groups
+    .map((group) => ({ ...group, pods: group.pods.filter((pod) => !known.has(cluster.podName(pod))) }))
+    .filter(({ pods }) => pods.length);
+  showSeeking();
   fill(
     sides.pending,
-    waiting ? h("div", { class: "bar" }, button("What would help?", askAdvice)) : null,
-    advice,
+    seeking,
+    answer.element,
     podGroupList(state.pod_groups, openGroup),
-    ...(state.groups.length || !waiting ? groupList(cluster, state.groups, open) : []),
+    ...(rest.length ? groupList(cluster, rest, open) : []),
     state.fresh.length
-      ? h("div", { class: "bar" }, labelled("On the map, show them where they would go", fresh))
+      ? h("div", { class: "bar" }, labelled("On the map, show pods where they would go", fresh))
       : null,
     ...state.notes.map((note) => h("p", { class: "soft" }, note)),
   );
 }
 
-async function askAdvice() {
-  fill(advice, h("p", { class: "soft", role: "status" }, "Changes are tried…"));
-  const found = await answered(() => server.advice(whatIf.draft));
-  fill(advice, ...(found === null ? [] : adviceList(found, (change) => whatIf.change(change), openNamed)));
-  if (found !== null) announce(`${found.kinds.length} kinds of pending pods`);
+/** Seek what helps with these changes, beside those that are kept, and show it. */
+async function seek(changes) {
+  const number = (sought += 1);
+  const since = performance.now();
+  sides.pending.setAttribute("aria-busy", "true");
+  fill(seeking, h("p", { class: "soft", role: "status" }, "Looking for what would help…"));
+  await interrupt();
+  const found = await searched(changes, number);
+  if (number !== sought) return;
+  took = performance.now() - since;
+  sides.pending.removeAttribute("aria-busy");
+  isOld = false;
+  fill(seeking);
+  answer.answer(found);
+  showPending();
+  if (found !== null) announce(`${found.waiting} pods wait, of ${found.kinds.length} workloads`);
+}
+
+/** Have the server end a search: it works on one request at a time, and the user's comes first. */
+async function interrupt() {
+  if (!isSearching) return;
+  isInterrupted = true;
+  await server.cancel();
+}
+
+/** What helps; null if that can't be found out. An interrupted search begins anew, unless there is a later one. */
+async function searched(changes, number) {
+  while (number === sought) {
+    await Promise.allSettled(asked);
+    isSearching = true;
+    isInterrupted = false;
+    try {
+      const found = await news.during(server.advice(changes));
+      if (found !== null || !isInterrupted) return found;
+    } catch (error) {
+      byId("problem").textContent = error.message;
+      return null;
+    } finally {
+      isSearching = false;
+    }
+  }
+  return null;
+}
+
+/** Offer a search where there was none, or the cluster has changed since. */
+function showSeeking() {
+  if (sides.pending.hasAttribute("aria-busy")) return;
+  fill(
+    seeking,
+    isOld ? h("p", { class: "soft" }, "The cluster has changed since.") : null,
+    isOld || answer.advice === null
+      ? h("div", { class: "bar" }, button("What would help?", () => seek([])))
+      : null,
+  );
 }
 
 function byRow(counts, rows) {
@@ -182,7 +277,7 @@ function showSteps(state) {
     }),
     h(
       "span",
-      { class: "soft" },
+      { class: state.kept.length ? "soft kept" : "soft none" },
       state.kept.length ? `kept: ${state.kept.join("; ")}` : "no changes are kept",
     ),
   );
@@ -237,7 +332,10 @@ async function showDecision(subject) {
 }
 
 /** Show what an address says: after going back or forward, and at the start. */
-function openPlace({ view, side, node, pod, group }) {
+function openPlace(place) {
+  const { view, side, node, pod, group } = place;
+  answer.setFilter(place);
+  mapView.choose({ group: place.by ?? "", resource: place.fill });
   const row = node === null ? -1 : cluster.map.nodes.names.indexOf(node);
   if (row >= 0) selectNode(row, side ?? "node");
   else if (node !== null) byId("problem").textContent = `there is no node ${node}`;
@@ -277,11 +375,27 @@ async function explain(subject) {
       h("h2", {}, kind === "pod" ? key : `podgroup ${key}`),
       h("div", { class: "bar" }, ...actionsOn(kind, key), button("Close", close)),
     ),
+    kind === "pod" ? placeOf(key, matrix) : null,
     ...(kind === "pod" ? decisionView(matrix, openNamed.node) : groupView(matrix, openPod, openNamed.node)),
   );
   place.onkeydown = (event) => {
     if (event.key === "Escape" && !event.target.matches("input, select")) close();
   };
+}
+
+/** Where a pod that runs is, and where it would go if it were scheduled anew; null for a pod that is pending. */
+function placeOf(key, { node }) {
+  const pod = cluster.map.pods.names.indexOf(key);
+  const row = pod < 0 ? NONE : at(cluster.map.pods.nodes, pod);
+  if (row < 0 || state.fresh.includes(pod)) return null;
+  const here = cluster.nodeName(row);
+  const anew =
+    node === null
+      ? "scheduled anew it would find no place"
+      : node === here
+        ? "scheduled anew it would go there again"
+        : `scheduled anew it would go to ${node}`;
+  return h("p", { class: "place" }, `On ${here}; ${anew}.`);
 }
 
 /** What can be done with a pod, or with a group's members. */
@@ -303,10 +417,23 @@ function groupOf(key) {
   return state.pod_groups.find(({ pods }) => pods.includes(pod))?.name ?? null;
 }
 
+/** Try the changes that a link keeps, if this page doesn't keep them already: the user decides whether it shall. */
+async function tryLinked(kept) {
+  const changes = readChanges(kept);
+  const isKept = JSON.stringify(changes) === JSON.stringify(state.kept_changes);
+  address.tell({ kept: writtenChanges(state.kept_changes) });
+  if (changes.length && !isKept) await whatIf.tryAll(changes);
+}
+
 const labels = await answered(server.configurations);
 fill(
   byId("time-page"),
   timePanel(labels ?? [], (wanted) => answered(() => server.replay(wanted))),
 );
-if (await shown(server.state)) openPlace(address.place());
+if (await shown(server.state)) {
+  const place = address.place();
+  openPlace(place);
+  await tryLinked(place.kept);
+  seek([]);
+}
 document.documentElement.dataset.ready = "true";

@@ -1,7 +1,7 @@
 // What can be done with one node: each action is a change that is tried.
 
 import { button, fill, h, labelled } from "./dom.js";
-import { emptiedText } from "./advice.js";
+import { count } from "./format.js";
 
 /** The buttons for a node. `act(change)` tries a change; `ask()` answers whether the node would be emptied, or null. */
 export function nodeActions(node, isCordoned, act, ask) {
@@ -34,4 +34,23 @@ export function nodeActions(node, isCordoned, act, ask) {
       ),
     ),
   );
+}
+
+/** The answer to whether a node would be emptied. */
+function emptiedText(node, { evicted, places, homeless, blocked, staying }) {
+  const rest = staying ? ` ${count(staying, "pod")} of DaemonSets and the like would stay.` : "";
+  const verdict =
+    !evicted && !blocked.length
+      ? `Nothing has to leave ${node}.`
+      : homeless.length || blocked.length
+        ? `No, ${node} wouldn’t be emptied without loss:`
+        : `Yes, ${node} would be emptied: ${count(evicted, "pod")} would go to ${count(places, "other node")}.`;
+  return [
+    h("p", {}, h("strong", {}, verdict + rest)),
+    h(
+      "ul",
+      { class: "plain" },
+      ...[...blocked, ...homeless].map(([pod, why]) => h("li", {}, `${pod}: ${why}`)),
+    ),
+  ];
 }

@@ -1,17 +1,21 @@
-// The line between the map and the side, which the user moves; where it is, is remembered.
+// The line between the side and the map, which the user moves; where it is, is remembered.
 
 import { h } from "./dom.js";
 
 const KEY = "kschedfw-side";
 const LEAST = 19; // rem
 const STEP = 2;
-const USUAL = 29;
+const LEAST_USUAL = 36;
+const USUAL_SHARE = 0.4; // of the layout: two cards are side by side in a wide window
+const MOST_USUAL = 50;
 
 /** A separator that sets how wide the side of a layout is, in rem. */
 export function splitter(layout) {
   const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const most = () => Math.max(LEAST, Math.floor((0.7 * layout.clientWidth) / rem));
-  let width = USUAL;
+  const usual = () =>
+    Math.max(LEAST_USUAL, Math.min(MOST_USUAL, (USUAL_SHARE * layout.clientWidth) / rem));
+  let width = usual();
   const line = h("div", {
     class: "splitter",
     role: "separator",
@@ -22,8 +26,8 @@ export function splitter(layout) {
     title: "Drag it, or move it with the arrow keys",
     onkeydown: (event) => {
       const next = {
-        ArrowLeft: width + STEP,
-        ArrowRight: width - STEP,
+        ArrowLeft: width - STEP,
+        ArrowRight: width + STEP,
         Home: most(),
         End: LEAST,
       }[event.key];
@@ -38,9 +42,9 @@ export function splitter(layout) {
     },
     onpointermove: (event) => {
       if (line.hasPointerCapture(event.pointerId))
-        set((layout.getBoundingClientRect().right - event.clientX) / rem);
+        set((event.clientX - layout.getBoundingClientRect().left) / rem);
     },
-    ondblclick: () => set(USUAL),
+    ondblclick: () => set(usual()),
   });
 
   function set(wanted, isKept = true) {
@@ -52,7 +56,7 @@ export function splitter(layout) {
     if (isKept) remember(width);
   }
 
-  set(remembered() ?? USUAL, false);
+  set(remembered() ?? usual(), false);
   return line;
 }
 

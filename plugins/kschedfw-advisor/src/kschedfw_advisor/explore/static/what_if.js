@@ -1,10 +1,9 @@
 // What if: changes by hand. They are tried at once, and what moves is shown before they are kept.
 
-import { nameButton } from "./cards.js";
 import { control } from "./forms.js";
-import { announce, breakable, button, ends, h, labelled, refill } from "./dom.js";
+import { announce, breakable, button, h, labelled, refill } from "./dom.js";
 import { count } from "./format.js";
-import { WindowedTable } from "./windowed.js";
+import { moveList } from "./tried.js";
 
 const WAIT = 200; // milliseconds after the last move of a slider
 const FARES = {
@@ -14,17 +13,17 @@ const FARES = {
   added: "added",
   gone: "gone",
 };
-const MOST_ROWS = 6; // of the list of moves, in sight at a time
 const HIGHEST = 20; // of the slider; the number beside it may be higher
 
 /**
  * The panel; `tried` is the element that says what moves. `ontry(changes)` has the server try the changes and returns when the
- * page shows the result; `onkeep(changes)` keeps them.
+ * page shows the result; `onkeep(changes)` keeps them, `onseek(changes)` has what helps beside them sought.
  */
 export class WhatIf {
-  constructor({ ontry, onkeep, onpod }) {
+  constructor({ ontry, onkeep, onseek, onpod }) {
     this.ontry = ontry;
     this.onkeep = onkeep;
+    this.onseek = onseek;
     this.onpod = onpod;
     this.draft = [];
     this._timer = null;
@@ -89,6 +88,16 @@ export class WhatIf {
     const subject = subjectOf(change);
     const others = subject ? this.draft.filter((each) => subjectOf(each) !== subject) : this.draft;
     return this._try([...others, change]);
+  }
+
+  /** Drop a change of those that are tried. */
+  drop(change) {
+    return this._try(this.draft.filter((each) => each !== change));
+  }
+
+  /** Try all of these, in place of what is tried. */
+  tryAll(changes) {
+    return this._try(changes);
   }
 
   async _try(draft) {
@@ -267,8 +276,8 @@ export class WhatIf {
         ...tried.changes.map((title, index) =>
           h(
             "li",
-            {},
-            `${title} `,
+            { class: "change" },
+            h("span", {}, title),
             button("Drop", () => this._try(this.draft.filter((_, each) => each !== index)), {
               "aria-label": `drop ${title}`,
             }),
@@ -282,34 +291,10 @@ export class WhatIf {
         { class: "bar" },
         button("Keep", () => this.onkeep(this.draft), { class: "main" }),
         button("Drop all", () => this._try([])),
+        button("What would help beside that?", () => this.onseek(this.draft)),
       ),
-      tried.moves.length ? this._moves(tried.moves) : null,
+      tried.moves.length ? moveList(tried.moves, this.onpod) : null,
     );
-  }
-
-  _moves(moves) {
-    const table = new WindowedTable({
-      label: "pods that fare differently",
-      rowHeight: 27,
-      height: `${Math.min(MOST_ROWS, moves.length + 1) * 27 + 18}px`,
-      columns: [
-        // "after" is in sight in the narrowest window, without scrolling.
-        { title: "pod", width: "min(9rem, 26vw)", grows: true },
-        { title: "before", width: "min(6.5rem, 21vw)", grows: true },
-        { title: "after", width: "min(6.5rem, 21vw)", grows: true },
-        { title: "why", width: "9rem", grows: true },
-      ],
-      rowOf: (index) => {
-        const move = moves[index];
-        const name =
-          move.after !== null || move.change === "no longer placed"
-            ? nameButton(move.pod, () => this.onpod(move.pod))
-            : ends(move.pod);
-        return [name, ends(move.before ?? "–"), ends(move.after ?? "–"), move.why || move.change];
-      },
-    });
-    table.show(moves.length);
-    return table.element;
   }
 }
 

@@ -1,0 +1,185 @@
+"""The cause that keeps pods of a kind pending, as one sentence with a code: what the page's cards begin with."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kschedfw import FrozenDict, Node, Pod
+from kschedfw.api import CPU, node_allocatable, requirement_text
+from kschedfw.cluster import Cluster
+from kschedfw_advisor.amounts import exact_text
+from kschedfw_advisor.changes import (
+    Change,
+    DropRequirements,
+    DropSelector,
+    EnlargeNode,
+    FewerDomains,
+    LabelNode,
+    PreferPodRule,
+    RemoveGates,
+    RemoveTaint,
+    RequestLess,
+    Spread,
+    Tolerate,
+    Uncordon,
+    taint_text,
+)
+from kschedfw_advisor.corrections import (
+    RespellClaim,
+    RespellLabel,
+    RespellPodLabel,
+    RespellResource,
+    RespellScheduler,
+    RespellToleration,
+    RespellTopologyKey,
+)
+from kschedfw_advisor.pending import PodKind
+
+_INSUFFICIENT: Final = re.compile(r"Insufficient (\S+)")
+
+_IN_WORDS: Final = (
+    # A part of kube-scheduler's reason, the code, and the sentence; reasons that say more come first.
+    ("Too many pods", "resources", "The nodes that would do have as many pods as they may."),
+    ("free ports", "host-port", "Its host port is taken on every node that would do."),
+    ("topology spread", "spread", "Its spread constraints allow none of the nodes with room."),
+    ("anti-affinity", "pod-affinity", "Pods that it must keep away from are on every node that would do."),
+    ("pod affinity", "pod-affinity", "No node that would do is beside the pods that it asks for."),
+    ("volume", "volume", "Its volumes allow none of the nodes with room."),
+    ("resourceclaim", "device", "The devices that it claims aren't to be had."),
+    ("gang", "group", "Its group doesn't fit as a whole."),
+    # Last: nearly every cluster has such nodes, whatever keeps the pod off the others.
+    ("node affinity/selector", "node-labels", "No node with room has the labels that it asks for."),
+    ("untolerated taint", "taint", "The nodes that would do have taints that it doesn't tolerate."),
+    ("were unschedulable", "node-state", "The nodes that would do are cordoned."),
+)
+
+
+@attrs.frozen
+class Cause:
+    """The obstacle that decides, as a stable code for programs and filters, and as a sentence."""
+
+    code: str
+    text: str
+
+
+def cause_of(kind: PodKind, reasons: Iterable[str], cluster: Cluster) -> Cause:
+    """Return the cause of a kind of pending pods.
+
+    The obstacle that decides is the one that the first remedy removes. Where nothing helps, it is told from the
+    notes, and then from kube-scheduler's `reasons`.
+    """
+    pod = kind.pods[0]
+    if kind.fits:
+        text = kind.notes[0] if kind.notes else "It fits, and waits for the other pods of its group."
+        return Cause("preemption" if kind.message in kind.notes else "group", text)
+    if pod.spec.scheduling_gates:
+        names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return Cause("gate", f"It waits until its scheduling gate {names} is removed.")
+    if kind.notes:
+        return Cause(
+            "volume" if "claim" in kind.notes[0] or "volume" in kind.notes[0] else "group", kind.notes[0]
+        )
+    for change in kind.remedies[0].changes if kind.remedies else ():
+        if (cause := _removed_by(change, pod, cluster)) is not None:
+            return cause
+    return _of_reasons(tuple(reasons), pod, cluster)
+
+
+def _removed_by(change: Change, pod: Pod, cluster: Cluster) -> Cause | None:
+    """Return the obstacle that the change removes; None for a change, such as another pod's end, that removes any."""
+    match change:
+        case RemoveGates(gates):
+            return Cause("gate", f"It waits until its scheduling gate {', '.join(gates)} is removed.")
+        case RespellScheduler(name=name):
+            return Cause("scheduler-name", f"No scheduler here is called {name}.")
+        case RespellClaim(name=name):
+            return Cause("volume", f"There is no claim {name}.")
+        case RespellResource(name=name):
+            return Cause("resources", f"No node offers {name}.")
+        case RespellTopologyKey(key=key):
+            return Cause("spread", f"No node has the label {key}.")
+        case RespellPodLabel(key=key, value=value):
+            return Cause("pod-affinity", f"It asks for pods with {_pair(key, value)}, and there are none.")
+        case RespellToleration(key=key, value=value):
+            return Cause("taint", f"It tolerates {_pair(key, value)}, which isn't the nodes' taint.")
+        case RespellLabel(key=key, value=value):
+            return Cause("node-labels", f"No node has {_pair(key, value)}.")
+        case DropSelector(labels):
+            return _of_labels(labels, cluster)
+        case LabelNode(labels=labels):
+            return _of_labels(
+                FrozenDict({key: value for key, value in labels.items() if value is not None}), cluster
+            )
+        case DropRequirements(requirements):
+            return Cause(
+                "node-labels", f"No node with room has {' and '.join(map(requirement_text, requirements))}."
+            )
+        case Tolerate(taint) | RemoveTaint(taint=taint):
+            return Cause("taint", f"The nodes that would do have the taint {taint_text(taint)}.")
+        case Uncordon(node):
+            return Cause("node-state", f"The nodes that would do are cordoned, such as {node}.")
+        case RequestLess(resource=resource) | EnlargeNode(resource=resource):
+            return _of_request(resource, pod, cluster)
+        case Spread(topology_key=key) | FewerDomains(topology_key=key):
+            return Cause("spread", f"Its spread over {key} allows none of the nodes with room.")
+        case PreferPodRule(topology_key=key, anti=True):
+            return Cause("pod-affinity", f"Pods that it must keep away from are in every {key} with room.")
+        case PreferPodRule(topology_key=key):
+            return Cause("pod-affinity", f"No {key} with room has the pods that it must be beside.")
+    return None
+
+
+def _of_labels(labels: FrozenDict[str, str], cluster: Cluster) -> Cause:
+    told = ", ".join(_pair(key, value) for key, value in labels.items())
+    having = sum(labels.items() <= node.labels.items() for node in cluster.list(Node))
+    if not having:
+        return Cause("node-labels", f"No node has {told}.")
+    nodes = "The only node" if having == 1 else f"The {having:,} nodes"
+    return Cause("node-labels", f"{nodes} with {told} can't take it.")
+
+
+def _of_request(resource: str, pod: Pod, cluster: Cluster) -> Cause:
+    request, largest = pod.requests.demand.get(resource), _largest(resource, cluster)
+    asked = f"It requests {_amount_text(resource, request)} of {resource}"
+    if request > largest:
+        most = f"the largest has {_amount_text(resource, largest)}" if largest else "none offers it"
+        return Cause("resources", f"{asked}, more than any node has: {most}.")
+    return Cause("resources", f"{asked}, and no node that it may use has so much left.")
+
+
+def _of_reasons(reasons: tuple[str, ...], pod: Pod, cluster: Cluster) -> Cause:
+    """Return the cause in plain words for kube-scheduler's reasons; a single other reason stands for itself."""
+    short = {found for reason in reasons if (found := _INSUFFICIENT.search(reason))}
+    if short:
+        # The resource of which the pod asks for the most, compared to what nodes have.
+        names = sorted(each.group(1) for each in short)
+        worst = max(names, key=lambda name: _shortage(name, pod, cluster))
+        return _of_request(worst, pod, cluster)
+    for part, code, text in _IN_WORDS:
+        if any(part in reason for reason in reasons):
+            return Cause(code, text)
+    return Cause("other", "; ".join(reasons))
+
+
+def _shortage(resource: str, pod: Pod, cluster: Cluster) -> float:
+    largest = _largest(resource, cluster)
+    return pod.requests.demand.get(resource) / largest if largest else math.inf
+
+
+def _largest(resource: str, cluster: Cluster) -> int:
+    """Return the most of the resource that any node has for pods."""
+    return max((node_allocatable(node).get(resource) for node in cluster.list(Node)), default=0)
+
+
+def _amount_text(resource: str, amount: int) -> str:
+    """Return the amount as people compare it: CPU in cores, since 250 and 31850m look alike."""
+    return f"{amount / 1000:g}" if resource == CPU else exact_text(resource, amount)
+
+
+def _pair(key: str, value: str) -> str:
+    return f"{key}={value}" if value else key

@@ -1,0 +1,324 @@
+// The answer that the page begins with: how many pods wait, and a card per workload with the cause and what helps.
+
+import { nameButton, podList } from "./cards.js";
+import { at } from "./columns.js";
+import { button, choice, fill, h, refill } from "./dom.js";
+import { count } from "./format.js";
+
+// What the filter calls the causes; a code without a name here stands for itself.
+const CAUSES = {
+  device: "devices",
+  gate: "scheduling gates",
+  group: "groups",
+  "host-port": "host ports",
+  "node-labels": "labels of nodes",
+  "node-state": "cordoned nodes",
+  other: "other",
+  "pod-affinity": "affinity to pods",
+  preemption: "preemption",
+  resources: "resources",
+  "scheduler-name": "the scheduler’s name",
+  spread: "spread",
+  taint: "taints",
+  volume: "volumes",
+};
+const PARTS = ["namespace", "cause", "text"];
+
+/**
+ * The panel. `ontry(change)` tries a remedy's change, or drops it if it is tried; `isTried(change)` says whether it is.
+ * `open` has a function that opens a pod, and one that opens a group; `onfilter(filter)` is told when the filter changes.
+ */
+export class Answer {
+  constructor({ ontry, isTried, open, onfilter }) {
+    Object.assign(this, { ontry, isTried, open, onfilter });
+    this.advice = null;
+    this.filter = { namespace: "", cause: "", text: "" };
+    this._cluster = null;
+    this._opened = new Set(); // the details that are open, by card
+    this._head = h("div", {});
+    this._bar = h("div", { class: "bar filters", role: "group", "aria-label": "filter" });
+    this._causes = h("div", { class: "causes", role: "group", "aria-label": "causes" });
+    this._found = h("p", { class: "soft", role: "status" });
+    this._cards = h("div", { class: "cards" });
+    this._rest = h("div", {});
+    this._parts = [this._head, this._causes, this._bar, this._found, this._cards, this._rest];
+    this.element = h("div", { class: "answer" });
+  }
+
+  /** Show another answer of the server, or none (null). */
+  answer(advice) {
+    this.advice = advice;
+    this._opened.clear();
+    this._controls();
+    this._list();
+  }
+
+  /** Show what becomes of the pods in a cluster in which changes may be tried. */
+  show(cluster, isTrying) {
+    this._cluster = cluster;
+    this._isTrying = isTrying;
+    this._places = null;
+    this._list();
+  }
+
+  /** Set some parts of the filter: what an address says. */
+  setFilter(filter) {
+    for (const part of PARTS) this.filter[part] = filter[part] ?? "";
+    this._controls();
+    this._list();
+  }
+
+  /** The pods of all cards. */
+  get pods() {
+    return new Set((this.advice?.kinds ?? []).flatMap(({ pods }) => pods));
+  }
+
+  _controls() {
+    const kinds = this.advice?.kinds ?? [];
+    this._bar.hidden = kinds.length < 2;
+    const namespaces = [...new Set(kinds.map(({ namespace }) => namespace))].sort();
+    const every = [["", "All namespaces"], ...namespaces.map((each) => [each, each])];
+    const namespace = choice(every, this.filter.namespace, (value) => this._set("namespace", value));
+    namespace.setAttribute("aria-label", "namespace");
+    fill(
+      this._bar,
+      h("input", {
+        type: "search",
+        "aria-label": "filter by text",
+        placeholder: "Filter by workload, cause, text  ( f )",
+        value: this.filter.text,
+        oninput: (event) => this._set("text", event.target.value),
+      }),
+      namespaces.length > 1 ? namespace : null,
+    );
+  }
+
+  _set(part, value) {
+    this.filter[part] = value;
+    this._list();
+    this.onfilter(this.filter);
+  }
+
+  /** The causes with their numbers of pods, those of the most pods first; each is a filter. */
+  _showCauses() {
+    const counts = new Map();
+    for (const { code, pods } of this.advice.kinds) counts.set(code, (counts.get(code) ?? 0) + pods.length);
+    this._causes.hidden = counts.size < 2;
+    const { cause } = this.filter;
+    refill(
+      this._causes,
+      ...[...counts]
+        .sort(([, one], [, other]) => other - one)
+        .map(([code, number]) =>
+          button([h("strong", {}, String(number)), ` ${causeName(code)}`], () => this._set("cause", code === cause ? "" : code), {
+            "aria-pressed": String(code === cause),
+            "aria-label": `${causeName(code)}: ${count(number, "pod")}`,
+          }),
+        ),
+    );
+  }
+
+  _list() {
+    const { advice } = this;
+    if (advice === null || this._cluster === null) return fill(this.element);
+    const shown = advice.kinds.filter((kind) => matches(kind, this.filter));
+    fill(this._head, ...headline(advice));
+    this._found.textContent =
+      shown.length < advice.kinds.length
+        ? `${shown.length} of ${count(advice.kinds.length, "workload")}`
+        : "";
+    this._showCauses();
+    refill(this._cards, ...shown.map((kind) => this._card(kind)));
+    fill(this._rest, ...beside(advice, this.open));
+    if (!this.element.children.length) fill(this.element, ...this._parts);
+    return this.element;
+  }
+
+  _card(kind) {
+    const { pods, remedies } = kind;
+    const title = titleOf(kind);
+    const more = h("div", { class: "more", hidden: true });
+    const toggle = button("More", () => open(more.hidden), {
+      class: "quiet",
+      "aria-expanded": "false",
+      "aria-label": `more about ${title}`,
+    });
+    const open = (isOpen) => {
+      this._opened[isOpen ? "add" : "delete"](title);
+      // Made when it is opened first: there may be thousands of pods.
+      if (isOpen && !more.children.length) fill(more, ...this._more(kind));
+      more.hidden = !isOpen;
+      toggle.setAttribute("aria-expanded", String(isOpen));
+      toggle.textContent = isOpen ? "Less" : "More";
+    };
+    if (this._opened.has(title)) open(true);
+    return h(
+      "section",
+      { class: "card kind", "aria-label": `why ${title} waits` },
+      h(
+        "div",
+        { class: "kind-head" },
+        h("h3", {}, this._name(kind)),
+        h("span", { class: "soft" }, kind.workload),
+        h("span", { class: "pill" }, count(pods.length, "pod")),
+        toggle,
+      ),
+      h("p", { class: "cause" }, sentence(kind.cause)),
+      ...kind.notes.map((note) => h("p", { class: "soft" }, sentence(note))),
+      remedies.length ? this._remedy(remedies[0], true) : h("p", { class: "soft" }, noneText(kind)),
+      this._state(kind),
+      more,
+    );
+  }
+
+  /** What a card tells when it is opened: the other remedies, the pods, and the message. */
+  _more({ pods, group, remedies, message, recorded }) {
+    const others = remedies.slice(1);
+    return [
+      others.length ? h("h4", {}, "What else helps") : null,
+      ...others.map((each) => this._remedy(each, false)),
+      ...(group || pods.length > 1 ? [h("h4", {}, "Pods"), this._podList(pods)] : []),
+      h("h4", {}, "In the scheduler’s words"),
+      h("p", { class: "words" }, message),
+      recorded ? h("p", { class: "words" }, `In the cluster: ${recorded}`) : null,
+    ];
+  }
+
+  _name({ workload, namespace, name, group, pods }) {
+    if (group) return nameButton(group, () => this.open.group(group));
+    return nameButton(workload ? `${namespace}/${name}` : pods[0], () => this.open.pod(pods[0]));
+  }
+
+  _remedy({ text, placed, pods, nodes, displaced, change }, isFirst) {
+    const isTried = change !== null && this.isTried(change);
+    const loses = displaced ? `; ${count(displaced, "other pod")} would find no place` : "";
+    return h(
+      "div",
+      { class: isFirst ? "remedy first" : "remedy" },
+      change === null
+        ? null
+        : button(isTried ? "Tried" : "Try", () => this.ontry(change), {
+            class: isFirst && !isTried ? "main" : null,
+            "aria-label": `try: ${text}`,
+            "aria-pressed": String(isTried),
+          }),
+      h(
+        "div",
+        {},
+        h("p", {}, sentence(text)),
+        h("p", { class: "soft" }, `Places ${placed} of ${pods}, on ${nodes || "no node"}${loses}`),
+      ),
+    );
+  }
+
+  /** What becomes of the pods of a card with what is tried; null if nothing is. */
+  _state({ pods }) {
+    if (!this._isTrying) return null;
+    const placed = pods.filter((name) => this._isPlaced(name)).length;
+    if (!placed) return null;
+    return h("p", { class: "done" }, `✓ ${placed} of ${pods.length} would run with what is tried`);
+  }
+
+  /** The pod of a name; undefined if a change has deleted it. */
+  _pod(name) {
+    this._places ??= new Map(this._cluster.map.pods.names.map((each, pod) => [each, pod]));
+    return this._places.get(name);
+  }
+
+  _isPlaced(name) {
+    const pod = this._pod(name);
+    return pod !== undefined && at(this._cluster.map.pods.nodes, pod) >= 0;
+  }
+
+  _podList(names) {
+    const pods = names.map((name) => this._pod(name)).filter((pod) => pod !== undefined);
+    return podList(this._cluster, pods, (pod) => this.open.pod(this._cluster.podName(pod)));
+  }
+}
+
+function titleOf({ workload, namespace, name, pods }) {
+  return workload ? `${workload} ${namespace}/${name}` : pods[0];
+}
+
+function causeName(code) {
+  return CAUSES[code] ?? code.replaceAll("-", " ");
+}
+
+/** Whether a kind is what the filter asks for; each word of its text has to be somewhere in the kind. */
+function matches(kind, { namespace, cause, text }) {
+  if (namespace && kind.namespace !== namespace) return false;
+  if (cause && kind.code !== cause) return false;
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return true;
+  const remedies = kind.remedies.map((remedy) => remedy.text);
+  const all = [kind.workload, kind.namespace, kind.name, kind.cause, kind.message, ...kind.notes, ...remedies, ...kind.pods];
+  const told = all.join("\n").toLowerCase();
+  return words.every((word) => told.includes(word));
+}
+
+function headline({ waiting, placed, kinds, uncreated, preempted }) {
+  const lacking = uncreated.reduce((sum, { pods }) => sum + pods, 0);
+  const told = [
+    waiting ? count(kinds.length, "workload") : null,
+    placed ? `${count(placed, waiting ? "other pod" : "pending pod")} ${placed === 1 ? "finds" : "find"} a place` : null,
+    preempted.length ? `${count(preempted.length, "pod")} would be preempted for them` : null,
+    lacking ? `${count(lacking, "pod")} can’t be created` : null,
+  ].filter((each) => each !== null);
+  const wait = waiting === 1 ? "waits" : "wait";
+  return [
+    h("h2", { class: "figure" }, waiting ? `${count(waiting, "pod")} ${wait} for a place` : "No pod waits for a place"),
+    told.length ? h("p", { class: "soft" }, told.join(" · ")) : null,
+  ];
+}
+
+function noneText({ fits, seen, tried }) {
+  if (fits) return "It needs no change.";
+  if (!seen) return "No change was tried: other workloads have more pods.";
+  return `None of ${count(tried, "change")} that were tried helps.`;
+}
+
+/** What else is known: pods that can't be created, contradictions to the cluster itself, missing objects, notes. */
+function beside({ uncreated, contradictions, elsewhere, preempted, missing, notes }, open) {
+  const pod = (name) => nameButton(name, () => open.pod(name));
+  return [
+    uncreated.length
+      ? part("Pods that can’t be created", uncreated, ({ workload, pods, reason }) => [
+          h("strong", {}, `${workload}: ${count(pods, "pod")}`),
+          h("p", {}, reason),
+        ])
+      : null,
+    preempted.length ? part("Would be preempted", preempted, (name) => [pod(name)]) : null,
+    contradictions.length
+      ? part("Unschedulable in the cluster, and with a place here", contradictions, (each) => [
+          pod(each.pod),
+          h("p", {}, `would go to ${each.node}. Likely: ${each.likely}`),
+          h("p", { class: "soft" }, `In the cluster: ${each.recorded}`),
+        ])
+      : null,
+    elsewhere.length ? part("For other schedulers", elsewhere, (name) => [pod(name)]) : null,
+    missing.length ? part(missing[0], missing.slice(1), (line) => [line]) : null,
+    notes.length ? part("Notes", notes, (note) => [note]) : null,
+  ];
+}
+
+const MOST_LISTED = 50;
+
+function part(title, items, told) {
+  const rest = items.length - MOST_LISTED;
+  return h(
+    "details",
+    { class: "beside" },
+    h("summary", {}, title, h("span", { class: "soft" }, ` ${items.length.toLocaleString("en")}`)),
+    h(
+      "ul",
+      { class: "plain" },
+      ...items.slice(0, MOST_LISTED).map((item) => h("li", {}, ...told(item))),
+      rest > 0 ? h("li", { class: "soft" }, `and ${rest.toLocaleString("en")} more`) : null,
+    ),
+  );
+}
+
+/** A text as a sentence: the command's lines begin small and have no full stop. */
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".");
+}
