@@ -49,7 +49,9 @@ COMMANDS: Final = Extensions(
     "command",
     Command,
     {
-        **dict.fromkeys(("drain", "explore", "fit", "pending", "scale-down", "scale-up"), "kschedfw-advisor"),
+        **dict.fromkeys(
+            ("drain", "explore", "fit", "pending", "scale-down", "scale-up", "what-if"), "kschedfw-advisor"
+        ),
         **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
         **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
         **dict.fromkeys(("record", "replay", "shadow"), "kschedfw-replay"),

@@ -18,6 +18,9 @@ SCALE_DOWN: Final = Command(
     "Show which nodes can go, or be replaced by cheaper ones.",
     "kschedfw_advisor.cli.scale_down:scale_down_app",
 )
+WHAT_IF: Final = Command(
+    "Show which pods move if something changes.", "kschedfw_advisor.cli.what_if:what_if_app"
+)
 EXPLORE: Final = Command(
     "Look at a cluster and its decisions in a browser.", "kschedfw_advisor.cli.explore:explore_app"
 )

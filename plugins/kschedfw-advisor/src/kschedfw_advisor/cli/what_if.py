@@ -1,0 +1,222 @@
+"""`kschedfw what-if`: what moves when a cluster or its configuration changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Final
+
+import attrs
+import msgspec
+import typer
+import yaml
+from msgspec.structs import replace
+from rich.console import RenderableType
+
+from kschedfw import KschedfwError
+from kschedfw.cli import (
+    DEFAULT_CHOICE,
+    DEFAULT_READING,
+    NO_LIVE_CLUSTER,
+    ClusterArgument,
+    ConfigurationChoice,
+    ExitCode,
+    FormatOption,
+    InputFormat,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ReadingOptions,
+    UsageError,
+    block,
+    counted,
+    print_parts,
+    read_input,
+    reading_bar,
+    refusal_notes,
+    stdout_console,
+    tell,
+    with_input_options,
+)
+from kschedfw_advisor.cli.what_if_input import JsonOption
+from kschedfw_advisor.cli.what_if_output import counts_text
+from kschedfw_advisor.explore.changes import Change
+from kschedfw_advisor.explore.outcome import Move, Outcome, moves
+from kschedfw_advisor.explore.workbench import Workbench
+
+MOST_BYTES: Final = 4 << 20
+"""The largest file of changes, in bytes."""
+MOST_CHANGES: Final = 1000
+
+WHAT_IF_HELP = """Show which pods move, find a place or lose theirs when a cluster or its configuration changes.
+
+CLUSTER is as for simulate. --changes FILE has the changes, as YAML or JSON: a list of mappings, of which each has a
+`kind`. These are cordon, uncordon, drain, delete-nodes and reschedule, with `nodes`; add-nodes, with `like` and
+`count`; add, with `manifests` and `count`; delete-pods, with `pods`; and edit, with `text`, `edits` and `pods`, as in
+the JSON of pending. Those of the configuration are weight, plugin and arguments, with `profile`, `plugin` and `weight`,
+`enabled` or `arguments`. Nothing is changed in earnest.
+
+Pending pods are scheduled, with preemption, before the changes and after them. Ties between nodes go to the first by
+name, so that no pod moves which the changes have nothing to do with.
+
+\b
+Exit codes:
+  0    no pod has lost its place
+  1    some have; or a plugin failed (see standard error)
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+what_if_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_LOST: Final = ("no longer placed", "gone")
+_TOLD: Final = {
+    "moves": ("moves", "move"),
+    "newly placed": ("finds a place", "find a place"),
+    "no longer placed": ("loses its place", "lose their places"),
+    "added": ("is added", "are added"),
+    "gone": ("is gone", "are gone"),
+}
+"""The kinds of moves in words, of one pod and of several."""
+
+
+@attrs.frozen
+class Difference:
+    """The outcome before the changes and after them, and the pods that fare differently."""
+
+    changes: Sequence[Change]
+    before: Outcome
+    after: Outcome
+    moves: Sequence[Move]
+
+    @property
+    def has_lost(self) -> bool:
+        """Tell whether a pod that had a place has none any more."""
+        return any(move.change in _LOST and move.before for move in self.moves)
+
+
+@what_if_app.command("what-if", help=WHAT_IF_HELP)
+@with_input_options
+def what_if(
+    cluster: ClusterArgument = None,
+    changes: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The changes; - is the standard input.")
+    ] = None,
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    reading: ReadingOptions = DEFAULT_READING,
+    as_json: JsonOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    if changes is None:
+        raise UsageError("--changes FILE is needed: what changes")
+    wanted = read_changes(changes)
+    configuration = chosen.load()
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
+        loaded = read_input(
+            format, cluster or [], pods or [], reading, live=live, progress=bar, show_progress=not no_progress
+        )
+    tell(loaded.problems)
+    with closing(Workbench(loaded.cluster, configuration)) as bench:
+        found = difference(bench, wanted)
+    notes = [*loaded.notes, *refusal_notes(loaded.refused), *found.after.notes]
+    if as_json:
+        print(json.dumps(to_json(found, notes), indent=2, ensure_ascii=False))
+    else:
+        print_parts(stdout_console(), _parts(found, notes))
+    if found.has_lost:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def read_changes(path: Path) -> tuple[Change, ...]:
+    """Read the changes of a file.
+
+    Raises:
+        UsageError: the file can't be read, or what is in it aren't changes.
+    """
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise UsageError(f"{name}: more than {MOST_BYTES} bytes of changes")
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
+        found = msgspec.convert(content, tuple[Change, ...])
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from None
+    except (yaml.YAMLError, msgspec.ValidationError, RecursionError, ValueError) as error:
+        raise UsageError(f"{name}: {' '.join(str(error).split())}") from None
+    if not found or len(found) > MOST_CHANGES:
+        raise UsageError(f"{name}: {len(found)} changes; 1 to {MOST_CHANGES} are wanted")
+    return found
+
+
+def difference(bench: Workbench, changes: tuple[Change, ...]) -> Difference:
+    """Return what the changes do to the pods.
+
+    Raises:
+        UsageError: a change can't be made.
+    """
+    before = bench.outcome()
+    try:
+        after = bench.outcome(changes)
+    except KschedfwError as error:
+        raise UsageError(str(error)) from None
+    pods = {pod.key: pod for pod in (*before.pods, *after.pods)}
+    differing = [replace(move, workload=bench.workload(pods[move.pod])) for move in moves(before, after)]
+    return Difference(changes, before, after, sorted(differing, key=lambda move: move.workload))
+
+
+def to_json(found: Difference, notes: Sequence[str]) -> dict[str, object]:
+    """The difference in types that `json.dumps` knows."""
+    return {
+        "changes": [change.title for change in found.changes],
+        "pending": {"before": _waiting(found.before), "after": _waiting(found.after)},
+        "counts": dict(Counter(move.change for move in found.moves)),
+        "moves": [
+            {
+                "pod": move.pod,
+                "workload": move.workload or None,
+                "code": move.change.replace(" ", "-"),
+                "before": move.before,
+                "after": move.after,
+                "message": move.why,
+            }
+            for move in found.moves
+        ],
+        "notes": list(notes),
+    }
+
+
+def _waiting(outcome: Outcome) -> int:
+    return sum(not outcome.fates[pod.key].node for pod in outcome.pods)
+
+
+def _parts(found: Difference, notes: Sequence[str]) -> Iterator[RenderableType]:
+    yield f"if: {', '.join(change.title for change in found.changes)}"
+    counts = Counter(move.change for move in found.moves)
+    told = ", ".join(f"{counted(number, 'pod')} {_TOLD[kind][number > 1]}" for kind, number in counts.items())
+    before, after = _waiting(found.before), _waiting(found.after)
+    yield f"{told or 'no pod moves'}; pending: {before:,} before, {after:,} after"
+    by_workload: dict[str, list[Move]] = {}
+    for move in found.moves:
+        by_workload.setdefault(move.workload or move.pod, []).append(move)
+    if by_workload:
+        yield block(*(_line(name, own) for name, own in by_workload.items()))
+    if notes:
+        yield block(*(f"note: {note}" for note in notes))
+
+
+def _line(name: str, moved: Sequence[Move]) -> str:
+    def places(of: Sequence[str | None]) -> str:
+        return counts_text(place or "pending" for place in of)
+
+    came, go = places([move.before for move in moved]), places([move.after for move in moved])
+    return f"{name}: {counted(len(moved), 'pod')} from {came} to {go}"

@@ -1,0 +1,92 @@
+"""What `kschedfw what-if` prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kschedfw.testing import Command
+
+
+def changes(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_a_cordoned_node_keeps_away_is_told(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    file = changes(tmp_path / "c.yaml", "- {kind: cordon, nodes: [n1]}\n- {kind: cordon, nodes: [n2]}\n")
+    result = kschedfw_command("what-if", cluster_dir, "--changes", file)
+    assert (result.code, result.err) == (1, "")
+    assert result.out == (
+        "if: cordon n1, cordon n2\n"
+        "1 pod loses its place; pending: 1 before, 2 after\n"
+        "\n"
+        "default/fits: 1 pod from n2 to pending\n"
+    )
+
+
+def test_json_has_each_pod_with_the_code_of_its_move(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    new = "{apiVersion: v1, kind: Node, metadata: {name: n3}, status: {allocatable: {cpu: 8, pods: 10}}}"
+    file = changes(tmp_path / "c.json", json.dumps([{"kind": "add", "manifests": new}]))
+    result = kschedfw_command("what-if", cluster_dir, "--changes", file, "--json")
+    answer = json.loads(result.out)
+    assert result.code == 0
+    assert answer["changes"] == ["add node n3"]
+    assert answer["pending"] == {"before": 1, "after": 0}
+    assert {
+        "pod": "default/too-big",
+        "workload": None,
+        "code": "newly-placed",
+        "before": None,
+        "after": "n3",
+        "message": "",
+    } in answer["moves"]
+
+
+def test_a_remedy_of_pending_is_a_change(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    pending = json.loads(kschedfw_command("pending", cluster_dir, "--json").out)
+    (kind,) = pending["groups"][0]["kinds"]
+    remedy = kind["helps"][0]
+    edit = {"kind": "edit", "text": remedy["changes"][0], "edits": remedy["edits"], "pods": kind["pods"]}
+    file = changes(tmp_path / "c.json", json.dumps([edit]))
+    answer = json.loads(kschedfw_command("what-if", cluster_dir, "--changes", file, "--json").out)
+    placed = [move["after"] for move in answer["moves"] if move["pod"] == "default/too-big"]
+    assert placed == remedy["nodes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- {kind: cordn, nodes: [n1]}", "c.yaml: Invalid value 'cordn' - at `$[0].kind`"),
+        ("- {kind: cordon}", "c.yaml: Object missing required field `nodes` - at `$[0]`"),
+        ("[]", "c.yaml: 0 changes; 1 to 1000 are wanted"),
+        ("kind: cordon", "c.yaml: Expected `array`, got `object`"),
+        ("- {kind: cordon, nodes: [n9]}", "there is no node 'n9'; there is n1, n2"),
+        ("- {kind: add-nodes, like: n9}", "add 1 × n9: there is no node 'n9'"),
+        ("- [", "c.yaml: while parsing"),
+    ],
+)
+def test_what_isnt_a_change_is_named(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path, text: str, problem: str
+) -> None:
+    file = changes(tmp_path / "c.yaml", text)
+    result = kschedfw_command("what-if", cluster_dir, "--changes", file)
+    assert (result.code, result.out) == (2, "")
+    assert problem in result.err
+
+
+def test_without_changes_it_says_what_is_needed(kschedfw_command: Command, cluster_dir: Path) -> None:
+    result = kschedfw_command("what-if", cluster_dir)
+    assert result.code == 2
+    assert "--changes FILE is needed" in result.err
+    missing = kschedfw_command("what-if", cluster_dir, "--changes", cluster_dir / "none.yaml")
+    assert missing.code == 2
+    assert "none.yaml: No such file or directory" in missing.err
