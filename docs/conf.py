@@ -32,6 +32,7 @@ exclude_patterns = ["_build", "changelog.d"]
 
 html_theme = "furo"
 html_title = f"kschedfw {release}"
+html_extra_path = ["llms.txt"]  # what agents read first; see docs/generate_llms.py
 html_search_scorer = str(HERE / "search_scorer.js")
 
 myst_heading_anchors = 4

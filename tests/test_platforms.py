@@ -21,7 +21,10 @@ pytestmark = pytest.mark.slow
 IMPORT_EVERYTHING = """
 import importlib, os, pkgutil, signal, sys
 
-PACKAGES = ["kschedfw", "kschedfw_kubernetes", "kschedfw_advisor", "kschedfw_lab", "kschedfw_legacy", "kschedfw_replay"]
+PACKAGES = [
+    "kschedfw", "kschedfw_kubernetes", "kschedfw_advisor", "kschedfw_lab", "kschedfw_legacy", "kschedfw_mcp",
+    "kschedfw_replay",
+]
 OURS = ("kschedfw", "pytest_kschedfw")
 
 

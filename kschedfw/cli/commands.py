@@ -55,6 +55,7 @@ COMMANDS: Final = Extensions(
         **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
         **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
         **dict.fromkeys(("record", "replay", "shadow"), "kschedfw-replay"),
+        "mcp": "kschedfw-mcp",
     },
 )
 
