@@ -21,3 +21,8 @@ def open_pod(page: Page, name: str) -> Locator:
     decision = page.locator("#decision")
     expect(decision.get_by_role("grid")).to_be_visible()
     return decision
+
+
+def group_row(page: Page, name: str) -> Locator:
+    """The name of a group in the list of groups; its card may have the same one."""
+    return page.get_by_role("table", name="groups of pods").get_by_role("button", name=name, exact=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from explore.browser import load, open_pod
+from explore.browser import group_row, load, open_pod
 from explore.clusters import GATES, groups
 from explore.served import Page, served
 from playwright.sync_api import Browser, expect
@@ -77,7 +77,7 @@ def groups_and_advice(found: Watched) -> None:
 
 
 def group(found: Watched) -> None:
-    found.page.get_by_role("button", name="default/train", exact=True).click()
+    group_row(found.page, "default/train").click()
     decision = found.page.locator("#decision")
     decision.get_by_role("grid", name="placements of").get_by_role("row").nth(1).click()
     for summary in decision.get_by_text(re.compile("^Nodes of|^4 members$")).all():
@@ -86,7 +86,7 @@ def group(found: Watched) -> None:
 
 
 def placed_group(found: Watched) -> None:
-    found.page.get_by_role("button", name="default/small", exact=True).click()
+    group_row(found.page, "default/small").click()
     decision = found.page.locator("#decision")
     decision.get_by_role("grid", name="placements of").get_by_role("row").nth(1).click()
     expect(decision.get_by_role("heading", name=": taken")).to_be_visible()

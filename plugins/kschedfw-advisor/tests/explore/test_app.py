@@ -59,7 +59,8 @@ class TestChanges:
         assert state["map"]["nodes"]["labels"]["note"]["values"] == [HOSTILE]
         assert state["map"]["pods"]["nodes"] == [0, 1, 0, -1, -1]
         assert state["fresh"] == [2]
-        assert [group["pods"] for group in state["groups"]] == [[3], [4], [2]]
+        assert [(each["name"], each["pods"]) for each in state["waiting"]] == [("huge", [3]), ("gated", [4])]
+        assert state["placed"] == [2]
         assert (state["tried"], state["undo"], state["redo"], state["kept"]) == (None, None, None, [])
 
     def test_what_is_tried_is_shown_and_not_kept(self, page: Page) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from explore.browser import load, open_pod
+from explore.browser import group_row, load, open_pod
 from explore.clusters import GATES, HOSTILE, groups
 from explore.served import Page, served
 from playwright.sync_api import Browser, expect
@@ -272,7 +272,7 @@ class TestGroups:
         expect(side.get_by_role("region", name="why default/train-0 waits")).to_have_count(0)
 
     def test_its_placements_are_a_matrix_the_nearest_first(self, found: Watched) -> None:
-        found.page.get_by_role("button", name="default/train", exact=True).click()
+        group_row(found.page, "default/train").click()
         decision = found.page.locator("#decision")
         expect(decision.get_by_role("heading", name="podgroup default/train")).to_be_visible()
         rows = decision.get_by_role("grid", name="placements of default/train").get_by_role("row")
@@ -293,7 +293,7 @@ class TestGroups:
         page.get_by_role("option", name="group default/running").click()
         expect(decision).to_contain_text("podgroup default/running: placed on all nodes")
         assert page.url.endswith("#group=default%2Frunning")
-        page.get_by_role("button", name="default/small", exact=True).click()
+        group_row(page, "default/small").click()
         expect(decision).to_contain_text("podgroup default/small: placed on ")
         page.go_back()
         expect(decision).to_contain_text("podgroup default/running")
@@ -304,7 +304,7 @@ class TestGroups:
 
     def test_its_row_and_its_matrix_follow_what_is_tried(self, found: Watched) -> None:
         page, decision = found.page, found.page.locator("#decision")
-        page.get_by_role("button", name="default/train", exact=True).click()
+        group_row(page, "default/train").click()
         expect(decision).to_contain_text("podgroup default/train: unschedulable")
         page.get_by_role("region", name="why PodGroup default/train waits").get_by_role(
             "button", name="try: "

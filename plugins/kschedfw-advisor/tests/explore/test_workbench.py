@@ -193,7 +193,8 @@ class TestGroups:
             ("default/running", ("placed", 2, 2, 2)),
         ]
         names = state.map.pods.names
-        assert [[names[pod] for pod in group.pods] for group in state.groups] == [["default/huge"]]
+        assert [[names[pod] for pod in each.pods] for each in state.waiting] == [["default/huge"]]
+        assert state.placed == []
 
     def test_the_reason_of_a_pending_group_is_that_of_its_condition_and_else_that_of_its_members(
         self, bench: Workbench

@@ -367,11 +367,25 @@ class TestAdvice:
             found.page.route("**/api/advice", search)
             found.page.route("**/api/cancel", cancel)
             load(found, page)
-            expect(found.page.locator("#pending-side")).to_contain_text("Looking for what would help…")
-            open_pod(found.page, "default/huge")
+            card = found.page.get_by_role("region", name="why default/huge waits")
+            expect(card).to_contain_text("Looking for what would help…")
             expect(found.page.get_by_role("heading", name="2 pods wait for a place")).to_be_visible()
+            open_pod(found.page, "default/huge")
+            expect(card).to_contain_text("It requests 64 of cpu")
             assert answered == ["cancelled"]
             expect(found.page.locator("#problem")).to_be_empty()
+
+    def test_a_search_that_the_user_cancels_leaves_the_messages_and_can_begin_anew(
+        self, browser: Browser, page: Page
+    ) -> None:
+        with watched(browser) as found:
+            found.page.route("**/api/advice", lambda route: route.fulfill(body="null"), times=1)
+            load(found, page)
+            card = found.page.get_by_role("region", name="why default/huge waits")
+            expect(card).to_contain_text("0/3 nodes are available")
+            found.page.get_by_role("button", name="What would help?").click()
+            expect(card).to_contain_text("It requests 64 of cpu")
+            assert found.problems == []
 
     def test_a_cluster_in_which_all_pods_have_a_place_says_so(self, browser: Browser) -> None:
         calm = InMemoryCluster([make_node("n").capacity(cpu=4, pods=10).build()])

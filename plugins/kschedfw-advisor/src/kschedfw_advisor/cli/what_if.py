@@ -170,7 +170,9 @@ def difference(bench: Workbench, changes: tuple[Change, ...]) -> Difference:
     except KschedfwError as error:
         raise UsageError(str(error)) from None
     pods = {pod.key: pod for pod in (*before.pods, *after.pods)}
-    differing = [replace(move, workload=bench.workload(pods[move.pod])) for move in moves(before, after)]
+    differing = [
+        replace(move, workload=str(bench.workload(pods[move.pod]) or "")) for move in moves(before, after)
+    ]
     return Difference(changes, before, after, sorted(differing, key=lambda move: move.workload))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -14,18 +14,22 @@ from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
 from kschedfw_advisor.explore.outcome import Move, Outcome, moves
 from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
 from kschedfw_advisor.explore.workbench import Changes, Workbench
+from kschedfw_advisor.workloads import Workload
 
 MOST_MOVES = 2_000
 """The number of moved pods that are listed; all are counted."""
 
-PLACED_NOW = "would be placed"
 
+class Waiting(msgspec.Struct, frozen=True):
+    """Pods of a workload that wait for the same reason, by their places in the map.
 
-class Group(msgspec.Struct, frozen=True):
-    """Pending pods that fare alike, by their places in the map."""
+    `workload` is the kind of the workload, empty for a pod by itself; `name` is the workload's name, or the pod's.
+    """
 
-    title: str
-    note: str
+    workload: str
+    namespace: str
+    name: str
+    why: str
     pods: list[int]
 
 
@@ -42,14 +46,15 @@ class Tried(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     """The cluster after the kept changes, or after those that are tried.
 
-    `fresh` are the pods, by their places in the map, that have just been placed. `groups` are those that were pending,
-    without the members of `pod_groups`. `kept` are the titles of `kept_changes`;
-    `undo` and `redo` are those of the steps that these would take.
+    `fresh` are the pods, by their places in the map, that have just been placed; `placed` are those of them that are
+    members of none of the `pod_groups`. `waiting` are such pods that find no place. `kept` are the titles of
+    `kept_changes`; `undo` and `redo` are those of the steps that these would take.
     """
 
     map: ClusterMap
     fresh: list[int]
-    groups: list[Group]
+    placed: list[int]
+    waiting: list[Waiting]
     pod_groups: list[PodGroupRow]
     profiles: list[ProfileForm]
     kept: list[str]
@@ -71,10 +76,13 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
     after = bench.outcome(every)
     places = {pod.key: place for place, pod in enumerate(after.pods)}
     together = pod_groups(after, places)
+    members = {place for row in together for place in row.pods}
+    alone = {key: place for key, place in places.items() if place not in members}
     return State(
         map=cluster_map(after.nodes, after.pods, {key: after.fates[key].node or "" for key in places}),
         fresh=[place for key, place in places.items() if after.fates[key].is_new],
-        groups=list(_groups(after, places, {place for row in together for place in row.pods})),
+        placed=[place for key, place in alone.items() if after.fates[key].is_new],
+        waiting=_waiting(bench, after, alone),
         pod_groups=together,
         profiles=profile_forms(bench.configuration(every).profiles, bench.original.profiles, bench.registry),
         kept=[change.title for change in bench.kept],
@@ -86,31 +94,27 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
     )
 
 
-def _groups(outcome: Outcome, places: dict[str, int], without: Collection[int]) -> Iterator[Group]:
-    """The pods that were pending, by why they still are; those that find a node come last.
-
-    Pods whose places are in `without` are left out.
-    """
-    by_why: dict[str, list[int]] = {}
-    placed = []
-    for key, place in places.items():
-        if place in without:
-            continue
-        fate = outcome.fates[key]
-        if fate.is_new:
-            placed.append(place)
-        elif fate.node is None:
-            by_why.setdefault(fate.why, []).append(place)
-    for why, pods in sorted(by_why.items(), key=lambda group: -len(group[1])):
-        yield Group(why, "", pods)
-    if placed:
-        yield Group(PLACED_NOW, "On the map they are where they would go.", placed)
+def _waiting(bench: Workbench, outcome: Outcome, places: Mapping[str, int]) -> list[Waiting]:
+    """Return the pods of these places that find no place, by workload and reason; those with the most pods first."""
+    found: dict[tuple[Workload, str], list[int]] = {}
+    for pod in outcome.pods:
+        fate = outcome.fates[pod.key]
+        if fate.node is None and pod.key in places:
+            workload = bench.workload(pod) or Workload("", pod.namespace, pod.name)
+            found.setdefault((workload, fate.why), []).append(places[pod.key])
+    waiting = [
+        Waiting(workload.kind, workload.namespace, workload.name, why, pods)
+        for (workload, why), pods in found.items()
+    ]
+    return sorted(waiting, key=lambda each: -len(each.pods))
 
 
 def _tried(bench: Workbench, before: Outcome, after: Outcome, changes: Changes) -> Tried:
     differing = list(moves(before, after))
     pods = {pod.key: pod for pod in (*before.pods, *after.pods)}
-    listed = [replace(move, workload=bench.workload(pods[move.pod])) for move in differing[:MOST_MOVES]]
+    listed = [
+        replace(move, workload=str(bench.workload(pods[move.pod]) or "")) for move in differing[:MOST_MOVES]
+    ]
     return Tried(
         changes=[change.title for change in changes],
         counts=dict(Counter(move.change for move in differing)),

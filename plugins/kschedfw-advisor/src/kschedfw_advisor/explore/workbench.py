@@ -21,7 +21,7 @@ from kschedfw_advisor.explore.changes import Change, ChangeError, ClusterChange,
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
 from kschedfw_advisor.explore.outcome import Fate, Outcome
 from kschedfw_advisor.explore.work import Work
-from kschedfw_advisor.workloads import workload_of
+from kschedfw_advisor.workloads import Workload, workload_of
 
 Changes = tuple[Change, ...]
 
@@ -204,9 +204,9 @@ class Workbench:
         with self._changed(changes) as (trial, what_if, _):
             return plan_drain(what_if, trial, [node], partial(self.work.step, "pods leave"))
 
-    def workload(self, pod: Pod) -> str:
-        """Return the workload that the pod is of, such as `Deployment shop/web`; empty for a pod by itself."""
-        return str(workload_of(pod, self._cluster) or "")
+    def workload(self, pod: Pod) -> Workload | None:
+        """Return the workload that the pod is of; None for a pod by itself."""
+        return workload_of(pod, self._cluster)
 
     def _tried(self, changes: Changes) -> Outcome:
         early: list[Schedule] = []

@@ -31,7 +31,8 @@ const PARTS = ["namespace", "cause", "text"];
 export class Answer {
   constructor({ ontry, isTried, open, onfilter }) {
     Object.assign(this, { ontry, isTried, open, onfilter });
-    this.advice = null;
+    this.advice = null; // the server's, or what is known before it
+    this.isBegun = false; // whether it is what is known before it
     this.filter = { namespace: "", cause: "", text: "" };
     this._cluster = null;
     this._opened = new Set(); // the details that are open, by card
@@ -48,7 +49,27 @@ export class Answer {
   /** Show another answer of the server, or none (null). */
   answer(advice) {
     this.advice = advice;
+    this.isBegun = false;
     this._opened.clear();
+    this._controls();
+    this._list();
+  }
+
+  /** Show what is known before the answer: `waiting` and `placed` of a state. */
+  begin({ waiting, placed }, isSearching) {
+    const { names } = this._cluster.map.pods;
+    this._isSearching = isSearching;
+    this.advice = {
+      waiting: waiting.reduce((sum, { pods }) => sum + pods.length, 0),
+      placed: placed.length,
+      kinds: waiting.map(({ pods, why, ...workload }) => ({
+        ...workload,
+        pods: pods.map((pod) => names[pod]),
+        message: why,
+        remedies: null,
+      })),
+    };
+    this.isBegun = true;
     this._controls();
     this._list();
   }
@@ -66,11 +87,6 @@ export class Answer {
     for (const part of PARTS) this.filter[part] = filter[part] ?? "";
     this._controls();
     this._list();
-  }
-
-  /** The pods of all cards. */
-  get pods() {
-    return new Set((this.advice?.kinds ?? []).flatMap(({ pods }) => pods));
   }
 
   _controls() {
@@ -101,6 +117,8 @@ export class Answer {
 
   /** The causes with their numbers of pods, those of the most pods first; each is a filter. */
   _showCauses() {
+    this._causes.hidden = this.isBegun;
+    if (this.isBegun) return;
     const counts = new Map();
     for (const { code, pods } of this.advice.kinds) counts.set(code, (counts.get(code) ?? 0) + pods.length);
     this._causes.hidden = counts.size < 2;
@@ -129,7 +147,7 @@ export class Answer {
         : "";
     this._showCauses();
     refill(this._cards, ...shown.map((kind) => this._card(kind)));
-    fill(this._rest, ...beside(advice, this.open));
+    fill(this._rest, ...(this.isBegun ? [] : beside(advice, this.open)));
     if (!this.element.children.length) fill(this.element, ...this._parts);
     return this.element;
   }
@@ -163,17 +181,29 @@ export class Answer {
         h("span", { class: "pill" }, count(pods.length, "pod")),
         toggle,
       ),
-      h("p", { class: "cause" }, sentence(kind.cause)),
-      ...kind.notes.map((note) => h("p", { class: "soft" }, sentence(note))),
-      remedies.length ? this._remedy(remedies[0], true) : h("p", { class: "soft" }, noneText(kind)),
-      this._state(kind),
+      ...(remedies === null ? [this._begun(kind)] : this._told(kind)),
       more,
     );
   }
 
+  _told(kind) {
+    const [first] = kind.remedies;
+    return [
+      h("p", { class: "cause" }, sentence(kind.cause)),
+      ...kind.notes.map((note) => h("p", { class: "soft" }, sentence(note))),
+      first ? this._remedy(first, true) : h("p", { class: "soft" }, noneText(kind)),
+      this._state(kind),
+    ];
+  }
+
+  /** A card before the answer: while it is sought only that; then, if it was cancelled, the scheduler's message. */
+  _begun({ message }) {
+    return h("p", { class: "soft" }, this._isSearching ? "Looking for what would help…" : message);
+  }
+
   /** What a card tells when it is opened: the other remedies, the pods, and the message. */
   _more({ pods, group, remedies, message, recorded }) {
-    const others = remedies.slice(1);
+    const others = (remedies ?? []).slice(1);
     return [
       others.length ? h("h4", {}, "What else helps") : null,
       ...others.map((each) => this._remedy(each, false)),
@@ -247,16 +277,18 @@ function causeName(code) {
 /** Whether a kind is what the filter asks for; each word of its text has to be somewhere in the kind. */
 function matches(kind, { namespace, cause, text }) {
   if (namespace && kind.namespace !== namespace) return false;
-  if (cause && kind.code !== cause) return false;
+  // The causes aren't known before the answer.
+  if (cause && kind.code !== undefined && kind.code !== cause) return false;
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
-  const remedies = kind.remedies.map((remedy) => remedy.text);
-  const all = [kind.workload, kind.namespace, kind.name, kind.cause, kind.message, ...kind.notes, ...remedies, ...kind.pods];
-  const told = all.join("\n").toLowerCase();
-  return words.every((word) => told.includes(word));
+  const { notes = [], cause: told = "" } = kind;
+  const remedies = (kind.remedies ?? []).map((remedy) => remedy.text);
+  const all = [kind.workload, kind.namespace, kind.name, told, kind.message, ...notes, ...remedies, ...kind.pods];
+  const texts = all.join("\n").toLowerCase();
+  return words.every((word) => texts.includes(word));
 }
 
-function headline({ waiting, placed, kinds, uncreated, preempted }) {
+function headline({ waiting, placed, kinds, uncreated = [], preempted = [] }) {
   const lacking = uncreated.reduce((sum, { pods }) => sum + pods, 0);
   const told = [
     waiting ? count(kinds.length, "workload") : null,

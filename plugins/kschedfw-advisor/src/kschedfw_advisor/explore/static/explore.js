@@ -30,6 +30,7 @@ const asked = new Set(); // what the user has asked for, until it is answered
 let isOld = false; // whether the cluster has changed since what helps was sought
 
 const QUICK = 2000; // milliseconds; a search that took longer isn't repeated by itself when the cluster changes
+const PLACED = { title: "would be placed", note: "On the map they are where they would go." };
 let took = 0; // milliseconds that the last search took
 
 const fresh = h("input", { type: "checkbox", checked: true, onchange: () => show(state) });
@@ -185,18 +186,15 @@ function show(latest) {
 
 function showPending() {
   const open = (pod) => openPod(cluster.podName(pod));
-  // Pods that a card is about aren't listed again.
-  const known = answer.pods;
-  const rest = state.groups
-    .map((group) => ({ ...group, pods: group.pods.filter((pod) => !known.has(cluster.podName(pod))) }))
-    .filter(({ pods }) => pods.length);
+  const isSearching = sides.pending.hasAttribute("aria-busy");
+  if (answer.advice === null || answer.isBegun) answer.begin(state, isSearching);
   showSeeking();
   fill(
     sides.pending,
     seeking,
     answer.element,
     podGroupList(state.pod_groups, openGroup),
-    ...(rest.length ? groupList(cluster, rest, open) : []),
+    ...(state.placed.length ? groupList(cluster, [{ ...PLACED, pods: state.placed }], open) : []),
     state.fresh.length
       ? h("div", { class: "bar" }, labelled("On the map, show pods where they would go", fresh))
       : null,
@@ -209,7 +207,9 @@ async function seek(changes) {
   const number = (sought += 1);
   const since = performance.now();
   sides.pending.setAttribute("aria-busy", "true");
-  fill(seeking, h("p", { class: "soft", role: "status" }, "Looking for what would help…"));
+  fill(seeking);
+  showPending();
+  announce("Looking for what would help");
   await interrupt();
   const found = await searched(changes, number);
   if (number !== sought) return;
@@ -254,7 +254,7 @@ function showSeeking() {
   fill(
     seeking,
     isOld ? h("p", { class: "soft" }, "The cluster has changed since.") : null,
-    isOld || answer.advice === null
+    isOld || answer.isBegun
       ? h("div", { class: "bar" }, button("What would help?", () => seek([])))
       : null,
   );
