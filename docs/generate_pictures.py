@@ -71,7 +71,7 @@ def take_screenshot(path: Path) -> None:
                 opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
                 page = opened.new_page(viewport={"width": 1200, "height": 720})
                 page.goto(url)
-                page.wait_for_selector("html[data-ready]")
+                page.wait_for_selector("#pending-side:not([aria-busy]) h2")
                 page.screenshot(path=path)
                 opened.close()
         finally:

@@ -65,7 +65,7 @@ def drive(page: Page, url: str, watch: Stopwatch) -> None:
     page.wait_for_selector("html[data-ready]")
     watch.lap("from the address to a usable page")
     print(f"{'on the wire until then':45}{sum(sizes) / 1000:8.0f} kB")
-    page.wait_for_selector("#pending-side .figure", timeout=300_000)
+    page.wait_for_selector("#pending-side:not([aria-busy])", timeout=300_000)
     watch.lap("why pods wait and what helps")
     frames = page.evaluate(
         """async () => {

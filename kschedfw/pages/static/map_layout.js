@@ -4,12 +4,13 @@ const GAP = 3;
 const HEADING = 24;
 const MARGIN = 8;
 
-/** The places of all tiles for a width in pixels. */
+/** The places of all tiles for a width in pixels; with `fills`, the gaps between them grow until each row is as wide. */
 export class MapLayout {
-  constructor(groups, tile, width) {
+  constructor(groups, tile, width, fills = false) {
     this.tile = tile;
     this.step = tile + GAP;
     this.perRow = Math.max(1, Math.floor((width - 2 * MARGIN + GAP) / this.step));
+    this.across = fills && this.perRow > 1 ? (width - 2 * MARGIN - tile) / (this.perRow - 1) : this.step;
     this.headings = [];
     // A band is one row of tiles: {y, rows, first}, with the place of its first tile among all.
     this.bands = [];
@@ -37,7 +38,7 @@ export class MapLayout {
   }
 
   x(place) {
-    return MARGIN + place * this.step;
+    return MARGIN + Math.round(place * this.across); // on whole pixels, so that lines are sharp
   }
 
   /** The bands that are in sight between two heights. */
@@ -56,7 +57,7 @@ export class MapLayout {
   /** The tile at a point: {row, x, y}; null between tiles. */
   hit(x, y) {
     for (const band of this.between(y, y)) {
-      const place = Math.floor((x - MARGIN) / this.step);
+      const place = Math.floor((x - MARGIN) / this.across);
       const inside = place >= 0 && place < band.rows.length && x - this.x(place) < this.tile;
       if (inside && y >= band.y && y < band.y + this.tile)
         return { row: band.rows[place], x: this.x(place), y: band.y };

@@ -302,5 +302,5 @@ function fittingLayout(groups, width, height) {
     if (new MapLayout(groups, middle, width).height + 2 <= height) low = middle;
     else high = middle - 1;
   }
-  return new MapLayout(groups, low, width);
+  return new MapLayout(groups, low, width, true);
 }
