@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from kschedfw import FrozenDict, Node, Pod
-from kschedfw.api import CPU, node_allocatable, requirement_text
-from kschedfw.cluster import Cluster
+from kschedfw.api import CPU, group_key, node_allocatable, requirement_text
+from kschedfw.cluster import Cluster, claim_problems
 from kschedfw_advisor.amounts import exact_text
 from kschedfw_advisor.changes import (
     Change,
@@ -38,6 +38,7 @@ from kschedfw_advisor.corrections import (
     RespellToleration,
     RespellTopologyKey,
 )
+from kschedfw_advisor.observed import missing_group
 from kschedfw_advisor.pending import PodKind
 
 _INSUFFICIENT: Final = re.compile(r"Insufficient (\S+)")
@@ -70,8 +71,8 @@ class Cause:
 def cause_of(kind: PodKind, reasons: Iterable[str], cluster: Cluster) -> Cause:
     """Return the cause of a kind of pending pods.
 
-    The obstacle that decides is the one that the first remedy removes. Where nothing helps, it is told from the
-    notes, and then from kube-scheduler's `reasons`.
+    The obstacle that decides is a claim or a group that isn't there; else the one that the first remedy removes. Where
+    nothing helps, it is told from the notes on volumes, and then from kube-scheduler's `reasons`.
     """
     pod = kind.pods[0]
     if kind.fits:
@@ -80,13 +81,15 @@ def cause_of(kind: PodKind, reasons: Iterable[str], cluster: Cluster) -> Cause:
     if pod.spec.scheduling_gates:
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return Cause("gate", f"It waits until its scheduling gate {names} is removed.")
-    if kind.notes:
-        return Cause(
-            "volume" if "claim" in kind.notes[0] or "volume" in kind.notes[0] else "group", kind.notes[0]
-        )
+    for problem in claim_problems(pod, cluster):
+        return Cause("volume", problem.text)
+    for text in missing_group(pod, cluster) if group_key(pod) and kind.notes else ():
+        return Cause("group", text)
     for change in kind.remedies[0].changes if kind.remedies else ():
         if (cause := _removed_by(change, pod, cluster)) is not None:
             return cause
+    if kind.notes and pod.storage:
+        return Cause("volume", kind.notes[0])
     return _of_reasons(tuple(reasons), pod, cluster)
 
 
