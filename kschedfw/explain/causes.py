@@ -143,8 +143,9 @@ def _distance(obstacles: Iterable[Evidence]) -> tuple[int, float]:
     hard, gaps = 0, 0.0
     for each in obstacles:
         requested, allocatable = each.values.get("requested"), each.values.get("allocatable")
-        has_both = isinstance(requested, int) and isinstance(allocatable, int)
-        if each.gap is None or (has_both and requested > allocatable):
+        # Only amounts of resources have both.
+        beyond = isinstance(requested, int) and isinstance(allocatable, int) and requested > allocatable
+        if each.gap is None or beyond:
             hard += 1
         else:
             gaps += each.gap

@@ -16,6 +16,17 @@ _FINDINGS: Final = {
     "scheduler-missing": Code("no profile has the pod's scheduler name", ("scheduler",)),
     "pod-group-missing": Code("the pod's PodGroup doesn't exist", ("group", "hint")),
     "volume-keeps-off": Code("a volume of the pod keeps it off nodes", ("volume", "nodes", "ofNodes")),
+    "request-too-large": Code(
+        "no node has as much of a resource as the pod requests, even when empty",
+        ("resource", "requested", "largest", "node"),
+    ),
+    "resource-not-offered": Code(
+        "no node offers a resource that the pod requests", ("resource", "requested")
+    ),
+    "odd-amount": Code(
+        "an amount in a manifest is a few bytes, with which no container runs",
+        ("workload", "pod", "container", "field", "resource", "written", "bytes", "meant"),
+    ),
     "nominated": Code("preemption has made room for the pod on a node", ("node",)),
     "preemption-under-way": Code("the pod's victims still have to end", ("node", "until", "victims")),
     "volumes-unbound": Code("the pod's volumes aren't bound yet", ("claims",)),

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod, Quantity
-from kschedfw.api import EPHEMERAL_STORAGE, MEMORY, counted, is_huge_pages
+from kschedfw.api import EPHEMERAL_STORAGE, MEMORY, Finding, counted, is_huge_pages
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.workloads import Workload, workload_of
 
@@ -32,10 +32,25 @@ class OddAmount:
     bytes: int
 
     def __str__(self) -> str:
-        whose = self.pods[0] if self.workload is None else str(self.workload)
-        place = f"{whose}, container {self.container}: {self.where} {self.resource}: {self.written}"
-        text = f"{place} is {counted(self.bytes, 'byte')}"
-        return text if self.meant is None else f"{text} (did you mean {self.meant}?)"
+        return str(self.finding)
+
+    @property
+    def finding(self) -> Finding:
+        """The amount with its code; `pod` is the first of the pods if no workload made it."""
+        whose = "{pod}" if self.workload is None else "{workload}"
+        text = f"{whose}, container {{container}}: {{field}} {{resource}}: {{written}} is {counted(self.bytes, 'byte')}"
+        return Finding.of(
+            "odd-amount",
+            text if self.meant is None else f"{text} (did you mean {{meant}}?)",
+            workload=None if self.workload is None else str(self.workload),
+            pod=self.pods[0] if self.workload is None else None,
+            container=self.container,
+            field=self.where,
+            resource=self.resource,
+            written=self.written,
+            bytes=self.bytes,
+            meant=self.meant,
+        )
 
     @property
     def meant(self) -> str | None:
@@ -52,6 +67,7 @@ class OddAmount:
             "written": self.written,
             "bytes": self.bytes,
             "meant": self.meant,
+            "finding": self.finding.to_json(),
         }
 
 

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from kschedfw import Node, Pod
-from kschedfw.api import CPU, PODS, TaintEffect
+from kschedfw.api import CPU, PODS, Finding, TaintEffect
 from kschedfw.explain import Explanation
 from kschedfw_advisor.amounts import plain_text, rounded
 from kschedfw_advisor.node_groups import CONDITIONS
@@ -63,18 +63,30 @@ def _is_allowed(pod: Pod, node: Node) -> bool:
     )
 
 
-def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[str]:
-    """Return a line for each resource of which the pod requests more than any node has, even when empty."""
+def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
+    """Return a finding for each resource of which the pod requests more than any node has, even when empty."""
     for name, amount in pod.requests.demand.items():
         if name == PODS or not amount or any(offered(node, name) >= amount for node in nodes):
             continue
         most = largest(nodes, name)
+        # Programs get integers in the resource's unit, and people plain amounts.
         what = plain_text(name, amount)
         if most is None:
-            yield f"no node offers {name}, of which the pod requests {what}"
+            text = f"no node offers {{resource}}, of which the pod requests {what}"
+            yield Finding.of("resource-not-offered", text, resource=name, requested=amount)
         else:
-            there = f"the largest has {plain_text(name, most.amount)} ({most.node})"
-            yield f"no node has {what} of {name} even when empty; {there}"
+            text = (
+                f"no node has {what} of {{resource}} even when empty; "
+                f"the largest has {plain_text(name, most.amount)} ({{node}})"
+            )
+            yield Finding.of(
+                "request-too-large",
+                text,
+                resource=name,
+                requested=amount,
+                largest=most.amount,
+                node=most.node,
+            )
 
 
 def serving_all(explanation: Explanation, resource: str, pods: int, targets: Collection[str]) -> int:

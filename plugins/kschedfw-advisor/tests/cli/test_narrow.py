@@ -69,7 +69,7 @@ def test_no_name_of_a_node_is_broken(
     assert result.code in (0, 1), result.err
     lines = result.out.splitlines()
     assert max(map(len, lines)) <= width
-    broken = [piece for piece in BEGUN.findall(result.out) if not NAME.fullmatch(piece.rstrip(".,:;)"))]
+    broken = [piece for piece in BEGUN.findall(result.out) if not NAME.fullmatch(piece.strip("(.,:;)"))]
     assert not broken
     if name != "simulate":
         assert NAME.search(result.out) or name == "scale-up"

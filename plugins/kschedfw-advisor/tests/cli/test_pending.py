@@ -153,7 +153,7 @@ def test_as_json(kschedfw_command: Command, cluster_dir: Path) -> None:
         "actions": [
             {
                 "code": "request-less",
-                "parameters": {"resource": "cpu", "request": 1500, "insteadOf": 3000},
+                "parameters": {"resource": "cpu", "request": 1500, "insteadOf": 3000, "where": []},
                 "text": "request 1500m of cpu instead of 3",
             }
         ],
@@ -170,6 +170,12 @@ def test_as_json(kschedfw_command: Command, cluster_dir: Path) -> None:
         "displaced": [],
     }
     assert kind["changesTried"] >= len(kind["helps"])
+    (too_large,) = (each for each in kind["findings"] if each["code"] == "request-too-large")
+    assert too_large == {
+        "code": "request-too-large",
+        "parameters": {"resource": "cpu", "requested": 3000, "largest": 2000, "node": "n1"},
+        "text": "no node has 3 of cpu even when empty; the largest has 2 (n1)",
+    }
 
 
 def test_nothing_pending(kschedfw_command: Command, tmp_path: Path) -> None:
@@ -252,3 +258,17 @@ spec:
     assert line in kschedfw_command("pending", path, "--lint").out
     (odd,) = json.loads(kschedfw_command("pending", path, "--lint", "--json").out)["oddAmounts"]
     assert (odd["written"], odd["meant"], odd["pods"]) == ("512m", "512Mi", ["default/web"])
+    assert odd["finding"] == {
+        "code": "odd-amount",
+        "parameters": {
+            "workload": None,
+            "pod": "default/web",
+            "container": "main",
+            "field": "requests",
+            "resource": "memory",
+            "written": "512m",
+            "bytes": 1,
+            "meant": "512Mi",
+        },
+        "text": line.rpartition(":")[0],
+    }
