@@ -43,7 +43,8 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import missing_of, page_of, reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cluster import InMemoryCluster, claim_problems, missing_objects
+from kschedfw.cli.workload_names import WorkloadName
+from kschedfw.cluster import InMemoryCluster, Workload, claim_problems, missing_objects, workload_of
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
@@ -55,11 +56,12 @@ from kschedfw.simulator.state import starting_clock
 EXPLAIN_HELP = """Explain why a pod goes to a node, or a group of pods to its nodes, or to none.
 
 The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is the NAME or
-NAMESPACE/NAME of a pending pod among them. The simulation runs until the pod is placed, or to its end: pods before it
-in the queue are scheduled first, pods may be preempted, and so on. With --now the pod is scheduled first, with the
-cluster as it is in the files. With --context or --kubeconfig a live cluster is read once; objects in CLUSTER are
-added to it. With --from the only argument is POD, and the explanation is read from a file of `kschedfw simulate
---explain`. For a PodGroup, POD is podgroup/NAME or podgroup/NAMESPACE/NAME, and --feature-gates has
+NAMESPACE/NAME of a pending pod among them, a unique beginning of it, or a workload as deployment/NAME or
+deployment/NAMESPACE/NAME, whose first pending pod is explained. The simulation runs until the pod is placed, or to its
+end: pods before it in the queue are scheduled first, pods may be preempted, and so on. With --now the pod is scheduled
+first, with the cluster as it is in the files. With --context or --kubeconfig a live cluster is read once; objects in
+CLUSTER are added to it. With --from the only argument is POD, and the explanation is read from a file of `kschedfw
+simulate --explain`. For a PodGroup, POD is podgroup/NAME or podgroup/NAMESPACE/NAME, and --feature-gates has
 GenericWorkload=true.
 
 There may be several attempts to schedule a pod. The last one is explained, or that of --attempt; the others are listed.
@@ -75,6 +77,9 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted
 """
+
+_NAMED = 5
+"""How many pods are named where a name fits several."""
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
@@ -137,7 +142,7 @@ def explain(
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
         configuration = chosen.load()
         with reading_bar(enabled=not live.is_wanted) as bar:
-            loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar)
+            loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar, namespaces=True)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         group = group_name(name)
@@ -298,6 +303,9 @@ def _refuse_options_for_pods(name: str, *, now: bool, node: str | None, plugin: 
 def _pending(loaded: Input, name: str) -> Pod:
     """Return the pod of this name; in the input's namespace, if there is one and the name has none.
 
+    The name may be a unique prefix of the names of pending pods, or of those of one workload. KIND/NAME of a workload
+    stands for its first pending pod.
+
     Raises:
         UsageError: there is none, it is bound, or there are several.
     """
@@ -306,17 +314,64 @@ def _pending(loaded: Input, name: str) -> Pod:
     if len(matching) > 1:
         keys = ", ".join(sorted(pod.key for pod in matching))
         raise UsageError(f"pod {name!r}: there are several: {keys}; say which as NAMESPACE/NAME")
-    if not matching:
-        # A workload may have none, and the notes say why.
-        tell_notes(loaded)
-        check_name("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
-    pod = matching[0]
+    if not matching and (workload := WorkloadName.parse(name, loaded.namespace)) is not None:
+        return _first_pending(loaded, workload)
+    pod = matching[0] if matching else _by_prefix(loaded, pods, name)
     if pod.node_name:
         raise UsageError(
             f"pod {pod.key}: spec.nodeName: it is on {pod.node_name} already, nothing is decided on it; "
             f"--reschedule takes it off first ({ALL}, {NODE}{pod.node_name} or a label selector)"
         )
     return pod
+
+
+def _by_prefix(loaded: Input, pods: Sequence[Pod], name: str) -> Pod:
+    """Return the pending pod whose name begins so; the first one, if all of them are of one workload.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    found = [
+        pod for pod in pods if not pod.node_name and (pod.key if "/" in name else pod.name).startswith(name)
+    ]
+    if not found or not name:
+        check_name("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
+    owners = {workload_of(pod, loaded.cluster) for pod in found}
+    if len(found) > 1 and (len(owners) > 1 or None in owners):
+        keys = sorted(pod.key for pod in found)
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+        raise UsageError(f"pod {name!r}: several begin so: {', '.join(keys[:_NAMED])}{more}; say which")
+    return min(found, key=lambda pod: pod.key)
+
+
+def _first_pending(loaded: Input, name: WorkloadName) -> Pod:
+    """Return the first pending pod of the workload, by name.
+
+    Raises:
+        UsageError: there is no such workload, there are several, or all of its pods have a node.
+    """
+    by_workload: dict[Workload, list[Pod]] = {}
+    for pod in loaded.cluster.list(Pod):
+        if (workload := workload_of(pod, loaded.cluster)) is not None:
+            by_workload.setdefault(workload, []).append(pod)
+    meant = [workload for workload in by_workload if name.means(workload)]
+    if len(meant) > 1:
+        raise UsageError(
+            f"{name}: there are several: {', '.join(map(str, meant))}; say which as {name.kind}/NAMESPACE/NAME"
+        )
+    if not meant:
+        # A workload may have no pods, and the notes say why.
+        tell_notes(loaded)
+        alike = {each.name for each in by_workload if each.kind.lower() == name.kind}
+        check_name(name.kind, name.name, alike)
+        raise UsageError(f"{name}: there is none with pods in this namespace")
+    pending = [pod for pod in by_workload[meant[0]] if not pod.node_name]
+    if not pending:
+        raise UsageError(
+            f"{meant[0]}: all of its pods have a node already, nothing is decided on them; "
+            f"--reschedule takes pods off first ({ALL}, {NODE}NAME or a label selector)"
+        )
+    return min(pending, key=lambda pod: pod.key)
 
 
 def _recorded(path: Path, arguments: Sequence[str]) -> Sequence[Explanation]:

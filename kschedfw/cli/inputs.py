@@ -21,7 +21,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
-from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import tell
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
 from kschedfw.cluster import Cluster, InMemoryCluster
@@ -110,11 +110,13 @@ def read_input(
     live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
     show_progress: bool = True,
+    namespaces: bool = False,
 ) -> Input:
     """Read everything into one cluster; `progress` is called with the numbers of bytes read and of all bytes.
 
     With a `live` cluster, files are added to it: their new pods are admitted under the policies of both.
-    `show_progress` shows the progress of reading the live cluster.
+    `show_progress` shows the progress of reading the live cluster. `namespaces` says that the command has a use for
+    a namespace of files.
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
@@ -132,12 +134,18 @@ def read_input(
         if files := (*cluster, *pods):
             parts.append(_read_files(files, options, existing=found.manifests.objects(skip_invalid=True)))
         return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
+    if live.namespace is not None and not namespaces:
+        ways = " or ".join(live.ways)
+        raise UsageError(f"--namespace {live.namespace}: goes with a live cluster; say which with {ways}")
     if not cluster and not pods:
         named = f", or a live one with {' or '.join(live.ways)}" if live.ways else ""
         raise UsageError(f"there is no cluster: give files{named}")
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
-    return read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
+    read = read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
+    if live.namespace is not None:
+        check_name("namespace", live.namespace, {pod.namespace for pod in read.cluster.list(Pod)})
+    return attrs.evolve(read, namespace=live.namespace)
 
 
 def read_manifest_input(

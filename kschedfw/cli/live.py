@@ -102,6 +102,11 @@ class Live:
         return self.source is not None
 
     @property
+    def namespace(self) -> str | None:
+        """The namespace that was named without a cluster: the one of files that is asked about; None for all."""
+        return None if self.is_wanted else self.given.get("namespace")  # type: ignore[return-value]  # a text
+
+    @property
     def title(self) -> str:
         """The name of the cluster as the last option gives it (for a path, the file's name).
 

@@ -6,11 +6,11 @@ import json
 
 import attrs
 import pytest
-from kschedfw_advisor.workloads import Workload, are_interchangeable, likeness, workload_of
+from kschedfw_advisor.workloads import are_interchangeable, likeness
 
 from kschedfw import Pod, make_pod
 from kschedfw.api import OwnerReference, ReplicaSet, parse_manifests
-from kschedfw.cluster import InMemoryCluster
+from kschedfw.cluster import InMemoryCluster, Workload, workload_of
 
 EMPTY = InMemoryCluster()
 

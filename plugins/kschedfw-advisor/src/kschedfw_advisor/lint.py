@@ -9,8 +9,7 @@ import attrs
 
 from kschedfw import Pod, Quantity
 from kschedfw.api import EPHEMERAL_STORAGE, MEMORY, Finding, counted, is_huge_pages
-from kschedfw.cluster import Cluster
-from kschedfw_advisor.workloads import Workload, workload_of
+from kschedfw.cluster import Cluster, Workload, workload_of
 
 _FEWEST_BYTES: Final = 1 << 20
 """The number of bytes below which no container runs."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import Finding, RefusedPod, close_to, group_key
-from kschedfw.cluster import Cluster, MissingObject, claim_problems
+from kschedfw.cluster import Cluster, MissingObject, Workload, claim_problems, workload_of
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.explain import Cause, cause_of_group, causes_of
 from kschedfw.what_if import Refused
@@ -30,11 +30,14 @@ from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, most_telling, settle
 from kschedfw_advisor.sizes import too_large_for_all
-from kschedfw_advisor.workloads import Workload, group_of, likeness, workload_of
+from kschedfw_advisor.workloads import group_of, likeness
 
 MOST_SHAPES: Final = 25
 """The number of the cluster's kinds of nodes that are tried as new nodes: the most frequent ones."""
 
+
+About: TypeAlias = Callable[[str, Workload | None], bool]
+"""Tells whether an answer is about the pods of a namespace and a workload; the workload is None for pods without."""
 
 _PREEMPTING: Final = ("preemption is under way",)
 
@@ -147,12 +150,14 @@ def explain_pending(
     most: int | None = None,
     refused: Iterable[RefusedPod] = (),
     progress: Callable[[str, int, int], None] | None = None,
+    about: About | None = None,
 ) -> Pending:
     """Schedule the pending pods, and find out what would help those that get no place.
 
     The pods that get one keep it in `what_if`. For each other kind, changes are tried. Kinds beyond the
     first `most` only get the reason, except those that no scheduler tries. `refused` are pods that weren't created
-    when manifests were expanded. New nodes may be of the `groups`, or like the ones that the cluster has.
+    when manifests were expanded. New nodes may be of the `groups`, or like the ones that the cluster has. The answer is
+    about the pods of whose namespace and workload `about` holds; all pending pods are scheduled.
     """
     wanted = what_if.pending
     waiting = [pod for pod in what_if.pods if not (pod.node_name or pod.is_terminal or pod.is_terminating)]
@@ -179,6 +184,11 @@ def explain_pending(
         *_unscheduled(gated, cluster, _gated),
         *_unscheduled(misspelt, cluster, _without_scheduler),
     ]
+    if about is not None:
+        told = partial(_is_told, about=about, cluster=cluster)
+        kinds = [(reasons, kind) for reasons, kind in kinds if told(kind.pods[0])]
+        settled = attrs.evolve(settled, placed=tuple(each for each in settled.placed if told(each.pod)))
+        elsewhere = [pod for pod in elsewhere if told(pod)]
     daemons = daemons_of(cluster)
     additions = [
         *(AddNodes(group, exists=False, daemons=daemons) for group in groups),
@@ -204,8 +214,15 @@ def explain_pending(
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
+    lacking = uncreated(cluster, refused)
+    if about is not None:
+        lacking = (each for each in lacking if about(each.workload.namespace, each.workload))
     ordered = tuple(sorted(whys, key=lambda why: -why.pods))
-    return Pending(settled, ordered, rest, disagreements, tuple(uncreated(cluster, refused)))
+    return Pending(settled, ordered, rest, disagreements, tuple(lacking))
+
+
+def _is_told(pod: Pod, about: About, cluster: Cluster) -> bool:
+    return about(pod.namespace, workload_of(pod, cluster))
 
 
 def not_misspelt(

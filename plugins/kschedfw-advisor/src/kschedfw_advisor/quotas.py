@@ -22,8 +22,7 @@ from kschedfw.api import (
     StatefulSet,
     pod_alike,
 )
-from kschedfw.cluster import Cluster
-from kschedfw_advisor.workloads import Workload, workload_of, workload_of_controller
+from kschedfw.cluster import Cluster, Workload, workload_of, workload_of_controller
 
 POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
 """The kinds of objects that admission of pods depends on, except quotas."""

@@ -1,8 +1,7 @@
-"""The workload of a pod, and the likeness of pods beside what admission and controllers add to each."""
+"""The likeness of pods beside what admission and controllers add to each."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
 from typing import Final
 
@@ -13,12 +12,10 @@ from kschedfw.api import (
     TEMPLATE_HASH,
     Affinity,
     NodeSelectorTerm,
-    OwnerReference,
-    ReplicaSet,
     Volume,
     group_key,
 )
-from kschedfw.cluster import Cluster
+from kschedfw.cluster import Workload
 
 _OF_ONE_POD: Final = frozenset(
     (
@@ -36,59 +33,11 @@ _OF_ONE_POD: Final = frozenset(
 )
 """Labels that controllers add, and by which the pods of one workload may differ."""
 
-_OF_CRON_JOB: Final = re.compile(r"-\d{8}$")
-"""The end of the name of a CronJob's Job: the minute for which it was scheduled."""
-
-
-@attrs.frozen
-class Workload:
-    """The object that users made and controllers make pods for: the Deployment rather than its ReplicaSet."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
-
-
-def workload_of(pod: Pod, cluster: Cluster) -> Workload | None:
-    """The workload of the pod; None for a pod without a controller.
-
-    Deployments and CronJobs needn't be in the cluster: an export often lacks them. They are told by the names that
-    their controllers give.
-    """
-    owner = pod.metadata.controller
-    if owner is None:
-        return None
-    if owner.kind == "ReplicaSet":
-        return _above_replica_set(pod, owner, cluster)
-    return workload_of_controller(owner, pod.namespace)
-
-
-def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
-    """The controller as a workload, a CronJob for its Job; what is above a ReplicaSet isn't told here."""
-    if owner.kind == "Job" and (minute := _OF_CRON_JOB.search(owner.name)):
-        return Workload("CronJob", namespace, owner.name[: minute.start()])
-    return Workload(owner.kind, namespace, owner.name)
-
 
 def group_of(pod: Pod) -> Workload:
     """Return the pod's PodGroup as a workload, for naming pods that are scheduled in groups."""
     namespace, _, name = group_key(pod).partition("/")
     return Workload("PodGroup", namespace, name)
-
-
-def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Workload:
-    replica_set = cluster.get(ReplicaSet, f"{pod.namespace}/{owner.name}")
-    above = None if replica_set is None else replica_set.metadata.controller
-    if above is not None:
-        return Workload(above.kind, pod.namespace, above.name)
-    template = pod.labels.get(TEMPLATE_HASH)
-    # A ReplicaSet that is in the cluster and has no controller is a workload by itself.
-    if replica_set is None and template and owner.name.endswith(f"-{template}"):
-        return Workload("Deployment", pod.namespace, owner.name.removesuffix(f"-{template}"))
-    return Workload(owner.kind, pod.namespace, owner.name)
 
 
 def likeness(pod: Pod) -> Hashable:

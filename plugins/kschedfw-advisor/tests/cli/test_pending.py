@@ -196,6 +196,33 @@ def test_an_empty_file_is_no_answer(kschedfw_command: Command, tmp_path: Path) -
     )
 
 
+def test_only_the_pods_of_a_namespace_or_a_workload_are_told_of_if_wanted(
+    kschedfw_command: Command, cluster_dir: Path
+) -> None:
+    pods = cluster_dir / "pods.yaml"
+    job = """\
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: large, namespace: batch}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: i, resources: {requests: {cpu: "9"}}}]}
+"""
+    pods.write_text(pods.read_text() + job, encoding="utf-8")
+    for only in (["--namespace", "batch"], ["--workload", "job/large"], ["--workload", "job/batch/large"]):
+        document = kschedfw_command("pending", cluster_dir, *only, "--json").json
+        kinds = [kind["workload"] for group in document["groups"] for kind in group["kinds"]]
+        assert (document["pending"], kinds, document["placed"]) == (1, ["Job batch/large"], [])
+    result = kschedfw_command("pending", cluster_dir, "--workload", "job/larg")
+    assert (result.code, result.err) == (
+        2,
+        "kschedfw: job 'larg': there is none of this name; did you mean large?\n",
+    )
+    result = kschedfw_command("pending", cluster_dir, "--workload", "large")
+    assert (result.code, "expected KIND/NAME" in result.err) == (2, True)
+
+
 def test_pods_for_other_schedulers_are_named(kschedfw_command: Command, cluster_dir: Path) -> None:
     pods = cluster_dir / "pods.yaml"
     pods.write_text(pods.read_text().replace("spec: {containers", "spec: {schedulerName: other, containers"))

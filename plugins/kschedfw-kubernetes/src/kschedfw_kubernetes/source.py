@@ -38,8 +38,8 @@ KUBERNETES: Final = Source(
         SourceOption(
             "namespace",
             "NAME",
-            "With a live cluster: where POD is looked for, and what is read where the user may not list all "
-            "namespaces. Default: the context's.",
+            "Where POD is looked for, and whose pods are told. With a live cluster also what is read where the user "
+            "may not list all namespaces; default: the context's.",
             names_cluster=False,
         ),
     ),

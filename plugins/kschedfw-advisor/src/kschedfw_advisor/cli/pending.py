@@ -22,21 +22,26 @@ from kschedfw.cli import (
     PodsOption,
     ReadingOptions,
     SeedOption,
+    UsageError,
+    WorkloadName,
+    check_name,
     labelled_progress_bar,
     with_input_options,
 )
+from kschedfw.cluster import workload_of, workload_of_controller
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
-from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
+from kschedfw_advisor.cli.what_if_input import Asked, JsonOption, asked_about
 from kschedfw_advisor.lint import odd_amounts
-from kschedfw_advisor.pending import explain_pending, not_misspelt
+from kschedfw_advisor.pending import About, explain_pending, not_misspelt
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
 
 CLUSTER is as for simulate. The pending pods are scheduled first; those without a place are grouped by why. For each
 kind of pod, changes are tried one by one in a copy of the cluster: a label, a toleration, more CPU on a node or less in
 the request, another pod deleted, one more node like one that is there or of --node-group, and others. What is shown as
-a help was tried, and it helped. Nothing is preempted for it.
+a help was tried, and it helped. Nothing is preempted for it. All pending pods are scheduled; with --namespace or
+--workload only those of one are told of.
 
 \b
 Exit codes:
@@ -78,6 +83,13 @@ def pending(
             help="Also name amounts of memory and storage, of any pod, that are a few bytes: 512m for 512Mi."
         ),
     ] = False,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND/NAME",
+            help="Tell only of the pods of this workload: deployment/web or deployment/shop/web.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -91,10 +103,14 @@ def pending(
         seed=seed,
         options=reading,
         show_progress=not no_progress,
+        namespaces=True,
     ) as asked:
+        about = _about(asked, workload)
         refused = asked.background.refused
         with labelled_progress_bar(enabled=not no_progress) as progress:
-            answer = explain_pending(asked.what_if, groups, most=kinds, refused=refused, progress=progress)
+            answer = explain_pending(
+                asked.what_if, groups, most=kinds, refused=refused, progress=progress, about=about
+            )
         background = asked.background.without(answer.uncreated)
         missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
         background = attrs.evolve(background, missing=missing)
@@ -110,3 +126,30 @@ def pending(
                 print_odd_amounts(odd)
     if answer.whys:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def _about(asked: Asked, text: str | None) -> About | None:
+    """Return what the answer is about; None for all pods.
+
+    Raises:
+        UsageError: the workload isn't KIND/NAME, or no pod is of it.
+    """
+    wanted = asked.namespace
+    if text is None:
+        return None if wanted is None else lambda namespace, _: namespace == wanted
+    name = WorkloadName.parse(text, wanted)
+    if name is None:
+        raise UsageError(
+            f"--workload {text}: expected KIND/NAME or KIND/NAMESPACE/NAME, such as deployment/web"
+        )
+    pods = asked.what_if.pods
+    known = {found for pod in pods if (found := workload_of(pod, asked.what_if.cluster)) is not None}
+    known |= {
+        workload_of_controller(each.controller, each.pod.partition("/")[0])
+        for each in asked.background.refused
+        if each.controller is not None
+    }
+    if not any(map(name.means, known)):
+        alike = {str(each.name) for each in known if each.kind.lower() == name.kind}
+        check_name(name.kind, name.name, alike - {name.name})
+    return lambda _, workload: name.means(workload)

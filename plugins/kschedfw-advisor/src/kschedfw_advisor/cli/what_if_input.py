@@ -58,6 +58,8 @@ class Asked:
     background: Background
     scheduler_names: tuple[str, ...]
     """The scheduler names of the configuration's profiles."""
+    namespace: str | None = None
+    """The namespace that the answer is about; None for all."""
 
 
 @contextmanager
@@ -71,17 +73,21 @@ def asked_about(
     seed: int,
     options: ReadingOptions,
     show_progress: bool,
+    namespaces: bool = False,
 ) -> Iterator[Asked]:
     """Yield the cluster of the arguments as a WhatIf. At the end of the block, report failures of plugins.
 
-    Print the answer within the block, and set the exit code after it.
+    `namespaces` says that the command has a use for a namespace of files. Print the answer within the block, and set
+    the exit code after it.
 
     Raises:
         typer.Exit: a plugin failed.
     """
     configuration = chosen.load()
     with _lasting(), reading_bar(enabled=show_progress and not live.is_wanted) as reading:
-        loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
+        loaded = read_input(
+            format, cluster, pods, options, live=live, progress=reading, namespaces=namespaces
+        )
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         tell_notes(loaded)
@@ -99,7 +105,7 @@ def asked_about(
             with _lasting():
                 what_if = WhatIf(loaded.cluster, configuration, seed=seed)
             with what_if:
-                yield Asked(what_if, background, names)
+                yield Asked(what_if, background, names, loaded.namespace)
     except SchedulingError as error:
         tell_failures(failures)
         raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None

@@ -10,7 +10,7 @@ import msgspec
 from kschedfw import Pod, WhatIf
 from kschedfw.api import RefusedPod, group_key
 from kschedfw.cli import missing_lines, refusal_notes
-from kschedfw.cluster import missing_objects
+from kschedfw.cluster import Workload, missing_objects
 from kschedfw_advisor.causes import cause_of
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move
@@ -18,7 +18,7 @@ from kschedfw_advisor.explore.changes import EditObjects, EditOf
 from kschedfw_advisor.observed import recorded_message
 from kschedfw_advisor.pending import PodKind, Why, explain_pending, not_misspelt
 from kschedfw_advisor.remedies import Remedy
-from kschedfw_advisor.workloads import Workload, group_of
+from kschedfw_advisor.workloads import group_of
 
 MOST_KINDS: Final = 40
 """The number of kinds of pods that the page seeks help for: those with the most pods."""

@@ -11,7 +11,7 @@ import msgspec
 
 from kschedfw import InMemoryCluster, Node, Pod, Registry, SchedulerConfiguration, Transaction, WhatIf
 from kschedfw.api import BoundedDict, Named, PodGroup, group_key
-from kschedfw.cluster import freed
+from kschedfw.cluster import freed, workload_of
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.scheduler import FirstByNameSelector
@@ -21,7 +21,6 @@ from kschedfw_advisor.explore.changes import Change, ChangeError, ClusterChange,
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
 from kschedfw_advisor.explore.outcome import Fate, Outcome
 from kschedfw_advisor.explore.work import Work
-from kschedfw_advisor.workloads import Workload, workload_of
 
 Changes = tuple[Change, ...]
 
