@@ -94,9 +94,28 @@ class Container:
 
 
 @attrs.frozen
+class ContainerStateWaiting:
+    """Why a container doesn't run yet (core/v1 ContainerStateWaiting)."""
+
+    reason: str = ""
+    message: str = ""
+
+
+@attrs.frozen
+class ContainerState:
+    """The state of a container; only that it waits is read (core/v1 ContainerState)."""
+
+    waiting: ContainerStateWaiting | None = None
+
+
+@attrs.frozen
 class ContainerStatus:
-    """The resources that the kubelet has allocated to a container; read during an in-place resize."""
+    """The resources that the kubelet has allocated to a container, and why it doesn't run (core/v1 ContainerStatus).
+
+    The resources are read during an in-place resize.
+    """
 
     name: str = ""
+    state: ContainerState | None = None
     allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     resources: ResourceRequirements | None = None

@@ -104,6 +104,7 @@ def replica_set_of(deployment: Deployment, template_hash: str, replicas: int) ->
             replicas=replicas,
             template=attrs.evolve(template, metadata=attrs.evolve(template.metadata, labels=labels)),
         ),
+        deployment.status,
     )
 
 

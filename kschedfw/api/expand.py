@@ -134,7 +134,7 @@ class _Expander:
         for obj in self._objects:
             if isinstance(obj, Workload | CronJob) and self._make_pods and not self._has_its_pods(obj):
                 demand = _Demand()
-                if reason := _hindrance(obj):
+                if reason := _hindrance(obj) or self._failure(obj):
                     self._note(obj, reason)
                 elif not isinstance(obj, CronJob):
                     demand = self._demand(obj)
@@ -195,6 +195,16 @@ class _Expander:
         return bool(
             owners.pods_of(obj) or (isinstance(obj, Deployment) and owners.pods_by_template_hash(obj))
         )
+
+    def _failure(self, obj: Workload | CronJob) -> str:
+        """Return what an exported controller says of why it can't create pods; empty if it says nothing."""
+        match obj:
+            case Deployment() if self._owners.replica_sets_of(obj):
+                # These say so themselves.
+                return ""
+            case Deployment() | ReplicaSet() | ReplicationController():
+                return printable(obj.status.failure)
+        return ""
 
     def _demand(self, obj: Workload) -> _Demand:
         owners = self._owners

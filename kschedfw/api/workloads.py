@@ -35,6 +35,25 @@ class Service(Named):
 
 
 @attrs.frozen
+class ReplicasStatus:
+    """The conditions of a ReplicaSet, a ReplicationController or a Deployment."""
+
+    conditions: tuple[PodCondition, ...] = ()
+
+    @property
+    def failure(self) -> str:
+        """Return why the controller can't create or delete pods (ReplicaFailure); empty if it can."""
+        return next(
+            (
+                each.message or each.reason
+                for each in self.conditions
+                if each.type == "ReplicaFailure" and each.status == "True"
+            ),
+            "",
+        )
+
+
+@attrs.frozen
 class ReplicationControllerSpec:
     """The number of pods, and their template (core/v1 ReplicationControllerSpec)."""
 
@@ -48,6 +67,7 @@ class ReplicationController(Named):
     """Keeps a number of equal pods running (core/v1 ReplicationController)."""
 
     spec: ReplicationControllerSpec = attrs.field(factory=ReplicationControllerSpec)
+    status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
 @attrs.frozen
@@ -64,6 +84,7 @@ class ReplicaSet(Named):
     """Keeps a number of equal pods running (apps/v1 ReplicaSet)."""
 
     spec: LabelSelected = attrs.field(factory=LabelSelected)
+    status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
 @attrs.frozen
@@ -78,6 +99,7 @@ class Deployment(Named):
     """apps/v1 Deployment. The scheduler never sees it: it is expanded into a ReplicaSet and pods."""
 
     spec: DeploymentSpec = attrs.field(factory=DeploymentSpec)
+    status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
 @attrs.frozen

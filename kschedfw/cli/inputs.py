@@ -38,6 +38,9 @@ KINDS_NAMED = 5
 REASONS_NAMED = 5
 """For how many reasons notes say that admission refuses pods; other pods are counted."""
 
+_NAMED: Final = 5
+"""How many workloads without pods are named for each reason."""
+
 _NOT_MODELLED: Final = {
     "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36",
     "CompositePodGroup": "CompositePodGroup, which v1.36 doesn't have",
@@ -264,9 +267,10 @@ def _notes_without_pods(reasons: Mapping[str, str]) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for workload, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(workload))
-    for reason, (name, *others) in by_reason.items():
-        more = f" and {counted(len(others), 'more workload')}" if others else ""
-        yield f"no pods of {name}{more}: {reason}"
+    for reason, names in by_reason.items():
+        others = len(names) - _NAMED
+        more = f" and {counted(others, 'more workload')}" if others > 0 else ""
+        yield f"no pods of {', '.join(names[:_NAMED])}{more}: {reason}"
 
 
 def _admission_notes(manifests: Manifests) -> Iterator[str]:

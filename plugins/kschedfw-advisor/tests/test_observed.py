@@ -152,3 +152,74 @@ def test_pods_of_a_workload_are_one_kind_which_names_the_workload() -> None:
     ((kind,),) = [why.kinds for why in pending(NODE, *pods).whys]
     assert [each.name for each in kind.pods] == ["db-0", "db-1", "db-2"]
     assert str(kind.workload) == "StatefulSet default/db"
+
+
+def replica_set(message: str, **more: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "box"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "box"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "box"}}, "template": template},
+        "status": {"replicas": 0, "conditions": [failure]},
+        **more,
+    }
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "Deployment"])
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ('pods "box-" is forbidden: pod rejected: RuntimeClass "gvisor" not found', "runtime-class-missing"),
+        ('admission webhook "policy.example.com" denied the request: no', "webhook"),
+        ('Internal error occurred: failed calling webhook "p.example.com": timeout', "webhook"),
+        ('pods "box-x" is forbidden: violates PodSecurity "restricted:latest": …', "pod-security"),
+        ('pods "box-x" is forbidden: exceeded quota: q, requested: pods=1', "quota-exceeded"),
+        ("no", "pod-refused"),
+    ],
+)
+def test_pods_that_the_controller_could_not_create_have_no_place_but_its_words(
+    kind: str, message: str, code: str
+) -> None:
+    answer = pending(NODE, replica_set(message, kind=kind))
+    (lacking,) = answer.uncreated
+    assert answer.settled.placed == ()
+    assert (lacking.pods, lacking.reason, lacking.finding.code) == (2, message, code)
+
+
+def test_a_failure_that_is_over_hinders_nothing() -> None:
+    over = replica_set("no")
+    over["status"]["conditions"][0]["status"] = "False"
+    answer = pending(NODE, over)
+    assert (len(answer.settled.placed), answer.uncreated) == (2, ())
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("ImagePullBackOff", "container c waits with ImagePullBackOff: no such image"),
+        ("ContainerCreating", None),
+    ],
+)
+def test_a_pod_that_has_a_node_and_does_not_start_is_told_with_what_the_kubelet_says(
+    reason: str, told: str | None
+) -> None:
+    waiting = {"waiting": {"reason": reason, "message": "no such image"}}
+    status = {"phase": "Pending", "containerStatuses": [{"name": "c", "image": "i", "state": waiting}]}
+    manifest = {**pod(nodeName="n1"), "status": status}
+    found = pending(NODE, manifest).stuck
+    assert [str(each.finding) for each in found] == ([] if told is None else [told])
+
+
+def test_a_pod_on_a_node_that_does_not_exist_is_told() -> None:
+    (found,) = pending(NODE, {**pod(nodeName="n9"), "status": {"phase": "Pending"}}).stuck
+    assert (found.finding.code, str(found.finding)) == (
+        "node-missing",
+        "bound to node n9, which doesn't exist, so nothing starts it",
+    )
+    running = {**pod(nodeName="n9"), "status": {"phase": "Running"}}
+    assert pending(NODE, running).stuck == ()
+    assert (
+        pending({**pod(nodeName="n9"), "status": {"phase": "Pending"}}).stuck == ()
+    )  # an export without nodes

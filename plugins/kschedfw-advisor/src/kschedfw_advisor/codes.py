@@ -36,6 +36,15 @@ _FINDINGS: Final = {
         "a ResourceQuota demands a request that the pods lack", ("reason", "workload", "pods")
     ),
     "priority-class-missing": Code("the pods' PriorityClass doesn't exist", ("reason", "workload", "pods")),
+    "runtime-class-missing": Code("the pods' RuntimeClass doesn't exist", ("reason", "workload", "pods")),
+    "webhook": Code("an admission webhook refuses the pods, or fails", ("reason", "workload", "pods")),
+    "pod-security": Code(
+        "the namespace's PodSecurity level forbids the pods", ("reason", "workload", "pods")
+    ),
+    "node-missing": Code("the pod is bound to a node that doesn't exist", ("node",)),
+    "container-waiting": Code(
+        "the pod has a node, and a container doesn't start", ("container", "reason", "message")
+    ),
     "pod-refused": Code("the API server refuses the pods", ("reason", "workload", "pods")),
     "disruption-budget": Code("a PodDisruptionBudget forbids the eviction", ("reason",)),
     "local-data": Code("the pod has data on its node", ("volumes",)),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from kschedfw import Pod, WhatIf
+from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import (
     Finding,
     PersistentVolumeClaim,
     PodGroup,
+    PodPhase,
     did_you_mean,
     group_key,
 )
-from kschedfw.cluster import Cluster
+from kschedfw.cluster import Cluster, Workload, workload_of
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed
 
@@ -149,3 +150,43 @@ def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeC
         if (source := volume.persistent_volume_claim) is not None:
             key = f"{pod.namespace}/{source.claim_name}"
             yield key, cluster.get(PersistentVolumeClaim, key)
+
+
+_STARTING: Final = frozenset(("", "ContainerCreating", "PodInitializing"))
+"""Reasons for which containers wait while their pod starts as it should."""
+
+
+@attrs.frozen
+class Stuck:
+    """Pods of one workload that have a node and don't start there for one reason; the workload is None without one."""
+
+    pods: tuple[Pod, ...]
+    workload: Workload | None
+    finding: Finding
+
+
+def stuck_pods(cluster: Cluster) -> Iterator[Stuck]:
+    """Return the pods that have a node and don't start there, those of most pods first."""
+    nodes = {node.name for node in cluster.list(Node)}
+    found: defaultdict[tuple[Workload | None, Finding], list[Pod]] = defaultdict(list)
+    for pod in cluster.list(Pod):
+        if pod.node_name and not (pod.is_terminal or pod.is_terminating):
+            finding = _why_not_started(pod, nodes)
+            if finding is not None:
+                found[workload_of(pod, cluster), finding].append(pod)
+    for (workload, finding), pods in sorted(found.items(), key=lambda each: -len(each[1])):
+        yield Stuck(tuple(pods), workload, finding)
+
+
+def _why_not_started(pod: Pod, nodes: Collection[str]) -> Finding | None:
+    if nodes and pod.node_name not in nodes and pod.status.phase is PodPhase.PENDING:
+        text = "bound to node {node}, which doesn't exist, so nothing starts it"
+        return Finding.of("node-missing", text, node=pod.node_name)
+    for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = None if each.state is None else each.state.waiting
+        if waiting is not None and waiting.reason not in _STARTING:
+            text = "container {container} waits with {reason}" + (": {message}" if waiting.message else "")
+            return Finding.of(
+                "container-waiting", text, container=each.name, reason=waiting.reason, message=waiting.message
+            )
+    return None

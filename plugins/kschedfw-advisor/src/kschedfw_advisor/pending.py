@@ -21,9 +21,11 @@ from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.observed import (
     Disagreement,
+    Stuck,
     awaiting_victims,
     disagreements_of,
     missing_group,
+    stuck_pods,
     volume_obstacles,
 )
 from kschedfw_advisor.quotas import Uncreated, uncreated
@@ -128,7 +130,7 @@ class Pending:
     `settled` says which of them have a place now, and which have none. `whys` groups the latter, those with the most
     pods first. `elsewhere` are for schedulers that the configuration has no profile for. `disagreements` are about pods
     that have a place here and none in the cluster itself. `uncreated` is about pods that quotas or limits keep from
-    being created.
+    being created, `stuck` about pods that have a node and don't start there.
     """
 
     settled: Settled
@@ -136,6 +138,7 @@ class Pending:
     elsewhere: tuple[Pod, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     uncreated: tuple[Uncreated, ...] = ()
+    stuck: tuple[Stuck, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -214,11 +217,12 @@ def explain_pending(
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
-    lacking = uncreated(cluster, refused)
+    lacking, stuck = uncreated(cluster, refused), stuck_pods(cluster)
     if about is not None:
         lacking = (each for each in lacking if about(each.workload.namespace, each.workload))
+        stuck = (each for each in stuck if about(each.pods[0].namespace, each.workload))
     ordered = tuple(sorted(whys, key=lambda why: -why.pods))
-    return Pending(settled, ordered, rest, disagreements, tuple(lacking))
+    return Pending(settled, ordered, rest, disagreements, tuple(lacking), tuple(stuck))
 
 
 def _is_told(pod: Pod, about: About, cluster: Cluster) -> bool:

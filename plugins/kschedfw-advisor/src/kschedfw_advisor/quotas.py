@@ -38,8 +38,12 @@ _REFUSALS: Final = (
     ("exceeded quota", "quota-exceeded"),
     ("failed quota", "quota-request-missing"),
     ("no PriorityClass", "priority-class-missing"),
+    ("RuntimeClass", "runtime-class-missing"),
+    ("admission webhook", "webhook"),
+    ("failed calling webhook", "webhook"),
+    ("PodSecurity", "pod-security"),
 )
-"""How the API server's reasons begin, and their codes."""
+"""Words in the API server's reasons, and their codes."""
 
 _Controller = tuple[str, str, str]
 """A controller's namespace, kind and name."""
@@ -71,7 +75,7 @@ class Uncreated:
     @property
     def finding(self) -> Finding:
         """Return the reason with its code: that of the admission plugin which refuses, as far as the text tells."""
-        code = next((code for start, code in _REFUSALS if self.reason.startswith(start)), "pod-refused")
+        code = next((code for words, code in _REFUSALS if words in self.reason), "pod-refused")
         return Finding.of(code, "{reason}", reason=self.reason, workload=str(self.workload), pods=self.pods)
 
 
@@ -142,6 +146,10 @@ def _of_kept_workloads(
         key = owner.namespace, type(owner).__name__, owner.name
         lacking = owner.spec.replicas - there[key]
         workload = workload_of(pod, cluster)
+        failure = "" if isinstance(owner, StatefulSet) else owner.status.failure
+        if failure and lacking > 0 and workload is not None:
+            yield Uncreated(workload, lacking, failure, tuple(refused.get(key, ())))
+            continue
         for created in range(min(lacking, _MOST_CREATED)):
             if (refusal := _refusal(admission, pod)) and workload is not None:
                 yield Uncreated(workload, lacking - created, refusal, tuple(refused.get(key, ())))

@@ -13,7 +13,7 @@ from kschedfw.cli import block, counted, plain_table, print_parts, stdout_consol
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
 from kschedfw_advisor.lint import OddAmount
-from kschedfw_advisor.observed import Disagreement, recorded_message
+from kschedfw_advisor.observed import Disagreement, Stuck, recorded_message
 from kschedfw_advisor.pending import KindOutcome, Pending, PodKind
 from kschedfw_advisor.quotas import Uncreated
 from kschedfw_advisor.remedies import Remedy
@@ -50,6 +50,14 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
                 "finding": each.finding.to_json(),
             }
             for each in answer.uncreated
+        ],
+        "stuck": [
+            {
+                "workload": None if each.workload is None else str(each.workload),
+                "pods": [pod.key for pod in each.pods],
+                "finding": each.finding.to_json(),
+            }
+            for each in answer.stuck
         ],
         "groups": [
             {"reasons": list(why.reasons), "pods": why.pods, "kinds": [_kind(kind) for kind in why.kinds]}
@@ -124,6 +132,8 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
         yield from _disagreements(answer.disagreements)
     if answer.uncreated:
         yield from _uncreated(answer.uncreated)
+    if answer.stuck:
+        yield from _stuck(answer.stuck)
     if answer.elsewhere:
         yield block(f"for other schedulers: {pods_text(answer.elsewhere)}")
     yield from background.parts()
@@ -131,7 +141,8 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
 
 def _headline(answer: Pending) -> str:
     if not answer.whys:
-        return "No pod is pending without a place" if answer.settled.placed else "No pod is pending"
+        is_told = answer.settled.placed or answer.stuck or answer.uncreated
+        return "No pod is pending without a place" if is_told else "No pod is pending"
     kinds = sum(len(why.kinds) for why in answer.whys)
     of = "" if kinds == 1 else f", of {kinds:,} kinds"
     return f"{counted(answer.pods, 'pod')} pending without a place{of}"
@@ -234,6 +245,16 @@ def _uncreated(uncreated: Sequence[Uncreated]) -> Iterator[RenderableType]:
     yield Padding(Text(headline, "bold"), (1, 0, 0, 0))
     for each in uncreated:
         line = f"{counted(each.pods, 'pod')} of {each.workload}: {each.reason}"
+        yield Padding(Text(line), (0, 0, 0, 3))
+
+
+def _stuck(stuck: Sequence[Stuck]) -> Iterator[RenderableType]:
+    number = sum(len(each.pods) for each in stuck)
+    verb = "has a node and doesn't start" if number == 1 else "have a node and don't start"
+    yield Padding(Text(f"{counted(number, 'pod')} {verb}", "bold"), (1, 0, 0, 0))
+    for each in stuck:
+        of = "" if each.workload is None else f" of {each.workload}"
+        line = f"{counted(len(each.pods), 'pod')}{of}: {pods_text(each.pods)}: {each.finding}"
         yield Padding(Text(line), (0, 0, 0, 3))
 
 

@@ -29,8 +29,13 @@ class Background:
 
     def without(self, uncreated: Iterable[Uncreated]) -> Background:
         """Return the background without these pods that can't be created, since the answer itself names them."""
-        told = {pod for each in uncreated for pod in each.refused}
-        return attrs.evolve(self, refused=[pod for pod in self.refused if pod not in told])
+        lacking = tuple(uncreated)
+        told = {pod for each in lacking for pod in each.refused}
+        # A controller that says why it has no pods is in a note, too.
+        reasons = tuple(f": {each.reason}" for each in lacking)
+        notes = [note for note in self.notes if not note.endswith(reasons)]
+        refused = [pod for pod in self.refused if pod not in told]
+        return attrs.evolve(self, notes=notes, refused=refused)
 
     def to_json(self) -> dict[str, object]:
         return {"notes": self._all_notes(), "missing": [each.to_json() for each in self.missing]}
