@@ -447,11 +447,13 @@ class TestNothingToSimulate:
             "---\n".join(
                 f"{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: {name}}}, "
                 f'spec: {{schedule: "@daily", jobTemplate: {job}}}}}\n'
-                for name in "abc"
+                for name in "abcdefg"
             )
         )
         out = kschedfw_command("simulate", cluster_dir).out
-        assert "note: no pods of CronJob default/a and 2 more workloads: its Jobs come by the clock" in out
+        told = " ".join(out.split())
+        names = ", ".join(f"CronJob default/{name}" for name in "abcde")
+        assert f"note: no pods of {names} and 2 more workloads: its Jobs come by the clock" in told
 
 
 class TestBadInput:
