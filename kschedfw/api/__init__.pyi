@@ -212,6 +212,10 @@ from .storage import VolumeNodeAffinity as VolumeNodeAffinity
 from .storage import VolumeNodeResources as VolumeNodeResources
 from .storage import VolumePhase as VolumePhase
 from .volume_matching import class_of_claim as class_of_claim
+from .volume_matching import class_of_volume as class_of_volume
+from .volume_matching import is_bound_to as is_bound_to
+from .volume_matching import requested_storage as requested_storage
+from .volume_matching import storage_capacity as storage_capacity
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource

@@ -27,6 +27,24 @@ _FINDINGS: Final = {
         "an amount in a manifest is a few bytes, with which no container runs",
         ("workload", "pod", "container", "field", "resource", "written", "bytes", "meant"),
     ),
+    "port-held": Code("who holds the host port", ("port", "protocol", "holders")),
+    "kept-off-by": Code("whose pods the anti-affinity is about", ("holders",)),
+    "emptiest-domain": Code(
+        "the domain that the spread leaves, and why its nodes don't take the pod",
+        ("topologyKey", "domain", "nodes", "more", "reasons"),
+    ),
+    "overcommitted": Code("who overcommits the closest node", ("node", "resource", "pod", "amount")),
+    "no-volume": Code("there is no PersistentVolume for a claim that nothing makes one for", ("claim",)),
+    "closest-volume": Code(
+        "the volume that comes closest to a claim, and what it lacks: `size`, `mode`, `class`, `access-mode`, "
+        "`selector`, `bound`, `released`, `deleted`, `node`",
+        ("claim", "volume", "lacks", "problems"),
+    ),
+    "storage-class-zones": Code("where the StorageClass makes volumes", ("storageClass", "claim", "zones")),
+    "largest-capacity": Code(
+        "no capacity of the StorageClass is as large as the claim",
+        ("claim", "storageClass", "capacity", "largest", "wanted"),
+    ),
     "nominated": Code("preemption has made room for the pod on a node", ("node",)),
     "preemption-under-way": Code("the pod's victims still have to end", ("node", "until", "victims")),
     "volumes-unbound": Code("the pod's volumes aren't bound yet", ("claims",)),

@@ -17,6 +17,7 @@ from kschedfw.explain import Cause, cause_of_group, causes_of
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, Change, Effort, RemoveGates, edits_of
 from kschedfw_advisor.corrections import RespellScheduler
+from kschedfw_advisor.culprits import culprits
 from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.observed import (
@@ -32,6 +33,7 @@ from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, most_telling, settle
 from kschedfw_advisor.sizes import too_large_for_all
+from kschedfw_advisor.volumes_near import near_claims
 from kschedfw_advisor.workloads import group_of, likeness
 
 MOST_SHAPES: Final = 25
@@ -79,8 +81,9 @@ class PodKind:
     Both are 0 for a kind that wasn't looked at. A kind that `fits` needs no change: it waits for other kinds, such as
     the rest of its gang, or for the victims of its preemption to end. `notes` are obstacles that no change to pods
     and nodes removes. `workload` is None for pods without a controller. `causes` are the requirements that keep the
-    first pod off nodes, the decisive ones first; `group_cause` is why its group has no place, for programs. `reason` is
-    why no scheduler tries the pods, or that preemption is under way for them; None otherwise.
+    first pod off nodes, the decisive ones first, and `culprits` who or what is behind these; `group_cause` is why its
+    group has no place, for programs. `reason` is why no scheduler tries the pods, or that preemption is under way for
+    them; None otherwise.
     """
 
     pods: tuple[Pod, ...]
@@ -92,6 +95,7 @@ class PodKind:
     workload: Workload | None = None
     notes: tuple[Finding, ...] = ()
     causes: tuple[Cause, ...] = ()
+    culprits: tuple[Finding, ...] = ()
     group_cause: Mapping[str, object] | None = None
     reason: Finding | None = None
 
@@ -274,6 +278,7 @@ def _kinds(
         pods = tuple(each.pod for each in alike)
         notes = [
             *(problem.finding for problem in claim_problems(pods[0], cluster)),
+            *near_claims(pods[0], cluster),
             *(missing_group(pods[0], cluster) if grouping else ()),
         ]
         kinds.append(
@@ -329,13 +334,16 @@ def _with_remedies(
     if sum(remedy.placed for remedy in kind.remedies) < len(kind.pods):
         first = () if change is None else (change,)
         found = find_remedies(what_if, kind.pods, additions, siblings, first)
+        causes = causes_of(found.explanation)
+        behind = culprits(found.explanation, causes, what_if.cluster)
         kind = attrs.evolve(
             kind,
             remedies=(*kind.remedies, *found.remedies),
             tried=kind.tried + found.tried,
             untried=found.untried,
             notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
-            causes=causes_of(found.explanation),
+            culprits=tuple(behind),
+            causes=causes,
             group_cause=None if found.explanation.group is None else cause_of_group(found.explanation.group),
         )
         if not any(remedy.effort is Effort.TYPO for remedy in kind.remedies):

@@ -75,7 +75,8 @@ def _kind(kind: PodKind) -> dict[str, object]:
         "recorded": recorded_message(kind.pods[0]),
         "notes": list(map(str, kind.notes)),
         "findings": [
-            each.to_json() for each in (*([] if kind.reason is None else [kind.reason]), *kind.notes)
+            each.to_json()
+            for each in (*([] if kind.reason is None else [kind.reason]), *kind.notes, *kind.culprits)
         ],
         "causes": [cause.to_json() for cause in kind.causes],
         "groupCause": kind.group_cause,
@@ -218,7 +219,9 @@ def _not_looked_at(kinds: Sequence[PodKind]) -> RenderableType:
 
 def _kind_text(kind: PodKind, reasons: Sequence[str]) -> Text:
     causes = [str(cause) for cause in kind.causes if cause.decisive and cause.node][:_MOST_CAUSES]
-    lines = dict.fromkeys((*causes, "; ".join(reasons), *map(str, kind.notes)))
+    told = {cause.evidence.asked for cause in kind.causes if cause.decisive}
+    notes = (str(each) for each in kind.notes if each.parameters.get("volume") not in told)
+    lines = dict.fromkeys((*causes, "; ".join(reasons), *map(str, kind.culprits), *notes))
     recorded = recorded_message(kind.pods[0])
     if recorded and recorded != kind.message:
         lines[f"in the cluster: {recorded}"] = None
