@@ -336,7 +336,7 @@ def _by_prefix(loaded: Input, pods: Sequence[Pod], name: str) -> Pod:
     ]
     if not found or not name:
         # A workload of this name may have no pods, and a note says why.
-        tell(f"note: {note}" for note in loaded.notes if name and f"/{name}" in note)
+        tell([f"note: {note}" for note in loaded.notes if name and f"/{name}" in note])
         check_name("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
     owners = {workload_of(pod, loaded.cluster) for pod in found}
     if len(found) > 1 and (len(owners) > 1 or None in owners):

@@ -139,13 +139,13 @@ def _decisive(
 
 
 def _distance(obstacles: Iterable[Evidence]) -> tuple[int, float]:
-    """Return how many obstacles aren't of an amount, or of one that the node lacks even when empty; then all gaps."""
+    """Return how many obstacles no smaller amount removes, and the sum of the gaps of the others.
+
+    An amount is one of the former where the node has none of the resource: no request for a GPU is small enough.
+    """
     hard, gaps = 0, 0.0
     for each in obstacles:
-        requested, allocatable = each.values.get("requested"), each.values.get("allocatable")
-        # Only amounts of resources have both.
-        beyond = isinstance(requested, int) and isinstance(allocatable, int) and requested > allocatable
-        if each.gap is None or beyond:
+        if each.gap is None or each.values.get("allocatable") == 0:
             hard += 1
         else:
             gaps += each.gap

@@ -62,6 +62,17 @@ def test_a_resource_that_a_node_has_none_of_is_further_away_than_a_taint() -> No
     ]
 
 
+def test_a_node_that_the_pod_may_go_to_is_closer_than_a_larger_one_that_is_kept_for_others() -> None:
+    kept = make_node("kept").capacity(cpu=64).taint("dedicated", value="gpu").build()
+    found = causes(
+        make_pod("p").requests(cpu=32).build(), kept, *(small(f"n{number}", 8) for number in range(3))
+    )
+    assert [(each.code, each.decisive) for each in found] == [
+        ("insufficient-resource", True),
+        ("untolerated-taint", False),
+    ]
+
+
 def test_a_selector_that_no_node_meets_is_decisive() -> None:
     found = causes(make_pod("p").requests(cpu=9).node_selector(disk="sdd").build(), small("a", 9), small("b"))
     assert [(each.code, each.nodes, each.decisive) for each in found] == [
