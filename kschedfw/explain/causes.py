@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -67,25 +68,36 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
     refusal = explanation.pre_filter.refusal
     if refusal is not None:
         return (Cause(refusal.plugin, _without_evidence(refusal), of, of, decisive=True),)
-    found: dict[_Key, Cause] = {}
-    by_node: dict[str, list[tuple[_Key, Evidence]]] = {}
+    found: dict[_Key, _Tally] = {}
+    by_node: defaultdict[str, list[tuple[_Key, Evidence]]] = defaultdict(list)
     for node, plugin, each in _obstacles(explanation):
         key = (plugin, each.code, each.asked)
-        by_node.setdefault(node, []).append((key, each))
-        known = found.get(key)
-        if known is None:
-            found[key] = Cause(plugin, each, 1, of, node)
+        by_node[node].append((key, each))
+        tally = found.get(key)
+        if tally is None:
+            found[key] = _Tally(node, each)
         else:
-            closer = _gap(each) < _gap(known.evidence)
-            found[key] = attrs.evolve(
-                known,
-                nodes=known.nodes + 1,
-                node=node if closer else known.node,
-                evidence=each if closer else known.evidence,
-            )
+            tally.count(node, each)
     decisive = _decisive(by_node.values(), found)
-    causes = (attrs.evolve(cause, decisive=key in decisive) for key, cause in found.items())
+    causes = (
+        Cause(key[0], tally.evidence, tally.nodes, of, tally.node, key in decisive)
+        for key, tally in found.items()
+    )
     return tuple(sorted(causes, key=lambda cause: (not cause.decisive, -cause.nodes, str(cause))))
+
+
+@attrs.define
+class _Tally:
+    """The number of nodes that a requirement keeps the pod off, and the closest one of them."""
+
+    node: str
+    evidence: Evidence
+    nodes: int = 1
+
+    def count(self, node: str, evidence: Evidence) -> None:
+        self.nodes += 1
+        if _gap(evidence) < _gap(self.evidence):
+            self.node, self.evidence = node, evidence
 
 
 def _gap(evidence: Evidence) -> float:
@@ -123,7 +135,7 @@ def _without_evidence(status: Status) -> Evidence:
 
 
 def _decisive(
-    nodes: Iterable[Sequence[tuple[_Key, Evidence]]], causes: Mapping[_Key, Cause]
+    nodes: Iterable[Sequence[tuple[_Key, Evidence]]], causes: Mapping[_Key, _Tally]
 ) -> frozenset[_Key]:
     """Return the causes on the closest node; of equally close ones, that whose causes are of the fewest nodes."""
     # What few nodes lack is what the nodes that the pod is meant for lack: 2 GPU nodes among 120 others.
