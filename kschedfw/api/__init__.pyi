@@ -27,6 +27,8 @@ from .containers import Container as Container
 from .containers import ContainerPort as ContainerPort
 from .containers import ContainerRestartRule as ContainerRestartRule
 from .containers import ContainerRestartRuleOnExitCodes as ContainerRestartRuleOnExitCodes
+from .containers import ContainerState as ContainerState
+from .containers import ContainerStateWaiting as ContainerStateWaiting
 from .containers import ContainerStatus as ContainerStatus
 from .containers import ExitCodesOperator as ExitCodesOperator
 from .containers import Protocol as Protocol
@@ -254,6 +256,7 @@ from .workloads import PodDisruptionBudgetSpec as PodDisruptionBudgetSpec
 from .workloads import PodDisruptionBudgetStatus as PodDisruptionBudgetStatus
 from .workloads import PriorityClass as PriorityClass
 from .workloads import ReplicaSet as ReplicaSet
+from .workloads import ReplicasStatus as ReplicasStatus
 from .workloads import ReplicationController as ReplicationController
 from .workloads import ReplicationControllerSpec as ReplicationControllerSpec
 from .workloads import Service as Service
