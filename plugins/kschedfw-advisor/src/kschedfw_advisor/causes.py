@@ -39,7 +39,7 @@ from kschedfw_advisor.corrections import (
     RespellTopologyKey,
 )
 from kschedfw_advisor.observed import missing_group
-from kschedfw_advisor.pending import PodKind
+from kschedfw_advisor.pending import KindOutcome, PodKind
 
 _INSUFFICIENT: Final = re.compile(r"Insufficient (\S+)")
 
@@ -76,20 +76,20 @@ def cause_of(kind: PodKind, reasons: Iterable[str], cluster: Cluster) -> Cause:
     """
     pod = kind.pods[0]
     if kind.fits:
-        text = kind.notes[0] if kind.notes else "It fits, and waits for the other pods of its group."
-        return Cause("preemption" if kind.message in kind.notes else "group", text)
+        text = str(kind.notes[0]) if kind.notes else "It fits, and waits for the other pods of its group."
+        return Cause("preemption" if kind.outcome is KindOutcome.PREEMPTING else "group", text)
     if pod.spec.scheduling_gates:
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return Cause("gate", f"It waits until its scheduling gate {names} is removed.")
     for problem in claim_problems(pod, cluster):
         return Cause("volume", problem.text)
-    for text in missing_group(pod, cluster) if group_key(pod) and kind.notes else ():
-        return Cause("group", text)
+    for found in missing_group(pod, cluster) if group_key(pod) and kind.notes else ():
+        return Cause("group", str(found))
     for change in kind.remedies[0].changes if kind.remedies else ():
         if (cause := _removed_by(change, pod, cluster)) is not None:
             return cause
     if kind.notes and pod.storage:
-        return Cause("volume", kind.notes[0])
+        return Cause("volume", str(kind.notes[0]))
     return _of_reasons(tuple(reasons), pod, cluster)
 
 

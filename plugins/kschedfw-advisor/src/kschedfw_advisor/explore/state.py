@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from kschedfw.cluster import Workload
 from kschedfw.pages import ClusterMap, cluster_map
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
 from kschedfw_advisor.explore.outcome import Move, Outcome, moves
 from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
 from kschedfw_advisor.explore.workbench import Changes, Workbench
-from kschedfw_advisor.workloads import Workload
 
 MOST_MOVES = 2_000
 """The number of moved pods that are listed; all are counted."""

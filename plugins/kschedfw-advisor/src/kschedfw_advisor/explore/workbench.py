@@ -11,7 +11,7 @@ import msgspec
 
 from kschedfw import InMemoryCluster, Node, Pod, Registry, SchedulerConfiguration, Transaction, WhatIf
 from kschedfw.api import BoundedDict, Named, PodGroup, group_key
-from kschedfw.cluster import freed, workload_of
+from kschedfw.cluster import Workload, freed, workload_of
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.scheduler import FirstByNameSelector
