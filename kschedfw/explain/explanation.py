@@ -234,7 +234,12 @@ class Explanation:
         """The rows of nodes with obstacles and the plugins that refuse them, the closest first."""
         if self.beyond is None:
             return ()
-        refusers = {row: self._refusers(row) for row in range(len(self.nodes))}
+        # As lists, since single items of arrays take longer.
+        beyond = [(each.statuses, each.codes.tolist()) for each in self.beyond.refusals.values()]
+        refusers = {
+            row: self._refusers(row, [said[codes[row]] for said, codes in beyond if codes[row]])
+            for row in range(len(self.nodes))
+        }
         # Nodes without any are feasible, or were not looked at.
         obstacles = {
             row: found for row, plugins in refusers.items() if any(found := self._obstacles(row, plugins))
@@ -247,11 +252,11 @@ class Explanation:
         found = {plugin: by_row[row] for plugin, by_row in evidence.items() if row in by_row}
         return attrs.evolve(explained, evidence=found) if found else explained
 
-    def _refusers(self, row: int) -> Collection[str]:
-        """The plugins that refuse a node, in the decision or beyond it."""
-        beyond = () if self.beyond is None else self.beyond.refusals.values()
-        refusals = (self._refusal(row), *(each.of(row) for each in beyond))
-        return dict.fromkeys(status.plugin for status in refusals if status is not None)
+    def _refusers(self, row: int, beyond: Iterable[Status]) -> Collection[str]:
+        """The plugins that refuse a node in the decision, and those that do so `beyond` it."""
+        refusal = self._refusal(row)
+        decided = [] if refusal is None else [refusal.plugin]
+        return dict.fromkeys([*decided, *[status.plugin for status in beyond]])
 
     def _obstacles(self, row: int, plugins: Iterable[str]) -> tuple[int, float]:
         """Return the node's `NodeExplanation.obstacles`, without making its explanation."""

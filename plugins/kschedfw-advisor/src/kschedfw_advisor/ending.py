@@ -47,7 +47,11 @@ def ends_by(pods: Sequence[Pod]) -> str:
 
 def ending_pods(cluster: Cluster) -> tuple[Pod, ...]:
     """Return the pods that hold a place on a node and are being deleted, those that end first at the beginning."""
-    pods = [pod for pod in cluster.list(Pod) if pod.is_terminating and pod.node_name and not pod.is_terminal]
+    pods = [
+        pod
+        for pod in cluster.list(Pod)
+        if pod.metadata.deletion_timestamp is not None and pod.node_name and not pod.is_terminal
+    ]
     return tuple(sorted(pods, key=lambda pod: (str(pod.metadata.deletion_timestamp), pod.key)))
 
 

@@ -41,14 +41,15 @@ def largest(nodes: Iterable[Node], resource: str) -> Largest | None:
 
 
 def allowed_nodes(pod: Pod, nodes: Iterable[Node]) -> Sequence[Node]:
-    """Return the nodes that the pod's selector, required node affinity and tolerations allow, in their order.
+    """Return the nodes that the pod is allowed on, in their order."""
+    return [node for node in nodes if allows(pod, node)]
+
+
+def allows(pod: Pod, node: Node) -> bool:
+    """Return whether the pod's selector, required node affinity and tolerations allow the node.
 
     Cordons and taints of conditions don't count, since they pass.
     """
-    return [node for node in nodes if _is_allowed(pod, node)]
-
-
-def _is_allowed(pod: Pod, node: Node) -> bool:
     labels = node.labels
     if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False

@@ -30,7 +30,7 @@ from kschedfw_advisor.corrections import (
     RespellTopologyKey,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
-from kschedfw_advisor.sizes import allowed_nodes, largest, offered
+from kschedfw_advisor.sizes import allowed_nodes, allows, largest, offered
 
 _FEWEST_MILLICORES: Final = 100
 """The number from which on cores may be meant as millicores: few pods request less than a tenth of a core."""
@@ -201,8 +201,8 @@ def _mistaken_units(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
         # 48 cores are a large pod, 48 millicores are hardly one; a fraction of a core was meant as cores.
         if not wrong or (name == CPU and (wrong % step or wrong < _FEWEST_MILLICORES * step)):
             continue
-        if not any(offered(node, name) * _FAR_MORE < wrong for node in nodes):
-            # The usual case, which spares a look at the rules of the pod.
+        if any(offered(node, name) * _FAR_MORE >= wrong and allows(pod, node) for node in nodes):
+            # The usual case, found at the first nodes.
             continue
         most = largest(allowed_nodes(pod, nodes) or nodes, name)
         if most is not None and wrong > _FAR_MORE * most.amount and 0 < wrong // step <= most.amount:
