@@ -443,6 +443,17 @@ def _daemon(on: str, **requests: int) -> Pod:
     return owned(attrs.evolve(pod.build(), spec=pinned), "d", "DaemonSet")
 
 
+def test_a_selector_that_nodes_meet_is_the_last_to_be_dropped() -> None:
+    nodes = [node("n1", cpu=2).labels(pool="web"), node("n2").labels(pool="other")]
+    found = remedies(*nodes, pod=make_pod("p").requests(cpu=3).node_selector(pool="web"))
+    assert found == [
+        "request 2 of cpu instead of 3",
+        "1 more cpu on node n1",
+        "drop pool=web from the pod's nodeSelector",
+        "label node n2 pool=web",
+    ]
+
+
 def test_a_remedy_for_more_pods_comes_before_a_smaller_change() -> None:
     pods = [owned(make_pod(f"p-{n}").requests(cpu=1), "p") for n in range(2)]
     cordoned = node("n1", cpu=1).unschedulable()

@@ -46,7 +46,7 @@ from kschedfw_advisor.changes import (
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 from kschedfw_advisor.priorities import with_more_priority
-from kschedfw_advisor.sizes import offered
+from kschedfw_advisor.sizes import allows, offered
 from kschedfw_advisor.spreading import HonorTaints, LabelDomains
 from kschedfw_advisor.typos import typos
 
@@ -94,11 +94,12 @@ def candidates(
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
     promising = tuple(_promising(explanation, targets))
+    is_met = any(allows(pod, node) for node in cluster.list(Node))
     found = chain(
         # One correction may be enough, and a pod may need all of them.
         ((each,) for each in misspelt),
         (misspelt,) if misspelt else (),
-        *(_for_node(pod, cluster, explained, pods_on) for explained in promising),
+        *(_for_node(pod, cluster, explained, pods_on, is_met=is_met) for explained in promising),
         _with_labelled_domains(pod, cluster, promising),
         _with_more_priority(pod, cluster, promising, pods_on),
         *(_with_new_node(pod, addition, keys) for addition in groups if not targets),
@@ -134,7 +135,7 @@ def _refusing(node: NodeExplanation) -> Sequence[str]:
 
 
 def _for_node(
-    pod: Pod, cluster: Cluster, explained: NodeExplanation, pods_on: PodsOnNode
+    pod: Pod, cluster: Cluster, explained: NodeExplanation, pods_on: PodsOnNode, *, is_met: bool
 ) -> Iterator[Changes]:
     """Every way to take away all obstacles of a node; none if there is one that no change is known for."""
     node = cluster.get(Node, explained.node)
@@ -142,14 +143,23 @@ def _for_node(
         return
     obstacles: list[Sequence[Changes]] = []
     for plugin in _refusing(explained):
-        obstacles.extend(_ways(plugin, pod, node, explained.evidence.get(plugin, ()), cluster, pods_on))
+        obstacles.extend(
+            _ways(plugin, pod, node, explained.evidence.get(plugin, ()), cluster, pods_on, is_met=is_met)
+        )
     if all(obstacles) and 1 <= len(obstacles) <= MOST_OBSTACLES:
         for chosen in islice(product(*obstacles), MOST_FOR_A_NODE):
             yield tuple(dict.fromkeys(chain.from_iterable(chosen)))
 
 
 def _ways(
-    plugin: str, pod: Pod, node: Node, evidence: Sequence[Evidence], cluster: Cluster, pods_on: PodsOnNode
+    plugin: str,
+    pod: Pod,
+    node: Node,
+    evidence: Sequence[Evidence],
+    cluster: Cluster,
+    pods_on: PodsOnNode,
+    *,
+    is_met: bool,
 ) -> Iterator[Sequence[Changes]]:
     """Yield the changes that may remove an obstacle, for each obstacle that a plugin sees on a node; perhaps none."""
     match plugin:
@@ -161,7 +171,7 @@ def _ways(
         case "TaintToleration":
             yield from ([(_around(pod, node, taint),)] for taint in _untolerated(pod, node))
         case "NodeAffinity":
-            yield list(_around_labels(pod, node))
+            yield list(_around_labels(pod, node, is_met=is_met))
         case "NodeResourcesFit":
             yield list(_around_shortages(pod, node, evidence, pods_on))
         case "NodePorts":
@@ -196,29 +206,29 @@ def _tolerate(pod: Pod, node: Node, taint: Taint) -> Tolerate:
     return Tolerate(taint, tuple(sorted(name for name in offered if not pod.requests.amounts.get(name))))
 
 
-def _around_labels(pod: Pod, node: Node) -> Iterator[Changes]:
+def _around_labels(pod: Pod, node: Node, *, is_met: bool) -> Iterator[Changes]:
     wrong = {key: value for key, value in pod.spec.node_selector.items() if node.labels.get(key) != value}
-    dropped = (DropSelector(FrozenDict(wrong)),) if wrong else ()
+    dropped = (DropSelector(FrozenDict(wrong), is_met),) if wrong else ()
     affinity = pod.spec.affinity.node_affinity
     required = None if affinity is None else affinity.required
     more: dict[str, str | None] | None = {}
     if required is None or required.matches(node.labels, node.name):
         yield dropped
     else:
-        yield from ((*dropped, each) for each in _without_requirements(required, node))
+        yield from ((*dropped, each) for each in _without_requirements(required, node, is_met=is_met))
         more = _missing_labels(required, node)
     if more is not None:
         labels = FrozenDict({**wrong, **more})
         if labels and not any(key.startswith(_FACTS) for key in labels):
-            yield (LabelNode(node.name, labels),)
+            yield (LabelNode(node.name, labels, is_met),)
 
 
-def _without_requirements(required: NodeSelector, node: Node) -> Iterator[Change]:
+def _without_requirements(required: NodeSelector, node: Node, *, is_met: bool) -> Iterator[Change]:
     """Yield the change with which the node matches a term, for each term."""
     for term in required.node_selector_terms:
         failed = tuple(each for each in term.match_expressions if not each.matches(node.labels))
         if failed and all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
-            yield DropRequirements(failed)
+            yield DropRequirements(failed, is_met)
 
 
 def _missing_labels(required: NodeSelector, node: Node) -> dict[str, str | None] | None:

@@ -38,6 +38,8 @@ from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import HOSTNAME, NodeGroup
 
 _HALF: Final = 0.5
+_MOST_LABELS: Final = 100
+"""More labels than a pod asks for."""
 _MOST_WEIGHT: Final = 100
 """The greatest weight of a preferred term."""
 
@@ -66,9 +68,11 @@ class Effort(IntEnum):
     NODE_SIZE = 6
     OTHER_POD = 7
     NEW_NODES = 8
-    TOO_MUCH = 9
+    MET_RULE = 9
+    """Nodes meet the pod's selector and node affinity, and yet it would go to others."""
+    TOO_MUCH = 10
     """The request or node would change beyond recognition."""
-    RESERVED = 10
+    RESERVED = 11
     """The place is kept for other pods, or the pod's image may not run there."""
 
 
@@ -291,6 +295,8 @@ class DropSelector(Change):
 
     usual_effort = Effort.POD_RULE
     labels: FrozenDict[str, str]
+    is_met: bool = False
+    """Tells whether nodes meet all the rules of the pod on nodes."""
 
     def __str__(self) -> str:
         return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{_platform_text(self.labels)}"
@@ -301,7 +307,7 @@ class DropSelector(Change):
 
     @property
     def effort(self) -> Effort:
-        return _effort_without(self.labels)
+        return _effort_without(self.labels, is_met=self.is_met)
 
     @property
     def amount(self) -> float:
@@ -320,6 +326,8 @@ class DropRequirements(Change):
 
     usual_effort = Effort.POD_RULE
     requirements: tuple[Requirement, ...]
+    is_met: bool = False
+    """Tells whether nodes meet all the rules of the pod on nodes."""
 
     def __str__(self) -> str:
         dropped = " and ".join(map(requirement_text, self.requirements))
@@ -335,7 +343,7 @@ class DropRequirements(Change):
 
     @property
     def effort(self) -> Effort:
-        return _effort_without(self._keys)
+        return _effort_without(self._keys, is_met=self.is_met)
 
     @property
     def amount(self) -> float:
@@ -363,9 +371,11 @@ def _platform_text(keys: Iterable[str]) -> str:
     return "" if _PLATFORM.isdisjoint(keys) else "; its image may not run on another platform"
 
 
-def _effort_without(keys: Iterable[str]) -> Effort:
+def _effort_without(keys: Iterable[str], *, is_met: bool) -> Effort:
     """Return the effort of letting the pod onto nodes with any values of these labels."""
-    return Effort.POD_RULE if _PLATFORM.isdisjoint(keys) else Effort.RESERVED
+    if not _PLATFORM.isdisjoint(keys):
+        return Effort.RESERVED
+    return Effort.MET_RULE if is_met else Effort.POD_RULE
 
 
 @attrs.frozen
@@ -488,6 +498,12 @@ class LabelNode(NodeChange):
 
     usual_effort = Effort.NODE_LABEL
     labels: FrozenDict[str, str | None]
+    is_met: bool = False
+    """Tells whether nodes meet all the rules of the pod on nodes, without this label."""
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.MET_RULE if self.is_met else self.usual_effort
 
     def __str__(self) -> str:
         told = [f"{key}-" if value is None else f"{key}={value}" for key, value in self.labels.items()]
@@ -495,7 +511,8 @@ class LabelNode(NodeChange):
 
     @property
     def amount(self) -> float:
-        return len(self.labels)
+        # A node that is given to the pod is lost to others: dropping the rule comes first.
+        return len(self.labels) + (_MOST_LABELS if self.is_met else 0)
 
     @override
     def altered(self, node: Node) -> Node:
