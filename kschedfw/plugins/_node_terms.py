@@ -256,7 +256,7 @@ def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -
         )
     for index, term in enumerate(terms):
         name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
-        problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
+        problem = _problem_of(term)
         if problem is not None:
             yield Evidence(
                 f"{name} matches no node",
@@ -274,12 +274,25 @@ def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -
                     yield unmatched(name, requirement, given)
 
 
+# Asked for each node with the same few terms.
+@functools.lru_cache(maxsize=1024)
+def _problem_of(term: NodeSelectorTerm) -> str | None:
+    """Return why the term matches no node at all; None if it may match some."""
+    return "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
+
+
 def unmatched(term: str, requirement: Requirement, given: Mapping[str, str]) -> Evidence:
     """Return evidence that a node fails a requirement; `given` are the labels or fields that were looked at."""
-    return not_had(
+    return _unmatched(term, requirement, given.get(requirement.key))
+
+
+# Thousands of nodes have the same few values, or no such label.
+@functools.lru_cache(maxsize=1024)
+def _unmatched(term: str, requirement: Requirement, had: str | None) -> Evidence:
+    return _not_had(
         f"{term}: {requirement_text(requirement)}",
         requirement.key,
-        given,
+        had,
         NODE_AFFINITY,
         term=term,
         operator=requirement.operator.value,
@@ -289,6 +302,10 @@ def unmatched(term: str, requirement: Requirement, given: Mapping[str, str]) -> 
 
 def not_had(asked: str, key: str, given: Mapping[str, str], code: str, **values: EvidenceValue) -> Evidence:
     """Return evidence that a node lacks what `asked` names; `had` in its values is the label, None for none."""
-    had = given.get(key)
+    return _not_had(asked, key, given.get(key), code, **values)
+
+
+@functools.lru_cache(maxsize=1024)
+def _not_had(asked: str, key: str, had: str | None, code: str, **values: EvidenceValue) -> Evidence:
     found = f"no label {key}" if had is None else f"{key}={had}"
     return Evidence(asked, found, values={**values, "key": key, "had": had}, code=code)

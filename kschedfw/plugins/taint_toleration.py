@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
@@ -42,6 +43,17 @@ _SOFT = (None, TaintEffect.PREFER_NO_SCHEDULE)
 _SOFT_TOLERATIONS = StateKey[tuple[Toleration, ...]]("TaintToleration.soft_tolerations")
 
 
+# Thousands of nodes have the same few taints.
+@functools.lru_cache(maxsize=1024)
+def _evidence_of(taint: Taint) -> Evidence:
+    value = f"={taint.value}" if taint.value else ""
+    return Evidence(
+        f"taint {taint.key}{value}:{taint.effect}",
+        values={"key": taint.key, "value": taint.value, "effect": taint.effect.value},
+        code="untolerated-taint",
+    )
+
+
 class TaintToleration(Plugin):
     """Refuses nodes with a NoSchedule or NoExecute taint that the pod doesn't tolerate.
 
@@ -66,12 +78,7 @@ class TaintToleration(Plugin):
 
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
         for taint in untolerated_taints(node_info.node.spec.taints, pod.spec.tolerations):
-            value = f"={taint.value}" if taint.value else ""
-            yield Evidence(
-                f"taint {taint.key}{value}:{taint.effect}",
-                values={"key": taint.key, "value": taint.value, "effect": taint.effect.value},
-                code="untolerated-taint",
-            )
+            yield _evidence_of(taint)
 
     @hookimpl
     def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
