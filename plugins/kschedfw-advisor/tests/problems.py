@@ -104,7 +104,7 @@ def _pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _running(name: str, node: str, requests: Mapping[str, str], **meta: object) -> Manifest:
+def _running(name: str, node: str, requests: Mapping[str, str], **meta: Any) -> Manifest:
     return _pod(name, {**_spec(requests), "nodeName": node}, name, **meta)
 
 
@@ -180,7 +180,7 @@ def _tolerates(key: str, value: str) -> list[Manifest]:
     return [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
 
 
-def _with_claim(name: str, **fields: object) -> Manifest:
+def _with_claim(name: str, **fields: Any) -> Manifest:
     return _spec(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": name}}], **fields)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import attrs
 import pytest
 from hypothesis import given, settings
-from kschedfw_advisor.changes import AddNodes
+from kschedfw_advisor.changes import AddNodes, DeletePod, EnlargeNode
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
+from kschedfw_advisor.readmission import Readmission
 from kschedfw_advisor.remedies import Remedy, find_remedies
+from kschedfw_advisor.sizes import offered
 from small_clusters import REGISTRY, ending, node, owned, running, what_if
 
 from kschedfw import (
@@ -389,10 +391,10 @@ class TestAdmission:
         }
         pod = make_pod("p").requests(cpu=4).build()
         web = running("web-1", "n1", cpu=2)
-        for least, offered in (([], True), ([object_from_manifest(manifest)], False)):
+        for least, is_offered in (([], True), ([object_from_manifest(manifest)], False)):
             cluster = what_if(node("n1").build(), web, pod, least)
             found = [str(each) for each in find_remedies(cluster, cluster.pending).remedies]
-            assert ("request 2 of cpu instead of 4" in found) is offered
+            assert ("request 2 of cpu instead of 4" in found) is is_offered
             assert "2 more cpu on node n1" in found
 
 
@@ -600,6 +602,7 @@ def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cl
     for each in refused:
         additions = [AddNodes(shape, exists=True) for shape in node_shapes(cluster.nodes)]
         for remedy in find_remedies(cluster, [each.pod], additions).remedies:
+            assert _is_acceptable(cluster, each.pod, remedy), str(remedy)
             with cluster.transaction() as trial:
                 pod = each.pod
                 for change in remedy.changes:
@@ -616,3 +619,17 @@ def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cl
             placed = fresh.get(Pod, pod.key)
             assert placed is not None
             assert placed.node_name, str(remedy)
+
+
+def _is_acceptable(cluster: WhatIf, pod: Pod, remedy: Remedy) -> bool:
+    """Return whether no node grows beyond twice its size, no ending pod is deleted, and admission keeps the changes."""
+    changed = pod
+    for change in remedy.changes:
+        changed = change.changed(changed)
+        if isinstance(change, EnlargeNode):
+            grown = next(each for each in cluster.nodes if each.name == change.node)
+            if change.by > offered(grown, change.resource):
+                return False
+        if isinstance(change, DeletePod) and change.pod.is_terminating:
+            return False
+    return Readmission.of(cluster.cluster).keeps(pod, changed)
