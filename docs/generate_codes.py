@@ -14,6 +14,9 @@ from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, Cod
 PAGE: Final = Path(__file__).parent / "codes.md"
 SCHEMA: Final = Path(__file__).parent / "codes.schema.json"
 
+_PLAIN: Final = ("Outcomes", "Moves")
+"""Tables of codes that stand by themselves, without parameters and text."""
+
 INTRODUCTION = """\
 # Codes in JSON
 
@@ -37,6 +40,7 @@ doesn't know. [The JSON schema](codes.schema.json) has the same tables.
 | `explain` | `causes[]`, `findings[]`, `nodes[].evidence[]` | the same of one pod, and of each node |
 | `explain podgroup/…` | `cause` | why the group has no place, with the `causes` of its first member without a node |
 | `drain` | `blocked[].finding`, `steps[].code` | why a pod can't be evicted; where it ends |
+| `what-if` | `moves[].code` | what becomes of each pod that fares differently |
 | `scale-down` | `kept` | why each node stays |
 
 A cause has further fields: the `plugin`, how many `nodes` it keeps the pod off, of how many (`ofNodes`), and
@@ -53,6 +57,7 @@ def tables() -> Mapping[str, Mapping[str, Code]]:
     """Return the codes by the heading of their table."""
     return {
         "Outcomes": codes.outcomes(),
+        "Moves": codes.moves(),
         "Causes": CAUSES,
         "Causes of groups": GROUP_CAUSES,
         "Findings": {**FINDINGS, **codes.findings()},
@@ -80,14 +85,14 @@ def codes_page() -> str:
 def codes_schema() -> dict[str, object]:
     """The JSON schema of a coded object, with one definition for each kind of code."""
     kinds = {
-        title.lower().replace(" ", "-"): table for title, table in tables().items() if title != "Outcomes"
+        title.lower().replace(" ", "-"): table for title, table in tables().items() if title not in _PLAIN
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Coded objects in the JSON of kschedfw",
         "version": SCHEMA_VERSION,
         "$defs": {
-            "outcomes": {"enum": list(codes.outcomes())},
+            **{title.lower(): {"enum": list(tables()[title])} for title in _PLAIN},
             **{
                 name: {"oneOf": [_coded(code, each) for code, each in table.items()]}
                 for name, table in kinds.items()

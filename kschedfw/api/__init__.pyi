@@ -39,6 +39,7 @@ from .controllers import pod_alike as pod_alike
 from .custom import CustomKind as CustomKind
 from .custom import CustomObject as CustomObject
 from .custom import CustomResource as CustomResource
+from .defaults import BUILT_IN_PRIORITIES as BUILT_IN_PRIORITIES
 from .devices import CapacityPolicy as CapacityPolicy
 from .devices import CapacityRange as CapacityRange
 from .devices import CELSelector as CELSelector

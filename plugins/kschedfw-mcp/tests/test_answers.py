@@ -112,6 +112,12 @@ class TestPending:
         assert web["firstRemedy"] == {"changes": ["tolerate it"], "placed": 2}
         assert huge["firstRemedy"] is None
 
+    def test_pods_that_are_stuck_on_their_node_are_told_beside(self) -> None:
+        stuck = [{"workload": "Deployment shop/db", "pods": ["shop/db-1"], "finding": {"code": "c"}}]
+        content = {**PENDING, "stuck": stuck}
+        assert summaries_of(content, namespace="", workload="")["stuck"] == stuck
+        assert "stuck" not in summaries_of(content, namespace="shop", workload="web")
+
     @pytest.mark.parametrize("name", ["Deployment shop/web", "shop/web", "web", "shop/web-2", "web-2"])
     def test_a_workload_is_found_by_each_of_its_names_and_by_its_pods(self, name: str) -> None:
         (kind,) = kinds_of(PENDING, name)["kinds"]

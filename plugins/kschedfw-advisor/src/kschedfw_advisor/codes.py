@@ -9,6 +9,7 @@ from typing import Final
 from kschedfw.explain import Code
 from kschedfw_advisor.changes import Change
 from kschedfw_advisor.drain_plan import Move
+from kschedfw_advisor.explore.outcome import MOVES
 from kschedfw_advisor.pending import KindOutcome
 
 _FINDINGS: Final = {
@@ -103,6 +104,11 @@ def _kinds(above: type[Change]) -> Iterator[type[Change]]:
         ):
             yield kind
         yield from _kinds(kind)
+
+
+def moves() -> Mapping[str, Code]:
+    """Return what becomes of pods when changes are made."""
+    return {change.replace(" ", "-"): Code(f"the pod {told}") for change, (told, _) in MOVES.items()}
 
 
 def outcomes() -> Mapping[str, Code]:

@@ -8,8 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Pod
-from kschedfw.api import PreemptionPolicy, PriorityClass
-from kschedfw.api.defaults import BUILT_IN_PRIORITIES
+from kschedfw.api import BUILT_IN_PRIORITIES, PreemptionPolicy, PriorityClass
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw_advisor.changes import Change, Effort, with_spec
 

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from kschedfw_advisor import codes
 
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.testing import Command
 
 
@@ -47,6 +49,8 @@ def test_json_has_each_pod_with_the_code_of_its_move(
         "after": "n3",
         "message": "",
     } in answer["moves"]
+    assert answer["schemaVersion"] == SCHEMA_VERSION
+    assert {move["code"] for move in answer["moves"]} <= set(codes.moves())
 
 
 def test_a_remedy_of_pending_is_a_change(

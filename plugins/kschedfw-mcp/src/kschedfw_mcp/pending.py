@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kschedfw_mcp.questions import QuestionError
 
-_BESIDE: Final = ("preempted", "elsewhere", "disagreements", "notCreated", "missing", "notes")
+_BESIDE: Final = ("preempted", "elsewhere", "disagreements", "notCreated", "stuck", "missing", "notes")
 """Fields beside the pending pods."""
 _NAMED: Final = 10
 

@@ -42,10 +42,11 @@ from kschedfw.cli import (
     tell,
     with_input_options,
 )
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_input import JsonOption
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
-from kschedfw_advisor.explore.outcome import Move, Outcome, moves
+from kschedfw_advisor.explore.outcome import MOVES, Move, Outcome, moves
 from kschedfw_advisor.explore.workbench import Workbench
 
 MOST_BYTES: Final = 4 << 20
@@ -75,14 +76,6 @@ Exit codes:
 what_if_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _LOST: Final = ("no longer placed", "gone")
-_TOLD: Final = {
-    "moves": ("moves", "move"),
-    "newly placed": ("finds a place", "find a place"),
-    "no longer placed": ("loses its place", "lose their places"),
-    "added": ("is added", "are added"),
-    "gone": ("is gone", "are gone"),
-}
-"""The kinds of moves in words, of one pod and of several."""
 
 
 @attrs.frozen
@@ -179,6 +172,7 @@ def difference(bench: Workbench, changes: tuple[Change, ...]) -> Difference:
 def to_json(found: Difference, notes: Sequence[str]) -> dict[str, object]:
     """The difference in types that `json.dumps` knows."""
     return {
+        "schemaVersion": SCHEMA_VERSION,
         "changes": [change.title for change in found.changes],
         "pending": {"before": _waiting(found.before), "after": _waiting(found.after)},
         "counts": dict(Counter(move.change for move in found.moves)),
@@ -204,7 +198,7 @@ def _waiting(outcome: Outcome) -> int:
 def _parts(found: Difference, notes: Sequence[str]) -> Iterator[RenderableType]:
     yield f"if: {', '.join(change.title for change in found.changes)}"
     counts = Counter(move.change for move in found.moves)
-    told = ", ".join(f"{counted(number, 'pod')} {_TOLD[kind][number > 1]}" for kind, number in counts.items())
+    told = ", ".join(f"{counted(number, 'pod')} {MOVES[kind][number > 1]}" for kind, number in counts.items())
     before, after = _waiting(found.before), _waiting(found.after)
     yield f"{told or 'no pod moves'}; pending: {before:,} before, {after:,} after"
     by_workload: dict[str, list[Move]] = {}

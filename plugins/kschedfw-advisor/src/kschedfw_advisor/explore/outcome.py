@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 import msgspec
@@ -34,6 +35,16 @@ class Outcome:
     fates: Mapping[str, Fate]
     notes: Sequence[str] = ()
     groups: Mapping[str, PodGroup] | None = None
+
+
+MOVES: Final = {
+    "moves": ("moves", "move"),
+    "newly placed": ("finds a place", "find a place"),
+    "no longer placed": ("loses its place", "lose their places"),
+    "added": ("is added", "are added"),
+    "gone": ("is gone", "are gone"),
+}
+"""The kinds of moves in words, of one pod and of several."""
 
 
 class Move(msgspec.Struct, frozen=True):
