@@ -23,9 +23,9 @@ from kschedfw.api import (
     DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
+    is_extended,
 )
 from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
-from kschedfw.api.resource_names import is_extended
 
 SPECIAL_CLAIM = "<extended-resources>"
 """The name of the claim as long as it isn't in the cluster."""

@@ -13,8 +13,7 @@ import attrs
 import numpy as np
 
 from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
-from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, wrapped
-from kschedfw.api.resource_names import is_extended
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, wrapped
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._resources import amount_text
 

@@ -14,8 +14,9 @@ from kschedfw.api import (
     Volume,
     VolumeBindingMode,
     class_of_claim,
+    class_of_volume,
 )
-from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, class_of_volume, is_fully_bound
+from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._assume_cache import AssumeCache

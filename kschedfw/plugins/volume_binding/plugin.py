@@ -35,8 +35,14 @@ from kschedfw import (
     VolumeStage,
     hookimpl,
 )
-from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from kschedfw.api.volume_matching import requested_storage, storage_capacity
+from kschedfw.api import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    requested_storage,
+    storage_capacity,
+)
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS

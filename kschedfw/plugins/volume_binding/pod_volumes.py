@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
-from kschedfw.api import PersistentVolume, PersistentVolumeClaim
-from kschedfw.api.volume_matching import VolumeCandidates, requested_storage
+from kschedfw.api import PersistentVolume, PersistentVolumeClaim, requested_storage
+from kschedfw.api.volume_matching import VolumeCandidates
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.provisioning import (
     FINE,

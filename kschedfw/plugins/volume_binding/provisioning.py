@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Quantity, Status
-from kschedfw.api import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from kschedfw.api.volume_matching import NO_PROVISIONER, requested_storage
+from kschedfw.api import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass, requested_storage
+from kschedfw.api.volume_matching import NO_PROVISIONER
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.reach import Reach, allowed_topologies, selected_by
 

@@ -50,7 +50,11 @@ def test_the_selector_of_the_class() -> None:
     assert selector.values == {
         "request": "c/r",
         "devices": 1,
+        "of": 1,
+        "wanted": "selector #1 of class gpu: false",
+        "found": "false for",
         "examples": "g0",
+        "listed": "g0",
         "selectorOf": "class",
         "selector": 1,
         "expression": "false",
