@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
+import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,12 @@ REPOSITORY = Path(__file__).parents[2]
 DOCS = REPOSITORY / "docs"
 SKILL = (REPOSITORY / "plugins/kschedfw-mcp/skill/kschedfw/SKILL.md").read_text(encoding="utf-8")
 
-sys.path.insert(0, str(DOCS))
-
-from generate_llms import OUTPUT, written  # noqa: E402
+SCRIPT: dict[str, Any] = runpy.run_path(str(DOCS / "generate_llms.py"))
 
 
 def test_it_is_up_to_date_and_has_every_page() -> None:
-    text = OUTPUT.read_text(encoding="utf-8")
-    assert text == written(), "python docs/generate_llms.py"
+    text = SCRIPT["OUTPUT"].read_text(encoding="utf-8")
+    assert text == SCRIPT["written"](), "run: python docs/generate_llms.py"
     listed = set(re.findall(r"\(_sources/([\w-]+)\.md\.txt\)", text))
     assert listed == {page.stem for page in DOCS.glob("*.md")} - {"index"}
 
