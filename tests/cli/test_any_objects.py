@@ -21,9 +21,10 @@ _COMMANDS = {
     "drain": ("drain", "FILE", "web"),
     "scale-up": ("scale-up", "FILE", "--node-group", "NODE"),
     "scale-down": ("scale-down", "FILE"),
+    "what-if": ("what-if", "FILE", "--changes", "CHANGES"),
     "compare": ("compare", "FILE", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
 }
-_SERVERS = {"explore", "serve-extender"}
+_SERVERS = {"explore", "mcp", "serve-extender"}
 """Commands that read files by the same function, and serve until they are ended."""
 
 
@@ -64,6 +65,7 @@ def test_no_command_fails_by_a_dump_with_objects_of_all_kinds(
         ]
     (tmp_path / "FILE").write_text("\n---\n".join(map(json.dumps, objects)))
     # A group of nodes is described by nodes alone.
+    (tmp_path / "CHANGES").write_text('[{"kind": "cordon", "nodes": ["web"]}]')
     (tmp_path / "NODE").write_text(json.dumps(object_of("v1", "Node", {"name": "new"})))
     installed = {each.name for each in entry_points(group="kschedfw.commands")}
     for name in _COMMANDS.keys() & installed:

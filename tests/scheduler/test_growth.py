@@ -17,7 +17,7 @@ def own_objects() -> Counter[str]:
     """The number of live objects of this project's classes, by class."""
     gc.collect()
     kinds = (type(obj) for obj in gc.get_objects())
-    return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith("kschedfw"))
+    return Counter(kind.__qualname__ for kind in kinds if str(kind.__module__).startswith("kschedfw"))
 
 
 @pytest.mark.slow

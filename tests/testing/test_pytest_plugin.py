@@ -388,7 +388,7 @@ def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else
         "\nplugin 'Rack': unknown hook 'fliter_batch'; did you mean 'filter_batch'? "
         "(see test_hooks_and_arguments_are_accepted)\n"
     )
-    assert others.count(line) == 6
+    assert others.count(line) == 7
     assert "\nE  " not in others
     assert "`validate`" not in told_of_classes
 

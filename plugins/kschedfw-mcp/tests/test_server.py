@@ -22,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
 from kschedfw.testing.processes import running
+from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -281,4 +282,4 @@ def serving(cluster: Path) -> Iterator[tuple[str, str]]:
         assert token is not None
         yield url[1], token[1]
         process.terminate()
-        assert process.wait(60) in (0, 143)
+        assert process.wait(PATIENCE) in (0, 143)

@@ -32,6 +32,7 @@ from kschedfw import (
     default_profile,
 )
 from kschedfw.testing import FakeClock
+from kschedfw.testing.properties import register_profiles
 from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
 from tests.scheduler.churn.objects import Terrain, changed_node, random_kinds, random_node
 from tests.scheduler.invariants.objects import APPS
@@ -174,13 +175,13 @@ class Twins:
 
 def main(arguments: Sequence[str]) -> int:
     logging.disable(logging.CRITICAL)
+    register_profiles()
     wanted, first = int(arguments[0]), int((*arguments, "0")[1])
     per_example, total = 25, Counter[str]()
 
     @drawn_from(first)
     @settings(
         max_examples=wanted // per_example,
-        deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
