@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -278,6 +278,48 @@ def test_a_pod_is_bound_when_its_devices_are_ready() -> None:
     Preparing(world.cluster, "ready")
     world.cluster.add(pod("p", "c"))
     world.run()
+    assert world.node_of("p") == "a"
+
+
+class LateCluster(InMemoryCluster):
+    """A claim's first reads find nothing, the next ones its first state, and so on."""
+
+    READS = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[ResourceClaim] = []
+        self.reads = 0
+        self.is_late = True
+        self.watch(lambda event: self._keep(event.object))
+
+    def _keep(self, obj: object) -> None:
+        if isinstance(obj, ResourceClaim):
+            self.states.append(obj)
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        if kind is not ResourceClaim or not self.is_late:
+            return super().get(kind, key)
+        shown = self.states[: self.reads // self.READS]
+        self.reads += 1
+        return cast("T", shown[-1]) if shown else None
+
+    def update(self, obj: T) -> T:
+        self.is_late = False  # writes meet the object as it is
+        try:
+            return super().update(obj)
+        finally:
+            self.is_late = True
+
+
+@pytest.mark.parametrize("more", [{}, BINDING], ids=["ready at once", "to be prepared"])
+def test_a_claim_that_was_just_made_is_the_pods_though_reads_lag_behind(more: Mapping[str, Any]) -> None:
+    cluster = LateCluster()
+    Preparing(cluster, "ready")
+    gpu = gpu_class(extendedResourceName="example.com/gpu")
+    world = World(node("a"), gpu, devices("a", "g0", more=more), cluster=cluster)
+    cluster.add(pod("p", **{"example.com/gpu": "1"}))
+    world.scheduler.schedule_one()
     assert world.node_of("p") == "a"
 
 

@@ -146,7 +146,7 @@ class ClaimBinder:
         if drivers := self._preparing(reservation):
             message = f"waiting for binding conditions for device on node {node_name}"
             record_event(self._handle.cluster, pod, "Normal", "BindingConditionsPending", message)
-        self._wait(reservation, pod, in_pre_bind, drivers)
+            self._wait(reservation, pod, in_pre_bind, drivers)
 
     def write(self, reservation: DeviceReservation, pod: Pod) -> None:
         """Write allocations and reservations into the pod's claims."""
@@ -297,7 +297,13 @@ class ClaimBinder:
         return sorted(drivers)
 
     def _are_ready(self, reservation: DeviceReservation, pod: Pod) -> bool:
-        claims = [*reservation.claims, *([reservation.made] if reservation.made is not None else ())]
+        claims = reservation.claims
+        if (made := reservation.made) is not None:
+            claims = (*claims, made)
+            # Reads lag behind writes: the cluster's copy may have the claim without its allocation, or not yet.
+            self._claims.cache.assume(made)
+            if self._claims.cache.get(made.key) is None:
+                return False
         for claim in claims:
             present = self._claims.cache.get(claim.key)
             if present is None or present.status.allocation is None or not present.is_reserved_for(pod):
