@@ -261,7 +261,20 @@ def read_only_document(
         OSError: it can't be read.
     """
     with open_file(path) as file:
-        data = file.read(largest + 1)
+        content, text = only_document(file.read(largest + 1), largest, noun=noun)
+    if not isinstance(content, Mapping):
+        found = "nothing" if content is None else shown(content)
+        raise UnreadableError(f"expected an object with {part}, found {found}")
+    return content, text
+
+
+def only_document(data: bytes, largest: int, *, noun: str) -> tuple[object, str]:
+    """Return the content of a YAML text that is one document, None if it has none; see `read_only_document`.
+
+    Raises:
+        UnreadableError: the text has more than `largest` bytes, isn't UTF-8 or YAML, or has several documents or a key
+            twice.
+    """
     if len(data) > largest:
         raise UnreadableError(f"expected a {noun} of at most {largest:,} bytes, found more")
     try:
@@ -279,9 +292,6 @@ def read_only_document(
     content = built[-1].content if built else None
     if built and built[-1].duplicates:
         raise UnreadableError(given_twice(built[-1].duplicates, 1)[0])
-    if not isinstance(content, Mapping):
-        found = "nothing" if content is None else shown(content)
-        raise UnreadableError(f"expected an object with {part}, found {found}")
     return content, text
 
 

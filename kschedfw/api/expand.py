@@ -200,7 +200,7 @@ class _Expander:
         """Return what an exported controller says of why it can't create pods; empty if it says nothing."""
         match obj:
             case Deployment() if self._owners.replica_sets_of(obj):
-                # These say so themselves.
+                # Its ReplicaSets have the failure in their own status.
                 return ""
             case Deployment() | ReplicaSet() | ReplicationController():
                 return printable(obj.status.failure)

@@ -8,6 +8,7 @@ from kschedfw.api.documents import (
     Document,
     documents,
     given_twice,
+    only_document,
     read_only_document,
     yaml_parts,
     yaml_problem,
@@ -18,7 +19,7 @@ from kschedfw.api.json_stream import is_too_deep
 from kschedfw.api.names import subdomain_problems
 from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
-from kschedfw.api.sources import sources
+from kschedfw.api.sources import STANDARD_INPUT, read_at_most, sources
 from kschedfw.api.strict import structure_strictly, unknown_fields
 from kschedfw.api.yaml_loader import DEEPEST, TOO_DEEP, DocumentError, build
 
@@ -27,6 +28,7 @@ __all__ = [
     "Document",
     "DocumentError",
     "Duration",
+    "STANDARD_INPUT",
     "SelectorSyntaxError",
     "TOO_DEEP",
     "UnreadableError",
@@ -41,10 +43,12 @@ __all__ = [
     "join",
     "json_name",
     "lines_of",
+    "only_document",
     "open_file",
     "parse_selector",
     "plural_of",
     "printable",
+    "read_at_most",
     "read_custom_object",
     "read_duration",
     "read_integer",

@@ -102,6 +102,18 @@ def sources(paths: Iterable[Path | str]) -> Iterator[ManifestSource]:
             yield ManifestSource(str(path), path=path)
 
 
+def read_at_most(path: Path | str, most: int) -> bytes:
+    """Return the bytes of a file; of a larger one the first `most`, and one more. `-` is the standard input.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    if str(path) == "-":
+        return sys.stdin.buffer.read(most + 1)
+    with open_file(path) as file:
+        return file.read(most + 1)
+
+
 @contextmanager
 def _opened(path: Path, limits: Limits) -> Iterator[BinaryIO]:
     if str(path) == "-":

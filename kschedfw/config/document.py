@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -17,9 +16,8 @@ from kschedfw.api.documents import (
     yaml_problem,
 )
 from kschedfw.api.field_errors import FieldError, shown
-from kschedfw.api.files import open_file
 from kschedfw.api.json_stream import JsonReader, TextWindow
-from kschedfw.api.sources import STANDARD_INPUT
+from kschedfw.api.sources import STANDARD_INPUT, read_at_most
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
 
@@ -56,14 +54,8 @@ def read_document(path: Path | str) -> ConfigurationDocument:
         ConfigurationError: it can't be parsed, a key is given twice, or `apiVersion` or `kind` is missing.
         OSError: it can't be read.
     """
-    from_stdin = str(path) == "-"
-    source = STANDARD_INPUT if from_stdin else str(path)
-    if from_stdin:
-        # One byte more than is allowed tells a file that is too long, whatever its length.
-        data = sys.stdin.buffer.read(LARGEST + 1)
-    else:
-        with open_file(path) as file:
-            data = file.read(LARGEST + 1)
+    source = STANDARD_INPUT if str(path) == "-" else str(path)
+    data = read_at_most(path, LARGEST)
     # Before decoding: what was read of a longer file may end within a character.
     if len(data) > LARGEST:
         raise _refused(source, f"expected a configuration of at most {LARGEST:,} bytes, found more")

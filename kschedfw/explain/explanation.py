@@ -19,7 +19,7 @@ from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
 
 if TYPE_CHECKING:
-    # That module imports this one for its members' explanations.
+    # groups.py imports this module for its members' explanations.
     from kschedfw.explain.groups import GroupStep
 
 

@@ -81,20 +81,16 @@ class PreBindPreFlightResult:
 _ALL_PASS = (Status.success(),)
 
 
-@attrs.frozen(eq=False, weakref_slot=True)
+@attrs.frozen(eq=False)
 class Verdicts:
     """The batch form of filter answers.
 
     `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
     (`statuses[0]` is the success).
-
-    A plugin that returns the same object for many pods sets `is_reusable`. It promises that the codes never change,
-    and the framework keeps what it derived from them for the life of the object.
     """
 
     codes: npt.NDArray[np.integer]
     statuses: tuple[Status, ...]
-    is_reusable: bool = attrs.field(default=False, kw_only=True)
 
     @classmethod
     def passing(cls, count: int) -> Verdicts:

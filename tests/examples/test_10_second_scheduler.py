@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -193,16 +192,14 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
 
         replica.wait_for(lambda: all(map(node_of, ("local", "made", "card", "gpu"))))
         # The one that waits is tried again, in vain. The first attempt changes its status, and events about one state
-        # are a series: so the third one tells what the second one did, unless that wasn't sent yet.
-        pebbles = [server.cluster.get(Pod, f"default/{name}") for name in PEBBLES]
-        for refusals, pebble in enumerate(itertools.cycle(pebbles), 1):
+        # are a series: so the third one tells what the second one did. An event that isn't sent yet would count both.
+        for refusals, name in enumerate(PEBBLES, 1):
             replica.wait_for(partial(has_refused, replica, refusals))
-            if ("patch", "events") in used(server):
-                break
+            replica.wait_for(partial(has_told_refusals, server, refusals))
+            pebble = server.cluster.get(Pod, f"default/{name}")
             assert pebble is not None
-            if server.cluster.get(Pod, pebble.key) is None:
-                server.cluster.add(pebble)
             server.cluster.delete(pebble)
+        replica.wait_for(lambda: ("patch", "events") in used(server))
         server.cluster.add(pod("important", "6", 100).build())
         replica.wait_for(lambda: ("delete", "pods") in used(server))
         # A claim that was made for devices is deleted where its pod can't be bound after all.
@@ -238,6 +235,14 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
 
 def has_refused(replica: Replica, times: int) -> bool:
     return replica.log.count(REFUSED) >= times
+
+
+def has_told_refusals(server: ApiServer, times: int) -> bool:
+    with calling(server, ADMIN) as admin:
+        events = admin.get("/apis/events.k8s.io/v1/namespaces/default/events").json()["items"]
+    told = [each for each in events if each["reason"] == "FailedScheduling"]
+    counted: int = sum(each.get("series", {"count": 1})["count"] for each in told)
+    return counted >= times
 
 
 def test_schedulers_that_share_a_cluster_use_the_rights_of_the_documentation_and_each_of_them(

@@ -167,8 +167,6 @@ CLUSTER_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("report", "FILE"),
     ("plugins", "FILE"),
     ("what-if", "FILE", "--changes", "FILE", "--no-progress"),
-    # Its tools hand the file to commands above, in processes of their own. Without a port it serves the standard input.
-    ("mcp", "FILE", "--http", "99999"),
 )
 CONFIGURATION_COMMANDS: tuple[tuple[str, ...], ...] = (
     ("config", "check", "FILE"),

@@ -1,1 +1,1 @@
-"""What a pure hook reads of its arguments, learned while it runs, and its answers kept by the values that it read."""
+"""Learned batch forms: which parts of its arguments a pure hook reads, and its answers by the values of those parts."""

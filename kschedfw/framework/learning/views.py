@@ -70,7 +70,7 @@ def view_of(value: object, place: Place, notes: Notes, *, is_required: bool = Fa
         if value:
             notes.read_value(place, value)
         else:
-            # Whether anything is asked of it can't be noted: encoders in C look at its memory.
+            # An empty container can't have a view, since encoders in C look at its memory. So it counts as read.
             notes.read((*place, EMPTY))
         return value
     else:
@@ -440,5 +440,5 @@ def _is_value(value: object) -> bool:
     if isinstance(value, Mapping):
         return isinstance(value, FrozenDict) and all(map(_is_value, value.values()))
     hashing: object = type(value).__hash__
-    # Whoever defines a hash by contents says that the contents don't change.
+    # A class that hashes its objects by their contents promises that the contents don't change.
     return isinstance(value, _VALUES) or (hashing is not None and hashing is not object.__hash__)

@@ -47,7 +47,7 @@ def learned_events(
 
 @attrs.frozen
 class _Answer:
-    """What the filter said about a node, and of what that may depend besides the node object."""
+    """An answer of the filter about a node, and what it may depend on besides the node object."""
 
     passes: bool
     reads_pods: bool

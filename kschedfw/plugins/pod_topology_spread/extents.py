@@ -20,8 +20,6 @@ Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
 _MOST_KEPT = 64
-_MOST_DOMAINS = 64
-_MOST_PATTERNS = 8
 
 
 @attrs.frozen(eq=False)
@@ -84,8 +82,6 @@ class Extent:
     _bins: Places | None
     """Like `_lie_in`, but 0 for nodes that don't count; None if exactly the nodes with the label count."""
     nodes: NodeTable
-    _verdicts: BoundedDict[bytes, Verdicts] = attrs.field(factory=lambda: BoundedDict(_MOST_PATTERNS))
-    """Cached verdicts on all nodes, by the verdicts on the domains."""
 
     @classmethod
     def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
@@ -143,14 +139,7 @@ class Extent:
         self, by_domain: npt.NDArray[np.int8], statuses: tuple[Status, ...], rows: IntArray
     ) -> Verdicts:
         """Return the verdicts on nodes, given those by domain code, the last for nodes without domain."""
-        if not self.nodes.is_all(rows) or len(by_domain) > _MOST_DOMAINS:
-            return Verdicts(by_domain.take(self.places_of(rows)), statuses)
-        pattern = by_domain.tobytes()
-        known = self._verdicts.get(pattern)
-        if known is None:
-            codes = by_domain.take(self.places)
-            known = self._verdicts[pattern] = Verdicts(codes, statuses, is_reusable=True)
-        return known
+        return Verdicts(by_domain.take(self.places_of(rows)), statuses)
 
     def domains_of(self, rows: IntArray) -> int:
         """Return the number of domains of these nodes, whether they count or not; nodes without the label form one."""

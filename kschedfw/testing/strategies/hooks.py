@@ -18,7 +18,7 @@ from kschedfw.framework.status import Status
 ReadFunction: TypeAlias = Callable[[Pod, NodeInfo, CycleState], object]
 
 NOTED: Final = StateKey[tuple[object, ...]]("Drawn.noted")
-"""What the pre_filter of a drawn plugin writes."""
+"""The key under which the pre_filter of a drawn plugin writes what it read."""
 
 POD_LABELS: Final = ("app", "own", "tier", "disk")
 NODE_LABELS: Final = ("disk", "size", "topology.kubernetes.io/zone", "rack")
@@ -216,7 +216,7 @@ rules = st.builds(
 
 @attrs.frozen
 class PureHooks:
-    """What a drawn plugin does: rules of its filter and of its score, of which the first that applies counts."""
+    """The rules of a drawn plugin's filter and of its score; the first one that applies counts."""
 
     filter_rules: tuple[Rule, ...]
     score_rules: tuple[Rule, ...]

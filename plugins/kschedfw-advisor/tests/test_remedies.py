@@ -239,7 +239,7 @@ class TestAmounts:
     def test_the_next_smaller_unit_is_first_where_it_fits_and_the_request_never_could(
         self, requests: dict[str, str | int], first: str
     ) -> None:
-        # What the pod doesn't tolerate or select doesn't count.
+        # Nodes that the pod doesn't tolerate or select don't count, however large they are.
         large = node("big", cpu=512).capacity(memory="1Ti")
         others = [large.taint("kept"), node("other", cpu=512).capacity(memory="1Ti").labels(pool="other")]
         pod = make_pod("p").requests(requests).node_selector(pool="web")

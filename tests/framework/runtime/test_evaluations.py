@@ -148,7 +148,7 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
             if isinstance(answer, Status):
                 statuses.append(answer)
         array = np.array(codes, dtype=np.int16)
-        verdicts = Verdicts(array, tuple(statuses), is_reusable=character.repeats)
+        verdicts = Verdicts(array, tuple(statuses))
         if character.repeats:
             return given.setdefault((tuple(codes), tuple(map(said, statuses))), verdicts)
         return verdicts

@@ -55,7 +55,7 @@ class Kept:
     pre_score: Prepared | None = None
     is_idle: bool = False
     filter_fails: bool = False
-    """Whether an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
+    """True if an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
     score_fails: bool = False
     _version: object = None
     _refusals: Column | None = None
@@ -69,7 +69,7 @@ class Kept:
 
     @property
     def keeps_scores(self) -> bool:
-        """Whether raw scores are kept here."""
+        """True if raw scores are kept here."""
         return not (self.score_fails or self.is_idle)
 
     def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], version: object) -> None:
@@ -78,7 +78,8 @@ class Kept:
             return
         self._version = version
         self.filter_fails = self.score_fails = False
-        # What hooks write may depend on more than one node, so that only answers that follow node objects are kept.
+        # pre_filter and pre_score see all nodes. Their results are kept only where the plugin reads node objects alone,
+        # which `version` follows.
         if self.step.reads_nodes:
             self.pre_filter = _prepared(self.step.pre_filter, pod, nodes)
             self.pre_score = _prepared(self.step.pre_score, pod, nodes)

@@ -29,7 +29,7 @@ _FEW: Final = 8
 
 @attrs.frozen(eq=False)
 class _Taken:
-    """What nominated pods of a priority or a higher one would take: rows of nodes, and amounts of shape (k, 4)."""
+    """Amounts that nominated pods of a priority or a higher one would take, shape (k, 4), and their nodes' rows."""
 
     key: tuple[int, int, int]
     """The versions of nominations and of the table's layout, and the priority."""

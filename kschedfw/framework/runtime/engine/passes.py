@@ -1,4 +1,4 @@
-"""What the two forms of the pass over the columns of a node table have in common: arguments and results."""
+"""Arguments and results of the pass over the columns of a node table, which its two forms have in common."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Base:
     weights: Weights
     """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
     fits: bool
-    """Whether the pass refuses nodes without enough resources."""
+    """True if the pass refuses nodes without enough resources."""
 
 
 class HookStep(NamedTuple):

@@ -100,7 +100,8 @@ class Plans:
                 return self._latest
             if not is_one_of_many:
                 signatures = self._kept_signatures(signatures)
-                # As in a stream of pods that all differ in the same way.
+                # Where no two pods are alike, the signatures that differ are new each time. `_NOT_KEPT` has replaced
+                # them, so the latest plan may be this pod's, too.
                 if (
                     signatures == self._latest_signatures
                     and is_computed is self._latest_is_computed

@@ -73,7 +73,7 @@ class FilterPlugin:
     batch: Hook | None
     counts: PluginMemo
     names_rule: bool = attrs.field(init=False)
-    """Whether the plugin's `amounts_rule` was written for its hooks."""
+    """True if the plugin's `amounts_rule` was written for its hooks."""
 
     @names_rule.default
     def _names_rule(self) -> bool:

@@ -58,10 +58,6 @@ class StatusCodes:
                 self.timed.add(code)
         return code
 
-    def is_lasting(self, code: int) -> bool:
-        """Return whether the answer holds until its inputs change."""
-        return code != ERROR and code not in self.timed
-
     def fleeting(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Return which of the codes, shape (k,), must not be kept."""
         return np.isin(codes, [ERROR, *self.timed]) if self.timed else codes == ERROR

@@ -56,7 +56,7 @@ class Step:
     counts: PluginMemo
     name: str = attrs.field(init=False)
     signs: bool = attrs.field(init=False)
-    """Whether the plugin may sign pods."""
+    """True if the plugin may sign pods."""
     sign: Hook = attrs.field(init=False)
     _latest: BoundedDict[Hashable, None] | None = attrs.field(init=False)
     """The latest signatures; None if answers to all signatures are kept."""
@@ -103,12 +103,12 @@ class Step:
 
     @property
     def reads_nodes(self) -> bool:
-        """Whether answers depend on node objects alone."""
+        """True if answers depend on node objects alone."""
         return self.plugin.reads is Reads.NODE
 
     @property
     def may_be_idle(self) -> bool:
-        """Whether the filter is skipped for a pod that pre_filter skips: the profile enables both, or none."""
+        """True if the profile has the plugin's pre_filter or lacks its filter: pods may sign as idle only then."""
         return self.filtering is None or self.pre_filter is not None
 
     def sign_or_none(self, pod: Pod) -> Hashable | None:

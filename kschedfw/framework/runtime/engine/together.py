@@ -105,7 +105,7 @@ class _Run(FilterOutcome):
         self.start = nodes.start or 0
         self.error: Status | None = None
         self.is_scored = False
-        """Whether scores were added to `totals`."""
+        """True if scores were added to `totals`."""
         self.said: Mapping[int, Status] = _NOBODY
         self.asked_last: Sequence[FilterPlugin] = ()
         self.verdicts: Mapping[str, Verdicts | None] = {}

@@ -179,7 +179,7 @@ def _free(table: NodeTable, resource: str) -> IntArray:
 
 
 def may_take_members_alike(plugin: AnyPlugin) -> bool:
-    """Whether `takes_members_alike` was written for the plugin's hooks, not for those of the class that it extends."""
+    """Tell whether `takes_members_alike` was written for the plugin's hooks, not for those of its base class."""
     return keeps_promise(plugin, "takes_members_alike", (*TRIAL_HOOKS, "pre_filter", "pre_score"))
 
 

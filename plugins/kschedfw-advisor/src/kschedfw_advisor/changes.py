@@ -58,7 +58,7 @@ class Effort(IntEnum):
     """The effort of a change, from little to much: the order in which changes are offered."""
 
     NOTHING = -1
-    """It happens by itself."""
+    """The change happens without anybody doing anything: pods that are ending will be gone."""
     TYPO = 0
     GATE = 1
     NODE_STATE = 2

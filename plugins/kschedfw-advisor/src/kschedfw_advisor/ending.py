@@ -13,7 +13,7 @@ from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change, Effort
 
 if TYPE_CHECKING:
-    # That module imports this one.
+    # remedies.py imports this module.
     from kschedfw_advisor.remedies import Remedy
 
 _MOST_SINGLY: Final = 8
@@ -68,7 +68,7 @@ def after_ends(
         if nearer is not None and nearer.placed >= remedy.placed:
             remedy, pods = nearer, on_nodes
     needed = list(pods)
-    # Those that end last are the first to do without.
+    # The pods that end last are left out first, so that the wait gets shorter.
     for pod in reversed(pods if len(pods) <= _MOST_SINGLY else ()):
         fewer = tuple(each for each in needed if each is not pod)
         found = try_changes((AwaitEnds(fewer),)) if fewer else None

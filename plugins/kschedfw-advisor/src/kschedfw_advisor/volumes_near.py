@@ -28,7 +28,7 @@ _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 @attrs.frozen
 class _Lack:
-    """What a volume lacks for a claim: a code, and the text."""
+    """A property that a volume lacks for a claim, as a code and as text."""
 
     code: str
     text: str

@@ -69,13 +69,29 @@ def test_a_remedy_of_pending_is_a_change(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- {kind: cordn, nodes: [n1]}", "c.yaml: Invalid value 'cordn' - at `$[0].kind`"),
-        ("- {kind: cordon}", "c.yaml: Object missing required field `nodes` - at `$[0]`"),
-        ("[]", "c.yaml: 0 changes; 1 to 1000 are wanted"),
-        ("kind: cordon", "c.yaml: Expected `array`, got `object`"),
+        (
+            "- {kind: cordn, nodes: [n1]}",
+            (
+                "c.yaml: [0].kind: expected one of add, add-nodes, arguments, cordon, delete-nodes, delete-pods, "
+                'drain, edit, plugin, reschedule, uncordon, weight; found "cordn"'
+            ),
+        ),
+        ("- {nodes: [n1]}", "uncordon, weight; found null"),
+        ("- cordon", 'c.yaml: [0]: expected an object with kind, found "cordon"'),
+        ("- {kind: cordon}", "c.yaml: [0]: Object missing required field `nodes`"),
+        ("- {kind: cordon, nodes: [n1], nods: [n2]}", "c.yaml: [0]: Object contains unknown field `nods`"),
+        ("- {kind: cordon, nodes: [n1, 2]}", "c.yaml: [0].nodes[1]: Expected `str`, got `int`"),
+        ("[]", "c.yaml: expected a list of 1 to 1,000 changes, found 0"),
+        ("", "c.yaml: expected a list of 1 to 1,000 changes, found null"),
+        ("kind: cordon", 'c.yaml: expected a list of 1 to 1,000 changes, found {"kind":"cordon"}'),
+        ("- {kind: cordon, kind: drain, nodes: [n1]}", 'c.yaml: line 1: key "kind" already set in map'),
+        (
+            "- {kind: cordon, nodes: [n1]}\n---\n[]",
+            "c.yaml: expected one document, the list of changes, found 2",
+        ),
         ("- {kind: cordon, nodes: [n9]}", "there is no node 'n9'; there is n1, n2"),
         ("- {kind: add-nodes, like: n9}", "add 1 × n9: there is no node 'n9'"),
-        ("- [", "c.yaml: while parsing"),
+        ("- [", "c.yaml: is not valid YAML: line "),
     ],
 )
 def test_what_isnt_a_change_is_named(
@@ -93,4 +109,4 @@ def test_without_changes_it_says_what_is_needed(kschedfw_command: Command, clust
     assert "--changes FILE is needed" in result.err
     missing = kschedfw_command("what-if", cluster_dir, "--changes", cluster_dir / "none.yaml")
     assert missing.code == 2
-    assert "none.yaml: No such file or directory" in missing.err
+    assert "none.yaml: can't be read: No such file or directory" in missing.err

@@ -102,7 +102,7 @@ def test_a_stream_takes_an_idle_connection() -> None:
         stream = transport.stream("/watch")
         assert not isinstance(stream, Reply)
         assert server.connections == 1
-        # It is the stream's alone.
+        # The stream keeps its connection, so a request needs another one.
         transport.request(GET)
         assert server.connections == 2
         assert list(stream.chunks()) == [b"one"]

@@ -41,7 +41,7 @@ class Limits:
 
 @attrs.frozen
 class Source:
-    """What the questions are about: files, or a live cluster, and how they are read."""
+    """The cluster that questions are about: files or a live cluster, and the options for reading it."""
 
     files: tuple[str, ...] = ()
     live: tuple[str, ...] = ()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 import attrs
 import msgspec
 import typer
-import yaml
 from msgspec.structs import replace
 from rich.console import RenderableType
 
 from kschedfw import KschedfwError
+from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
@@ -52,6 +51,7 @@ from kschedfw_advisor.explore.workbench import Workbench
 MOST_BYTES: Final = 4 << 20
 """The largest file of changes, in bytes."""
 MOST_CHANGES: Final = 1000
+KINDS: Final = tuple(sorted(str(kind.__struct_config__.tag) for kind in get_args(Change)))
 
 WHAT_IF_HELP = """Show which pods move, find a place or lose theirs when a cluster or its configuration changes.
 
@@ -134,21 +134,31 @@ def read_changes(path: Path) -> tuple[Change, ...]:
     Raises:
         UsageError: the file can't be read, or what is in it aren't changes.
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    name = STANDARD_INPUT if str(path) == "-" else str(path)
     try:
-        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise UsageError(f"{name}: more than {MOST_BYTES} bytes of changes")
-        content = yaml.load(text, Loader=yaml.CSafeLoader)
-        found = msgspec.convert(content, tuple[Change, ...])
+        content, _ = only_document(read_at_most(path, MOST_BYTES), MOST_BYTES, noun="list of changes")
+        return _changes_in(content)
     except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}") from None
-    except (yaml.YAMLError, msgspec.ValidationError, RecursionError, ValueError) as error:
-        raise UsageError(f"{name}: {' '.join(str(error).split())}") from None
-    if not found or len(found) > MOST_CHANGES:
-        raise UsageError(f"{name}: {len(found)} changes; 1 to {MOST_CHANGES} are wanted")
-    return found
+        raise UsageError(f"{name}: can't be read: {error.strerror or error}") from None
+    except UnreadableError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _changes_in(content: object) -> tuple[Change, ...]:
+    if not isinstance(content, list) or not 0 < len(content) <= MOST_CHANGES:
+        found = f"{len(content):,}" if isinstance(content, list) else shown(content)
+        raise UnreadableError(f"expected a list of 1 to {MOST_CHANGES:,} changes, found {found}")
+    for number, each in enumerate(content):
+        if not isinstance(each, dict):
+            raise UnreadableError(f"[{number}]: expected an object with kind, found {shown(each)}")
+        if (kind := each.get("kind")) not in KINDS:
+            raise UnreadableError(f"[{number}].kind: expected one of {', '.join(KINDS)}; found {shown(kind)}")
+    try:
+        return msgspec.convert(content, tuple[Change, ...])
+    except msgspec.ValidationError as error:
+        # The place comes last in its text, and `$` stands for the list.
+        what, _, place = str(error).partition(" - at `$")
+        raise UnreadableError(f"{place.removesuffix('`')}: {what}") from None
 
 
 def difference(bench: Workbench, changes: tuple[Change, ...]) -> Difference:

@@ -57,8 +57,8 @@ class BindingThreads:
         self._idle = 0
         """The threads that have no task, among them those that have just been started."""
         self._is_waking = False
-        """Whether an idle thread was woken and hasn't taken a task yet. It wakes the next one then, so that the thread
-        of the scheduling cycles doesn't wake one for each of several cycles."""
+        """True while an idle thread is woken and has no task yet. When it takes one, it wakes the next thread, so that
+        the thread of the scheduling cycles wakes one thread for several cycles."""
         self._watcher: threading.Thread | None = None
         self._knows = False
         """Whether the watcher wakes by itself to look after the tasks that wait."""
