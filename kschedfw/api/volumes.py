@@ -193,7 +193,10 @@ class Volume:
     @cached_property
     def is_storage(self) -> bool:
         """True if the volume is a claim, or storage outside of the node."""
-        return any(getattr(self, source) is not None for source in _STORAGE)
+        # Most are claims, and the other fields take a loop.
+        return self.persistent_volume_claim is not None or any(
+            getattr(self, source) is not None for source in _STORAGE
+        )
 
 
 _NO_STORAGE: Final = ("name", "image", "empty_dir", "host_path")

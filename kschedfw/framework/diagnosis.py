@@ -144,6 +144,8 @@ class NodeToStatus:
 
     def distinct(self) -> Mapping[Status, int]:
         """Return the number of nodes of each distinct status."""
+        if not self.statuses:
+            return {} if self.codes is None else self.codes.distinct
         counts = Counter(self.statuses.values())
         if self.codes is not None:
             counts.update(self.codes.distinct)
@@ -223,13 +225,13 @@ class Diagnosis:
 
     def reasons(self, number_of_nodes: int) -> Mapping[str, int]:
         """Return the number of nodes for each reason, given the number of nodes in the cluster."""
-        counts: Counter[str] = Counter()
-        for status, nodes in self.node_to_status.distinct().items():
-            for reason in status.reasons:
-                counts[reason] += nodes
+        counts: dict[str, int] = {}
+        distinct = [*self.node_to_status.distinct().items()]
         if (rest := number_of_nodes - len(self.node_to_status)) > 0:
-            for reason in self.node_to_status.absent.reasons:
-                counts[reason] += rest
+            distinct.append((self.node_to_status.absent, rest))
+        for status, nodes in distinct:
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + nodes
         return counts
 
 

@@ -133,4 +133,7 @@ def plugin_named(name: str) -> InTreePlugin | None:
 def plugin_of(volume: Volume | PersistentVolume) -> InTreePlugin | None:
     """Return the in-tree plugin of a pod's own volume or of a persistent volume; None for all other volumes."""
     sources = volume.spec if isinstance(volume, PersistentVolume) else volume
-    return next((plugin for plugin in _PLUGINS if getattr(sources, plugin.field) is not None), None)
+    for plugin in _PLUGINS:
+        if getattr(sources, plugin.field) is not None:
+            return plugin
+    return None

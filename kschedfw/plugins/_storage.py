@@ -90,6 +90,7 @@ def storage_class_not_found(name: str) -> str:
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
+ArgsT = TypeVar("ArgsT")
 FoundT = TypeVar("FoundT")
 
 
@@ -107,14 +108,14 @@ def volumes_of(pod: Pod) -> Hashable:
     return tuple(sorted(sources, key=repr))
 
 
-class StoragePlugin(Plugin, Generic[FoundT]):
+class StoragePlugin(Plugin[ArgsT], Generic[ArgsT, FoundT]):
     """A plugin that signs a pod by the state of its volumes, since claims and volumes may change at any time.
 
     Pods without storage are passed over. What `sign` finds is reused by the pre_filter of the same
     cycle.
     """
 
-    def __init__(self, args: None, handle: Handle) -> None:
+    def __init__(self, args: ArgsT, handle: Handle) -> None:
         super().__init__(args, handle)
         self._latest: tuple[Pod, FoundT | Status] | None = None
 
@@ -123,8 +124,8 @@ class StoragePlugin(Plugin, Generic[FoundT]):
         """Return the state of the pod's volumes in the cluster; a refusal if something is missing."""
 
     @abstractmethod
-    def signature(self, found: FoundT) -> Hashable:
-        """Return the signature of a pod with storage: all inputs of filter and score."""
+    def signature(self, found: FoundT) -> Hashable | None:
+        """Return the signature of a pod with storage: all inputs of filter and score; see `sign`."""
 
     def sign(self, pod: Pod) -> Hashable | None:
         if not pod.spec.volumes or not pod.storage:

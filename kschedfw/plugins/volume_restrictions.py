@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -68,7 +69,7 @@ Found: TypeAlias = tuple[tuple[Disk, ...], ExclusiveClaims]
 _EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
 
 
-class VolumeRestrictions(StoragePlugin[Found]):
+class VolumeRestrictions(StoragePlugin[None, Found]):
     """Refuses nodes where a disk that the pod mounts is mounted already, unless both only read and that is allowed.
 
     A pod whose claim is for a single pod (ReadWriteOncePod), and in use, is refused everywhere.
@@ -92,6 +93,8 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
     def signature(self, found: Found) -> Hashable:
         disks, exclusive = found
+        if not disks and not exclusive.uses:
+            return IDLE
         # Uses on all nodes count, and changes of single nodes don't tell of them: hence they are in the
         # signature.
         return disks, exclusive.uses > 0
@@ -156,6 +159,8 @@ def _are_in_use(state: CycleState) -> bool:
 
 def _disks(pod: Pod) -> Iterator[Disk]:
     for volume in pod.storage:
+        if volume.persistent_volume_claim is not None:
+            continue
         for disk in (
             volume.gce_persistent_disk,
             volume.aws_elastic_block_store,

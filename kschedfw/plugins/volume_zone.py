@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 import attrs
 import numpy as np
 
 from kschedfw import (
+    IDLE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -71,12 +73,12 @@ class VolumeTopology:
 
 Topologies = tuple[VolumeTopology, ...]
 NodeLabels = tuple[str | None, ...]
-"""The values of a node's labels, in the order of `_LABELS`."""
+"""The values of a node's or a volume's labels, in the order of `_LABELS`."""
 
 _TOPOLOGIES = StateKey[Topologies]("VolumeZone.topologies")
 
 
-class VolumeZone(StoragePlugin[Topologies]):
+class VolumeZone(StoragePlugin[None, Topologies]):
     """Refuses nodes that are in another zone or region than a bound volume of the pod.
 
     Nodes without any zone or region label pass: the cluster is assumed to have a single zone.
@@ -142,7 +144,7 @@ class VolumeZone(StoragePlugin[Topologies]):
         return self.find(pod) if topologies is None else topologies
 
     def signature(self, found: Topologies) -> Hashable:
-        return found
+        return found or IDLE
 
     def find(self, pod: Pod) -> Topologies | Status:
         """Return the topologies of the pod's bound volumes; a refusal if a volume can't be looked up."""
@@ -195,9 +197,15 @@ def topologies_of(volume: PersistentVolume) -> Topologies:
 
     A value may be a list `a__b`; a list with an empty item is ignored.
     """
+    labels = volume.labels
+    return _topologies(tuple([labels.get(key) for key in _LABELS])) if labels else ()
+
+
+# Kept, since volumes are looked at again with every pod, and most have one of a few zones.
+@lru_cache(maxsize=1024)
+def _topologies(labels: NodeLabels) -> Topologies:
     found = []
-    for key in _LABELS:
-        value = volume.labels.get(key)
+    for key, value in zip(_LABELS, labels, strict=True):
         if value is None:
             continue
         values = frozenset(each.strip() for each in value.split(_DELIMITER))

@@ -156,16 +156,20 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
         allocatable = nodes.take(nodes.allocatable[:, column], rows)
         if lacking is not None and short is not None:
             short[lacking] |= amount > allocatable.take(lacking)
-        elif (unresolvable := amount > allocatable).all():
+            continue
+        unresolvable = amount > allocatable
+        # Counting takes half the time of `all` and `any`.
+        number = int(np.count_nonzero(unresolvable))
+        if number == len(rows):
             common |= 1
-        elif unresolvable.any():
+        elif number:
             short = np.zeros(len(rows), dtype=np.int64) if short is None else short
             short |= unresolvable
     if short is None:
         if not common:
             return Verdicts.passing(len(rows))
         combinations: Sequence[int] = [common]
-        codes = np.ones(len(rows), dtype=np.int64)
+        codes = _ones(len(rows))
     else:
         combinations, codes = _numbered(short | common, None if common else np.concatenate(refused))
     names = [name for name, _ in wanted]
@@ -191,6 +195,14 @@ def _numbered(short: IntArray, refused: IntArray | None) -> tuple[Sequence[int],
     number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
     number_of[combinations] = np.arange(1, len(combinations) + 1)
     return combinations.tolist(), number_of.take(short)
+
+
+@lru_cache(maxsize=16)
+def _ones(count: int) -> IntArray:
+    ones = np.ones(count, dtype=np.int64)
+    # All callers share the array.
+    ones.setflags(write=False)
+    return ones
 
 
 def _bits(number: int) -> Iterator[int]:

@@ -138,16 +138,17 @@ class NodeVolumeLimits(Plugin):
             new = set(attachments(self.handle.cluster, pod, ALL_MIGRATED, is_new=True))
         except VolumeError:
             return None
-        refused = np.zeros(len(rows), dtype=np.bool_)
         limits = self._storage.limits(nodes)
-        if new and limits.by_driver:
-            infos = nodes.node_infos
-            for index in np.flatnonzero(self._may_be_full(state, new, limits, nodes)[rows]).tolist():
-                status = self.filter(state, pod, infos[rows[index]])
-                # An error names what is missing, so it is left to `filter`.
-                if status is not None and status is not TOO_MANY:
-                    return None
-                refused[index] = status is TOO_MANY
+        if not new or not limits.by_driver:
+            return Verdicts.passing(len(rows))
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        infos = nodes.node_infos
+        for index in np.flatnonzero(self._may_be_full(state, new, limits, nodes)[rows]).tolist():
+            status = self.filter(state, pod, infos[rows[index]])
+            # An error names what is missing, so it is left to `filter`.
+            if status is not None and status is not TOO_MANY:
+                return None
+            refused[index] = status is TOO_MANY
         return Verdicts.refuse(refused, TOO_MANY)
 
     @hookimpl

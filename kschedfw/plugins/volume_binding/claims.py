@@ -23,7 +23,7 @@ from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins._node_terms import unmatched_terms
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
 from kschedfw.plugins.volume_binding.provisioning import FINE, STATUSES, Provisioning
-from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
+from kschedfw.plugins.volume_binding.reach import BoundReach
 
 
 class VolumeClaimProblem(KschedfwError):
@@ -44,22 +44,20 @@ class VolumeClaims:
             cluster, AssumeCache(PersistentVolumeClaim, cluster), AssumeCache(PersistentVolume, cluster)
         )
 
-    def needs(self, pod: Pod) -> PodVolumes | None:
-        """Return the requirements of the pod's claims; None if it has no claims.
+    def needs(self, pod: Pod) -> PodVolumes:
+        """Return the requirements of the pod's claims.
 
         Raises:
             VolumeClaimProblem: a claim doesn't exist, or is in no usable state.
         """
-        names = [name for name, _ in _claims_of(pod)]
-        if not names:
-            return None
+        claims = [*_claims_of(pod)]
         # All claims are checked before any is looked at more closely, so that what is said of several is what
         # kube-scheduler says.
-        for name, volume in _claims_of(pod):
+        for name, volume in claims:
             self._check(pod, name, volume)
         bound: list[BoundReach | None] = []
         delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
-        for name in names:
+        for name, _ in claims:
             claim = self.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
                 raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" not found')
@@ -106,29 +104,6 @@ class VolumeClaims:
             reasons = ", ".join(STATUSES[problems].reasons)
             names = {"claim": claim.key, "storageClass": storage_class.name, "reason": reasons}
             yield Evidence(where, reasons, values=names, code="volume-not-available")
-
-    def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
-        """Return the node restrictions of the pod's volumes.
-
-        Return None if a claim is unbound or a volume was migrated to CSI.
-        """
-        reaches = []
-        for name, _ in _claims_of(pod):
-            claim = self.claims.get(f"{pod.namespace}/{name}")
-            volume = (
-                self.volumes.get(claim.spec.volume_name)
-                if claim is not None and is_fully_bound(claim)
-                else None
-            )
-            if volume is None:
-                return None
-            bound = BoundReach.of(volume)
-            # an in-tree plugin: whether a node has migrated it is read from the CSINode
-            if bound.plugin is not None:
-                return None
-            if bound.reach.terms is not None:
-                reaches.append(bound.reach)
-        return tuple(reaches)
 
     def _check(self, pod: Pod, name: str, volume: Volume) -> None:
         claim = self.cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -178,6 +153,6 @@ class VolumeClaims:
 
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, Volume]]:
-    for volume in pod.spec.volumes:
+    for volume in pod.storage:
         if (name := claim_name(pod, volume)) is not None:
             yield name, volume

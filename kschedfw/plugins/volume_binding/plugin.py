@@ -24,7 +24,6 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    Plugin,
     Pod,
     PreBindPreFlightResult,
     QueueingHint,
@@ -46,7 +45,7 @@ from kschedfw.api import (
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
-from kschedfw.plugins._storage import queue_if_used, volumes_of
+from kschedfw.plugins._storage import StoragePlugin, queue_if_used
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
@@ -156,7 +155,7 @@ _HAS_WORK: Final = PreBindPreFlightResult(allow_parallel=True, skip=False)
 _IS_IDLE: Final = PreBindPreFlightResult(allow_parallel=True, skip=True)
 
 
-class VolumeBinding(Plugin[VolumeBindingArgs]):
+class VolumeBinding(StoragePlugin[VolumeBindingArgs, PodVolumes]):
     """Lets a pod run on nodes where its volumes can be used, and binds the volumes that wait for its node.
 
     Claims with delayed binding get the smallest volume that fits and can be used from the node, or a new one is
@@ -174,26 +173,31 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # The state of claims and volumes changes while nodes stay the same.
-        if pod.spec.volumes and pod.storage:
-            return None
-        return IDLE if self._shape is None else ()
+        signature = super().sign(pod)
+        # With a shape, pre_score doesn't skip pods without claims.
+        return () if signature is IDLE and self._shape is not None else signature
 
-    def sign_for_batch(self, pod: Pod) -> Hashable | None:
-        return volumes_of(pod)
+    def signature(self, found: PodVolumes) -> Hashable | None:
+        # Unbound claims change while nodes stay the same.
+        return IDLE if found.is_empty else found.reaches
+
+    def find(self, pod: Pod) -> PodVolumes | Status:
+        try:
+            return self.claims.needs(pod)
+        except VolumeClaimProblem as problem:
+            return Status.unresolvable(str(problem))
 
     def takes_members_alike(self, pod: Pod) -> bool:
         return not pod.spec.volumes
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
-        if not pod.spec.volumes:
+        if not pod.spec.volumes or not pod.storage:
             return Status.skip()
-        try:
-            needs = self.claims.needs(pod)
-        except VolumeClaimProblem as problem:
-            return Status.unresolvable(str(problem))
-        if needs is None:
+        needs = self.found(pod)
+        if isinstance(needs, Status):
+            return needs
+        if needs.is_empty:
             return Status.skip()
         state.write(VOLUMES, needs)
         return None

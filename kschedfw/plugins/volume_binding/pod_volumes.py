@@ -21,7 +21,7 @@ from kschedfw.plugins.volume_binding.provisioning import (
     Problems,
     Provisioning,
 )
-from kschedfw.plugins.volume_binding.reach import BoundReach, reach_of
+from kschedfw.plugins.volume_binding.reach import BoundReach, Reach, reach_of
 
 Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
 
@@ -111,6 +111,24 @@ class PodVolumes:
     @property
     def all_bound(self) -> bool:
         return not self.selected and not self.unbound
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the pod has no claims."""
+        return not self.bound and self.all_bound
+
+    @property
+    def reaches(self) -> tuple[Reach, ...] | None:
+        """The reaches that decide on a node by its labels alone; None where anything else decides."""
+        if self.selected or self.unbound:
+            return None
+        reaches = []
+        for each in self.bound:
+            # Whether a node has migrated an in-tree plugin is read from its CSINode.
+            if each is None or each.plugin is not None:
+                return None
+            reaches.append(each.reach)
+        return tuple(reaches)
 
     def on(self, node: Node, cluster: ClusterClient) -> NodeVolumes:
         """Return the node's volumes for the claims."""

@@ -40,7 +40,7 @@ _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Reach:
     """Node selector terms, one of which must match a node's labels; None for all nodes."""
 

@@ -317,8 +317,7 @@ class Together:
             its = self._codes_of(step, run, known)
             if its is not None:
                 known = its if known is None else np.where(known == PASS, its, known)
-        # A copy: `known` may be a kept column, and the result is read after the cycle.
-        found: Codes = np.zeros(len(table), dtype=np.int32) if known is None else known.copy()
+        found: Codes = np.zeros(len(table), dtype=np.int32) if known is None else known
         for row, status in run.said.items():
             found[row] = codes.code_of(status)
         if not self._handle.nominator.is_empty:
@@ -328,13 +327,14 @@ class Together:
         )
 
     def _codes_of(self, step: Step, run: _Run, known: Codes | None) -> Codes | None:
-        """Return a filter's codes on all nodes; None where it refuses none."""
+        """Return a filter's codes on all nodes, in an array of the caller's own; None where it refuses none."""
         plan, state, pod, codes, table = run.plan, run.state, run.pod, run.plan.codes, run.nodes.table
         kept = plan.kept.get(step.name)
         if kept is not None and not kept.filter_fails:
             if step.reads_nodes and step.name not in plan.refusing:
                 return None
-            return kept.refusals(state, pod, table)
+            # A copy: this is the kept column, and codes are read after the cycle.
+            return kept.refusals(state, pod, table).copy()
         verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table)
         if verdicts is None:
             filtering = step.filtering
