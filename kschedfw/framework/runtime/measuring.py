@@ -245,6 +245,9 @@ class _Evaluations:
 
     def tell_of(self, point: MeasuredPoint) -> None:
         """Pass the counts of a point on to the recorder."""
+        # Most hooks aren't called for most pods, so that their counts are empty.
+        if not any(tuple(self._counts[point].values())):
+            return
         tell, profile = self._recorder.plugin_evaluations, self._profile
         with self._lock:
             # Entries are added by the thread that schedules, while another one may read.

@@ -170,12 +170,15 @@ class VolumeBinding(StoragePlugin[VolumeBindingArgs, PodVolumes]):
         super().__init__(args, handle)
         self.claims = VolumeClaims.of(handle.cluster)
         self._shape = args.scoring_shape
+        # With a shape, pre_score doesn't skip pods without claims.
+        self._without_claims: Hashable = IDLE if self._shape is None else ()
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)
 
     def sign(self, pod: Pod) -> Hashable | None:
+        if not pod.spec.volumes:
+            return self._without_claims
         signature = super().sign(pod)
-        # With a shape, pre_score doesn't skip pods without claims.
-        return () if signature is IDLE and self._shape is not None else signature
+        return self._without_claims if signature is IDLE else signature
 
     def signature(self, found: PodVolumes) -> Hashable | None:
         # Unbound claims change while nodes stay the same.
