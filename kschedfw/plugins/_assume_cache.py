@@ -32,13 +32,13 @@ class AssumeCache(Generic[T]):
         if present is None:
             self._assumed.pop(key, None)
             return None
-        return self._latest(present)
+        return self.latest(present)
 
     def list(self) -> Sequence[T]:
         """Return all objects that the cluster has, in its order."""
         present = self._cluster.list(self._kind)
         # Mostly nothing is assumed, and the cluster's own sequence needs no copy.
-        return [self._latest(obj) for obj in present] if self._assumed else present
+        return [self.latest(obj) for obj in present] if self._assumed else present
 
     def assume(self, obj: T) -> bool:
         """Record this state as the present one until the cluster delivers it.
@@ -62,7 +62,8 @@ class AssumeCache(Generic[T]):
         # Over a copy: `get` takes confirmed states out.
         return [obj for key, obj in tuple(self._assumed.items()) if self.get(key) is obj]
 
-    def _latest(self, present: T) -> T:
+    def latest(self, present: T) -> T:
+        """Return the object that the cluster has, or the state that is assumed of it."""
         assumed = self._assumed.get(present.key) if self._assumed else None
         if assumed is None:
             return present

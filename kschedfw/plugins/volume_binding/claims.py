@@ -50,17 +50,13 @@ class VolumeClaims:
         Raises:
             VolumeClaimProblem: a claim doesn't exist, or is in no usable state.
         """
-        claims = [*_claims_of(pod)]
         # All claims are checked before any is looked at more closely, so that what is said of several is what
         # kube-scheduler says.
-        for name, volume in claims:
-            self._check(pod, name, volume)
+        claims = [self._checked(pod, name, volume) for name, volume in _claims_of(pod)]
         bound: list[BoundReach | None] = []
         delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
-        for name, _ in claims:
-            claim = self.claims.get(f"{pod.namespace}/{name}")
-            if claim is None:
-                raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" not found')
+        for present in claims:
+            claim = self.claims.latest(present)
             if is_fully_bound(claim):
                 its_volume = self.volumes.get(claim.spec.volume_name)
                 bound.append(None if its_volume is None else BoundReach.of(its_volume))
@@ -105,7 +101,8 @@ class VolumeClaims:
             names = {"claim": claim.key, "storageClass": storage_class.name, "reason": reasons}
             yield Evidence(where, reasons, values=names, code="volume-not-available")
 
-    def _check(self, pod: Pod, name: str, volume: Volume) -> None:
+    def _checked(self, pod: Pod, name: str, volume: Volume) -> PersistentVolumeClaim:
+        """Return the claim of the pod, as the cluster has it."""
         claim = self.cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
         if claim is None:
             if volume.ephemeral is not None:
@@ -121,6 +118,7 @@ class VolumeClaims:
             raise VolumeClaimProblem(f'persistentvolumeclaim "{name}" is being deleted')
         if volume.ephemeral is not None and not is_claim_of(pod, claim):
             raise VolumeClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
+        return claim
 
     def _delaying_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """Return the claim's storage class if it has WaitForFirstConsumer binding; else None."""
