@@ -4,16 +4,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import attrs
 
 from kschedfw.api.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
 from kschedfw.api.selector_errors import joined, selector_error
 from kschedfw.api.selectors import EVERYTHING, NOTHING, Selector, as_selector
 from kschedfw.api.workloads import Namespace
+
+_MOST_SELECTORS: Final = 1000
+
+
+class NamespaceNames:
+    """The names of all namespaces, by selectors of their labels.
+
+    Answers are kept: pods that differ select namespaces by few selectors.
+    """
+
+    def __init__(self, namespaces: Sequence[Namespace]) -> None:
+        self._namespaces = namespaces
+        self._selected: BoundedDict[Selector, frozenset[str]] = BoundedDict(_MOST_SELECTORS)
+
+    def selected_by(self, selector: Selector) -> frozenset[str]:
+        """Return the names of the namespaces whose labels the selector matches."""
+        names = self._selected.get(selector)
+        if names is None:
+            names = frozenset([space.name for space in self._namespaces if selector.matches(space.labels)])
+            self._selected[selector] = names
+        return names
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +79,7 @@ class AffinityTerm:
         """True if the labels of a pod's namespace decide whether the term selects the pod."""
         return not self.namespace_selector.nothing and not self.namespace_selector.everything
 
-    def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerm:
+    def resolved(self, namespaces: NamespaceNames) -> AffinityTerm:
         """Return the term of a pod to be scheduled, which needs no labels of namespaces.
 
         The namespaces that its namespace selector selects are named. A selector of NotIn and DoesNotExist alone
@@ -68,8 +91,8 @@ class AffinityTerm:
         # (kubernetes/kubernetes#141526). Terms of existing pods are matched with the namespace's labels.
         if self.namespace_selector.matches(EMPTY):
             return _about(self, self.namespaces, EVERYTHING)
-        selected = {space.name for space in namespaces if self.namespace_selector.matches(space.labels)}
-        return _about(self, self.namespaces | selected, NOTHING)
+        selected = namespaces.selected_by(self.namespace_selector)
+        return _about(self, self.namespaces | selected if self.namespaces else selected, NOTHING)
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = EMPTY) -> bool:
         """Return whether the term selects the pod, given the labels of that pod's namespace."""
@@ -99,7 +122,7 @@ class AffinityTerms:
     error: str | None = None
     look_at_namespaces: bool = attrs.field(init=False)
     """True if a term has a namespace selector, so that the labels of all namespaces are needed."""
-    _resolved: tuple[Sequence[Namespace], AffinityTerms] | None = attrs.field(default=None, init=False)
+    _resolved: tuple[NamespaceNames, AffinityTerms] | None = attrs.field(default=None, init=False)
     """The namespaces for which the terms were resolved last, and the result."""
 
     @look_at_namespaces.default
@@ -122,9 +145,9 @@ class AffinityTerms:
         """True if any term is preferred."""
         return bool(self.preferred_affinity or self.preferred_anti_affinity)
 
-    def resolved(self, namespaces: Sequence[Namespace]) -> AffinityTerms:
+    def resolved(self, namespaces: NamespaceNames) -> AffinityTerms:
         """Return the terms of a pod to be scheduled; see `AffinityTerm.resolved`."""
-        if self._resolved is None or self._resolved[0] != namespaces:
+        if self._resolved is None or self._resolved[0] is not namespaces:
             evolve, space = attrs.evolve, namespaces
             resolved = AffinityTerms(
                 tuple([term.resolved(space) for term in self.required_affinity]),

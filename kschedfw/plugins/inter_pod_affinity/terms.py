@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import attrs
 
 from kschedfw import ClusterClient, FrozenDict, Pod
 from kschedfw.api import EMPTY, Namespace, Selector
-from kschedfw.framework.nodes.pod_info import AffinityTerm, AffinityTerms, affinity_terms
+from kschedfw.framework.nodes.pod_info import AffinityTerm, AffinityTerms, NamespaceNames, affinity_terms
 
 
 def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
@@ -60,7 +60,6 @@ def company_keys(terms: AffinityTerms) -> Collection[str]:
     return dict.fromkeys([term.topology_key for term in terms.required_affinity])
 
 
-@attrs.frozen
 class TermReader:
     """The terms of pods.
 
@@ -68,8 +67,19 @@ class TermReader:
     for each pod, unless the namespaces are still the same.
     """
 
-    cluster: ClusterClient
+    def __init__(self, cluster: ClusterClient) -> None:
+        self.cluster = cluster
+        # Together, since several threads may read terms.
+        self._listed: tuple[Sequence[Namespace], NamespaceNames] = (), NamespaceNames(())
 
     def of(self, pod: Pod) -> AffinityTerms:
         terms = affinity_terms(pod)
-        return terms.resolved(self.cluster.list(Namespace)) if terms.look_at_namespaces else terms
+        return terms.resolved(self._namespaces()) if terms.look_at_namespaces else terms
+
+    def _namespaces(self) -> NamespaceNames:
+        present = self.cluster.list(Namespace)
+        listed, names = self._listed
+        if present != listed:
+            names = NamespaceNames(present)
+            self._listed = present, names
+        return names
