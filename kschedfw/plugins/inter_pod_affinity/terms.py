@@ -79,7 +79,7 @@ class TermReader:
     def _namespaces(self) -> NamespaceNames:
         present = self.cluster.list(Namespace)
         listed, names = self._listed
-        if present != listed:
+        if present is not listed and present != listed:
             names = NamespaceNames(present)
             self._listed = present, names
         return names

@@ -183,13 +183,17 @@ class StorageOfNodes:
 
     def limits(self, table: NodeTable) -> LimitColumns:
         csi_nodes, known = self._cluster.list(CSINode), self._limits
-        # The cluster gives out the same objects until they change, so comparing the lists compares identities.
-        if known is None or known.layout != table.layout or known.csi_nodes != csi_nodes:
+        if known is None or known.layout != table.layout or not _are_same(known.csi_nodes, csi_nodes):
             known = self._limits = LimitColumns.of(csi_nodes, table)
         return known
 
     def attachments(self) -> Mapping[str, Sequence[VolumeAttachment]]:
         listed = self._cluster.list(VolumeAttachment)
-        if self._attachments.listed != listed:
+        if not _are_same(self._attachments.listed, listed):
             self._attachments = AttachmentsByNode.of(listed)
         return self._attachments.by_node
+
+
+def _are_same(listed: Sequence[object], others: Sequence[object]) -> bool:
+    # A cluster gives out the same objects until they change, and most the same sequence, which isn't compared then.
+    return listed is others or listed == others
