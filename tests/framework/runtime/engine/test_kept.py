@@ -9,6 +9,7 @@ import pytest
 
 from kschedfw import (
     CycleState,
+    EnabledPlugin,
     Evaluation,
     Framework,
     IntArray,
@@ -16,6 +17,7 @@ from kschedfw import (
     NodeSelection,
     NodeTable,
     PodInfo,
+    Profile,
     Reads,
     Snapshot,
     Status,
@@ -341,6 +343,41 @@ def test_an_error_is_never_remembered(reads: Reads, changed: int, answer: object
     assert error() == ""
 
 
+def test_after_a_failure_answers_are_kept_again_once_a_node_has_changed() -> None:
+    broken = True
+
+    def answer(node_info: NodeInfo) -> object:
+        return "rubbish" if broken and node_info.name == "n1" else None
+
+    def score(node_info: NodeInfo) -> int:
+        return 101 if broken and node_info.name == "n1" else 7
+
+    for made in (signing(filter=answer), signing(score=score)):
+        broken = True
+        framework = make_framework(made, snapshot=snapshot_of(4))
+        answers(framework)
+        broken = False
+        framework.handle.snapshot.update([NodeInfo.of(make_node("n1").labels(new="label").build())])
+        assert answers(framework)[2] == answers(framework)[2]
+        asked = framework.memo_report()["A"].rows_asked
+        assert answers(framework)[3] == ""
+        assert framework.memo_report()["A"].rows_asked == asked
+
+
+def test_node_passes_if_no_kept_filter_refuses_it_and_kept_scores_count_with_their_weight() -> None:
+    def refusing(name: str) -> Callable[[NodeInfo], Status | None]:
+        return lambda node_info: Status.unschedulable(f"not {name}") if node_info.name == name else None
+
+    framework = make_framework(
+        signing("A", filter=refusing("n1"), score=lambda node_info: int(node_info.name[1:])),
+        signing("B", filter=refusing("n2")),
+        snapshot=snapshot_of(5),
+        profile=Profile([EnabledPlugin("A", 3), EnabledPlugin("B")]),
+    )
+    for _ in range(2):
+        assert answers(framework) == (["n0", "n3", "n4"], {"n1": "not n1", "n2": "not n2"}, [0, 9, 12], "")
+
+
 class TestFailedScores:
     def framework(
         self, score: Callable[[NodeInfo], object], refused: Sequence[str] = (), **members: object
@@ -360,6 +397,14 @@ class TestFailedScores:
         framework = self.framework(lambda node_info: 101 if node_info.name == "n1" else 7)
         for _ in range(2):
             assert 'plugin "A" returns an invalid score 101' in str(answers(framework)[2])
+
+    @pytest.mark.parametrize("normalized", [101, -1])
+    def test_of_normalizing_equal_scores_are_named_each_time(self, normalized: int) -> None:
+        framework = self.framework(
+            answering(7), normalize_score=lambda scores: np.full(len(scores), normalized)
+        )
+        for _ in range(2):
+            assert f'plugin "A" returns an invalid score {normalized}' in str(answers(framework)[2])
 
     def test_are_asked_for_again_when_they_may_be_given(self) -> None:
         scores = {"n1": 101}

@@ -375,6 +375,20 @@ class TestPreparedHooks:
             assert state.find(WRITTEN) is None
             assert not state.skip_filter_plugins
 
+    def test_after_a_refusal_all_of_the_hooks_before_it_shows_and_nothing_of_those_behind(self) -> None:
+        def writing(key: StateKey[Any]) -> Callable[[CycleState], None]:
+            return lambda state: state.write(key, "written")
+
+        framework = make_framework(
+            signing("A", pre_filter=writing(WRITTEN)),
+            plugin("B", pre_filter=answering(Status.unresolvable("no"))),
+            signing("C", pre_filter=writing(READ)),
+            snapshot=snapshot_of(3),
+        )
+        for name in ("p0", "p1"):
+            state = self.run(framework, name)
+            assert (state.find(WRITTEN), state.find(READ)) == ("written", None)
+
     def test_filters_and_scores_that_are_kept_find_what_their_own_hooks_wrote(self) -> None:
         def write(state: CycleState) -> None:
             state.write(WRITTEN, "7")
