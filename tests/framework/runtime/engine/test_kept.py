@@ -401,7 +401,8 @@ class TestFailedScores:
     @pytest.mark.parametrize("normalized", [101, -1])
     def test_of_normalizing_equal_scores_are_named_each_time(self, normalized: int) -> None:
         framework = self.framework(
-            answering(7), normalize_score=lambda scores: np.full(len(scores), normalized)
+            lambda node_info: len(node_info.pods),
+            normalize_score=lambda scores: np.full(len(scores), normalized),
         )
         for _ in range(2):
             assert f'plugin "A" returns an invalid score {normalized}' in str(answers(framework)[2])
