@@ -12,8 +12,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kschedfw import (
+    ByDomain,
     Code,
     CycleState,
+    EnabledPlugin,
     Evaluation,
     ExtensionPoint,
     FitError,
@@ -54,6 +56,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import AmountsRule
+from kschedfw.framework.results import DomainScores, Normalizing
 from kschedfw.framework.runtime.engine.passes import Pass
 from kschedfw.framework.runtime.engine.steps import small_codes
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
@@ -901,6 +904,95 @@ def test_scores_are_those_of_their_nodes_from_whichever_row_a_search_begins() ->
         assert rows == totals == [*range(start, 12), *range(start)]
         assert best == [11]
     assert framework.decided_together == 2
+
+
+def planned_and_scalar(
+    *plugins: PluginClass, count: int = 12, weight: int = 1, nominator: Nominator | None = None
+) -> tuple[Framework, Framework]:
+    """Two frameworks with these plugins, all of one weight: one decides by plans, the other by scalar forms."""
+    profile = Profile([EnabledPlugin(each.name, weight) for each in plugins])
+    planned, scalar = (
+        make_framework(
+            *plugins, snapshot=snapshot_of(count), profile=profile, nominator=nominator, evaluation=each
+        )
+        for each in (Evaluation.MEMO, Evaluation.SCALAR)
+    )
+    return planned, scalar
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_best_nodes_of_equal_pods_come_in_the_order_of_the_search(start: int) -> None:
+    planned, scalar = planned_and_scalar(signing())
+    for _ in range(3):
+        told = decision(planned, of_kind("a"), start, 12)
+        assert told == decision(scalar, of_kind("a"), start, 12)
+        assert told[11] == [*range(start, 12), *range(start)]
+    assert planned.decided_together == 3
+
+
+def test_node_that_the_last_filter_refuses_isnt_among_the_best_though_totals_are_kept() -> None:
+    last = plugin("B", filter=lambda node_info: _NOT_N1 if node_info.name == "n0" else None)
+    planned, scalar = planned_and_scalar(signing(), last)
+    for _ in range(3):
+        told = decision(planned, of_kind("a"), 0, 12)
+        assert told == decision(scalar, of_kind("a"), 0, 12)
+        assert told[11] == [*range(1, 12)]
+    assert planned.decided_together == 3
+
+
+def test_filter_that_follows_pods_is_asked_beside_kept_ones_once_an_answer_couldnt_be_kept() -> None:
+    later = Status.unschedulable("later", retry_at=9e9)
+    framework, scalar = planned_and_scalar(
+        signing(reads=Reads.PODS, filter=lambda node_info: later if node_info.name == "n3" else None)
+    )
+    for _ in range(3):
+        assert decision(framework, of_kind("a"), 0, 12) == decision(scalar, of_kind("a"), 0, 12)
+    assert framework.decided_together == 2
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory", "ephemeral-storage"])
+def test_pod_fits_where_a_resource_that_it_doesnt_request_is_overcommitted(resource: str) -> None:
+    capacity: dict[str, str | int] = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi", "pods": 9}
+    house = House([make_node("n").capacity(capacity).build()])
+    large = make_pod("large").requests({resource: "8Gi"}).build()
+    house.cache.add_pod(large.bound_to("n"))
+    assert house.host(make_pod("pod").build()) == "n"
+    assert house.together == 1
+
+
+def scoring_by_domain(values: Sequence[int], normalizing: Normalizing) -> PluginClass:
+    """A plugin whose nodes have these scores in turn, and are all equal without any."""
+
+    def score(node_info: NodeInfo) -> int:
+        return values[int(node_info.name[1:]) % len(values)] if values else 0
+
+    def normalize(scores: IntArray) -> IntArray:
+        low, high = int(scores.min()), int(scores.max())
+        if normalizing is Normalizing.STRETCHED:
+            return np.array([int((each - low) / ((high - low) or 1) * 100) for each in scores.tolist()])
+        return np.array([100 * (high + low - each) // high if high else 100 for each in scores.tolist()])
+
+    def domain_scores(_self: object, _state: CycleState, nodes: NodeTable) -> DomainScores:
+        codes = np.arange(len(nodes), dtype=np.int32) % np.int32(len(values) or 1)
+        parts = [ByDomain(codes, np.array([*values, 0], dtype=np.int64))] if values else []
+        return DomainScores(parts, normalizing)
+
+    made = plugin("A", filter=answering(None), score=score, normalize_score=normalize)
+    made.domain_scores = domain_scores  # type: ignore[assignment, method-assign]
+    return made
+
+
+@pytest.mark.parametrize("normalizing", Normalizing)
+@pytest.mark.parametrize(
+    "values",
+    [(), (0, 0), (3, 1, 2), (1, 2**50, 2**51, LARGEST_EXACT + 1)],
+    ids=["equal", "all 0", "few", "too large for floats"],
+)
+def test_scores_by_domain_are_those_of_single_nodes(values: Sequence[int], normalizing: Normalizing) -> None:
+    planned, scalar = planned_and_scalar(scoring_by_domain(values, normalizing), weight=3)
+    for _ in range(2):
+        assert decision(planned, of_kind("a"), 0, 12) == decision(scalar, of_kind("a"), 0, 12)
+    assert planned.decided_together == 2
 
 
 @pytest.mark.parametrize("is_signed", [True, False], ids=["kept", "asked"])
