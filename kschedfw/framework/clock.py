@@ -24,8 +24,8 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of the machine: real time."""
 
-    # Monotonic as well, and finer than time.monotonic where that ticks in milliseconds. The function itself: it is
-    # called ten times for each pod.
+    # perf_counter is monotonic, too, and finer than time.monotonic where that ticks in milliseconds. The attribute is
+    # the function itself, without a method around it, since it is called about ten times for each pod.
     monotonic = staticmethod(time.perf_counter)
 
     def now(self) -> float:

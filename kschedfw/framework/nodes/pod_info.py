@@ -21,10 +21,7 @@ _MOST_SELECTORS: Final = 1000
 
 
 class NamespaceNames:
-    """The names of all namespaces, by selectors of their labels.
-
-    Answers are kept: pods that differ select namespaces by few selectors.
-    """
+    """The names of the namespaces that selectors select. They are kept: pods that differ share few selectors."""
 
     def __init__(self, namespaces: Sequence[Namespace]) -> None:
         self._namespaces = namespaces

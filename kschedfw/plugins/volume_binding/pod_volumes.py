@@ -124,7 +124,7 @@ class PodVolumes:
             return None
         reaches = []
         for each in self.bound:
-            # Whether a node has migrated an in-tree plugin is read from its CSINode.
+            # A volume of an in-tree plugin is decided on by CSINodes, too, which tell where the plugin is migrated.
             if each is None or each.plugin is not None:
                 return None
             reaches.append(each.reach)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kschedfw import (
     Code,
     CycleState,
+    Evaluation,
     Framework,
     NodeInfo,
     NodeTable,
@@ -412,6 +413,7 @@ class TestBatch:
         batch: Callable[..., object] | None = None,
         nominator: Nominator | None = None,
         more: Sequence[PluginClass] = (),
+        evaluation: Evaluation = Evaluation.MEMO,
     ) -> tuple[Framework, list[str]]:
         """A plugin that answers node n<i> by codes[i], and the names of nodes on which its scalar form was asked."""
         asked: list[str] = []
@@ -427,7 +429,10 @@ class TestBatch:
 
         rack = plugin("Rack", filter=scalar, filter_batch=batch or all_at_once)
         names = [f"n{index}" for index in range(len(codes))]
-        return make_framework(rack, *more, nodes=nodes(*names), nominator=nominator), asked
+        framework = make_framework(
+            rack, *more, nodes=nodes(*names), nominator=nominator, evaluation=evaluation
+        )
+        return framework, asked
 
     @given(
         st.lists(st.integers(0, 2), min_size=1, max_size=12).flatmap(
@@ -462,8 +467,9 @@ class TestBatch:
         assert verdicts_on(framework) == dict.fromkeys(("n0", "n1", "n2"), Status.success())
         assert asked == ["n1"]
 
+    @pytest.mark.parametrize("evaluation", Evaluation)
     def test_the_first_refusal_is_the_reason_where_another_filter_refuses_the_nominated_pods_too(
-        self,
+        self, evaluation: Evaluation
     ) -> None:
         def full(node_info: NodeInfo) -> Status | None:
             return Status.unschedulable("full") if node_info.pods else None
@@ -475,11 +481,44 @@ class TestBatch:
         for name in ("n0", "n1"):
             nominator.add(PodInfo.of(pod(f"on-{name}")), name)
         room = plugin("Room", filter=full, filter_batch=nobody_there)
-        framework, _ = self.framework([1, 0], nominator=nominator, more=[room])
+        framework, _ = self.framework([1, 0], nominator=nominator, more=[room], evaluation=evaluation)
         type(framework.plugins["Rack"]).reads = Reads.NODE
         assert verdicts_on(framework) == {
             "n0": REFUSALS[1].with_plugin("Rack"),
             "n1": Status.unschedulable("full").with_plugin("Room"),
+        }
+
+    @pytest.mark.parametrize("evaluation", Evaluation)
+    def test_an_error_on_a_node_that_its_nominated_pods_refuse_ends_no_search(
+        self, evaluation: Evaluation
+    ) -> None:
+        answers = {"n0": Status.from_error("no disk"), "n1": REFUSALS[1]}
+
+        def rack(nodes: NodeTable, rows: np.ndarray) -> Verdicts:
+            codes = [
+                [*answers].index(name) + 1 if name in answers else 0 for name in np.take(nodes.names, rows)
+            ]
+            return Verdicts(np.array(codes), (Status.success(), *answers.values()))
+
+        nominator = Nominator()
+        nominator.add(PodInfo.of(pod("x")), "n0")
+        framework = make_framework(
+            plugin(
+                "Room",
+                filter=lambda node_info: Status.unschedulable("full") if node_info.pods else None,
+                filter_batch=lambda rows: Verdicts.passing(len(rows)),
+            ),
+            plugin("Rack", filter=lambda node_info: answers.get(node_info.name), filter_batch=rack),
+            plugin("Last", filter=answering(None)),
+            nodes=nodes(*(f"n{index}" for index in range(20))),
+            nominator=nominator,
+            evaluation=evaluation,
+        )
+        found = framework.filter_nodes(CycleState(), POD, framework.handle.snapshot.selection, 2)
+        assert (found.feasible.names, found.error) == (("n2", "n3"), None)
+        assert dict(found.refused) == {
+            "n0": Status.unschedulable("full").with_plugin("Room"),
+            "n1": REFUSALS[1].with_plugin("Rack"),
         }
 
     def test_plugins_without_one_are_asked_in_their_turn(self) -> None:

@@ -43,7 +43,10 @@ def is_few(nodes: NodeSelection) -> bool:
 
 @attrs.define(eq=False)
 class _Found:
-    """The verdicts on the first nodes of a selection: a code for each, and the errors behind the code ERROR, by row."""
+    """The verdicts on the first nodes of a selection: a code for each, and errors by row.
+
+    A row whose code isn't ERROR may have an error left, from before its nominated pods were looked at.
+    """
 
     codes: Codes
     errors: dict[int, Status] = attrs.field(factory=dict)
@@ -82,8 +85,8 @@ class SearchInOrder:
             found.codes = np.concatenate((found.codes, more.codes))
             found.errors |= more.errors
             passed += int(np.count_nonzero(more.codes == PASS))
-            # Fewer verdicts than nodes: filters were called node by node, and enough have passed.
-            if passed > wanted or more.errors or len(more.codes) < len(part):
+            # By the codes: an error that nominated pods turn into a refusal is no failure.
+            if passed > wanted or (more.errors and (more.codes == ERROR).any()):
                 break
             size *= 2
         return outcome_of(nodes, wanted, found, codes)
@@ -133,9 +136,6 @@ class SearchInOrder:
                 passing = passing[its == PASS]
         if not self._handle.nominator.is_empty:
             self._add_nominated_pods(filters, state, pod, codes, nodes, found)
-        # Rows that a filter before the failing one refuses have no error.
-        if found.errors and not (found.codes == ERROR).any():
-            found.errors = {}
         return found
 
     def _add_nominated_pods(

@@ -234,8 +234,8 @@ class Plan:
 
         Hooks that are called count their calls themselves.
         """
-        # The sets are few, since they follow from the kinds of pods. `value` and the hash of a member are Python
-        # functions, which take four times as long.
+        # The sets are few, since they follow from the kinds of pods. The key has `_value_`, since `value` and the hash
+        # of an enumeration's member are Python functions: they take four times as long.
         count = self._counters.get((point._value_, skipped))
         if count is None:
             names = {

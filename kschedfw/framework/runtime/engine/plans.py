@@ -100,8 +100,8 @@ class Plans:
                 return self._latest
             if not is_one_of_many:
                 signatures = self._kept_signatures(signatures)
-                # Where no two pods are alike, the signatures that differ are new each time. `_NOT_KEPT` has replaced
-                # them, so the latest plan may be this pod's, too.
+                # The latest plan may be this pod's, too: `_NOT_KEPT` stands for every signature that is new, as some of
+                # each pod are where no two pods are alike.
                 if (
                     signatures == self._latest_signatures
                     and is_computed is self._latest_is_computed

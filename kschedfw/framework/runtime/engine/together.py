@@ -268,8 +268,6 @@ class Together:
             )
             with working:
                 answers = parallelizer.map_until(len(passing), check, is_enough)
-            if len(answers) < len(passing):
-                end = int(passing[len(answers) - 1]) + 1
             run.asked_last = last
             run.said = {
                 row: status for row, status in zip(asked, answers, strict=False) if not status.is_success

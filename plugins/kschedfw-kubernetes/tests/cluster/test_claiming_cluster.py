@@ -134,6 +134,8 @@ class TestCommit:
         one, two = join("one"), join("two")
         late = two.decide("p1")
         one.bind("p0", "small")
+        # A bound pod looks like a foreign scheduler's until its claim is seen, and each has a watch of its own.
+        eventually(lambda: bool(two.cluster._book.version("small")))
         with pytest.raises(
             ClaimConflictError, match=r"Pod default/p1 on node small: conflict .*room.*Too many pods"
         ):

@@ -684,7 +684,13 @@ class TestNominatedPods:
 
     def house(self, amounts: Mapping[str, str | int], crowded: int = 1) -> House:
         """Twelve nodes; a pod with these requests is nominated to each of the first ones."""
-        capacity: dict[str, str | int] = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi", "pods": 2}
+        capacity: dict[str, str | int] = {
+            "cpu": 1,
+            "memory": "1Gi",
+            "ephemeral-storage": "1Gi",
+            "pods": 2,
+            GPU: 1,
+        }
         nominator = Nominator()
         house = House(
             [make_node(f"n{number}").capacity(capacity).build() for number in range(12)],
@@ -748,6 +754,38 @@ class TestNominatedPods:
         assert self.refusing(house, pod) == [1]
         nominator.delete(nominated.pod)
         assert self.refusing(house, pod) == []
+
+    def test_their_devices_count(self) -> None:
+        house = self.house({GPU: 1})
+        assert self.refusing(house, make_pod("pod").requests({GPU: 1}).build()) == [0]
+        assert self.refusing(house, make_pod("pod").build()) == []
+
+    @pytest.mark.parametrize("hook", [ValueError("no"), Status.unschedulable("no")])
+    def test_plugin_that_fails_to_count_them_ends_the_search(self, hook: object) -> None:
+        nominator = Nominator()
+        nominator.add(PodInfo.of(make_pod("high").priority(5).build()), "n1")
+        follower = plugin("Follower", pre_filter=answering(None), pre_filter_add_pod=answering(hook))
+        planned, scalar = (
+            make_framework(
+                signing(),
+                follower,
+                snapshot=snapshot_of(9),
+                nominator=nominator,
+                evaluation=evaluation,
+            )
+            for evaluation in (Evaluation.MEMO, Evaluation.SCALAR)
+        )
+        expected = decision(scalar, of_kind("a"), 0, 9)
+        assert expected[7], "an error"
+        assert decision(planned, of_kind("a"), 0, 9) == expected
+
+    def test_profile_without_a_filter_for_room_leaves_them_none(self) -> None:
+        nominator = Nominator()
+        nominator.add(PodInfo.of(make_pod("high").priority(5).requests(cpu=1).build()), "n1")
+        nodes = [make_node(f"n{number}").capacity(cpu=1, pods=1).build() for number in range(9)]
+        framework = make_framework(signing(), nodes=nodes, nominator=nominator)
+        assert decision(framework, of_kind("a"), 0, 9)[4] == list(range(9))
+        assert framework.decided_together == 1
 
     def test_they_follow_their_node_to_another_row(self) -> None:
         house = self.house({"cpu": 1})
