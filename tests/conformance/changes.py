@@ -19,7 +19,7 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
-from kschedfw.testing.conformance.decide import PodRun
+from tests.conformance.decide import PodRun
 
 _MOST_MEMBERS: Final = 3
 """The largest number of members of a group that are asked about, besides the one that is popped."""

@@ -10,8 +10,6 @@ from pathlib import Path
 from kschedfw.api.errors import KschedfwError
 from kschedfw.config import ConfigurationError
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.decide import profile_of
-from kschedfw.testing.conformance.scenario import GroupScenario, Scenario, read_scenarios
 from tests.conformance.compare import (
     Difference,
     differences,
@@ -19,7 +17,9 @@ from tests.conformance.compare import (
     number_of_decisions,
     refused_otherwise,
 )
+from tests.conformance.decide import profile_of
 from tests.conformance.modes import Mode, decide_groups_in, decide_in
+from tests.conformance.scenario import GroupScenario, Scenario, read_scenarios
 
 
 def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None:

@@ -12,7 +12,7 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.config import ConfigurationError
-from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario
+from tests.conformance.scenario import GroupScenario, Json, Scenario
 
 
 @attrs.frozen

@@ -15,10 +15,10 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.decide import PodRun
-from kschedfw.testing.conformance.groups import GroupRun
-from kschedfw.testing.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
 from tests.conformance.changes import RunsChanges, SchedulersChanges
+from tests.conformance.decide import PodRun
+from tests.conformance.groups import GroupRun
+from tests.conformance.scenario import GroupScenario, Json, Scenario, read_scenarios
 
 
 def pod_scenarios(path: Path) -> Iterator[Scenario]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.decide import decide
-from kschedfw.testing.conformance.scenario import Scenario
+from tests.conformance.decide import decide
+from tests.conformance.scenario import Scenario
 
 NODE = {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "8", "pods": "500"}}}
 RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "a", "device": "d0"}

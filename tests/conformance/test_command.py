@@ -1,4 +1,4 @@
-"""`python -m kschedfw.testing.conformance decide` and `python -m tests.conformance.check`."""
+"""`python -m tests.conformance decide` and `python -m tests.conformance.check`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kschedfw.testing.conformance.__main__ import main
-from kschedfw.testing.conformance.scenario import read_scenarios
+from tests.conformance.__main__ import main
 from tests.conformance.check import main as check
+from tests.conformance.scenario import read_scenarios
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kschedfw.testing.conformance.scenario import Scenario
 from tests.conformance.compare import differences
+from tests.conformance.scenario import Scenario
 
 
 def decision(**changes: object) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.testing.conformance.decide import decide
 from tests.conformance.check import refusal
 from tests.conformance.compare import differences, refused_otherwise
+from tests.conformance.decide import decide
 from tests.conformance.modes import pod_scenarios
 
 DATA = Path(__file__).parent / "data"

@@ -20,11 +20,11 @@ from kschedfw.scheduler.groups import (
     equal_members,
 )
 from kschedfw.scheduler.groups.equal_members import EqualMembers
-from kschedfw.testing.conformance.__main__ import main as decide
-from kschedfw.testing.conformance.scenario import GroupScenario, read_scenarios
+from tests.conformance.__main__ import main as decide
 from tests.conformance.check import main as check
 from tests.conformance.compare import group_differences, number_of_decisions
 from tests.conformance.modes import Mode, decide_groups_in
+from tests.conformance.scenario import GroupScenario, read_scenarios
 
 DATA = Path(__file__).parent / "data" / "groups"
 

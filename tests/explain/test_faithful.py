@@ -23,11 +23,11 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
-from kschedfw.testing.conformance.decide import profile_of
-from kschedfw.testing.conformance.scenario import LISTS, Scenario
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.conformance.decide import profile_of
 from tests.conformance.modes import pod_scenarios
+from tests.conformance.scenario import LISTS, Scenario
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from kschedfw.plugins.dynamic_resources.binding import ClaimBindingError
 from kschedfw.plugins.dynamic_resources.decision import Freeing, PodDevices
 from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
 from kschedfw.plugins.dynamic_resources.requests import allocation_result
-from kschedfw.testing.conformance.scenario import Json
+from tests.conformance.scenario import Json
 
 _ANY_SHARE = "*"
 """Stands for the identifiers of shares, which are random."""

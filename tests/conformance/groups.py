@@ -44,9 +44,9 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing.clock import FakeClock
-from kschedfw.testing.conformance.decide import verdict_json, victims_json
-from kschedfw.testing.conformance.group_cluster import AnsweringCluster
-from kschedfw.testing.conformance.scenario import GroupScenario, Json
+from tests.conformance.decide import verdict_json, victims_json
+from tests.conformance.group_cluster import AnsweringCluster
+from tests.conformance.scenario import GroupScenario, Json
 
 GATES: Final = (
     GENERIC_WORKLOAD,
@@ -205,7 +205,7 @@ def _profile(gates: FeatureGates) -> Profile:
 class _FirstOfAll(Random):
     """Draws the first of several, so that preemption begins with the first node."""
 
-    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # noqa: ARG002  # as in Random
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # as in Random
         return 0
 
 
@@ -311,7 +311,7 @@ class _PodDecision:
         self._diagnosis = Diagnosis()
         self._candidates: list[str] | None = None
 
-    def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:  # noqa: ARG002
+    def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
         self._candidates = list(nodes.table.names)
 
     def node_hinted(self, hint: Hint) -> None:

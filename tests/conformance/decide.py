@@ -32,8 +32,8 @@ from kschedfw.plugins.volume_binding.plugin import RESERVATION
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.testing.conformance import devices
-from kschedfw.testing.conformance.scenario import LISTS, Json, Scenario, ScenarioError
+from tests.conformance import devices
+from tests.conformance.scenario import LISTS, Json, Scenario, ScenarioError
 
 _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

@@ -1,4 +1,4 @@
-"""`python -m kschedfw.testing.conformance decide FILE`."""
+"""`python -m tests.conformance decide FILE`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kschedfw import KschedfwError, Registry
-from kschedfw.testing.conformance.decide import decide
-from kschedfw.testing.conformance.groups import decide_groups
-from kschedfw.testing.conformance.scenario import GroupScenario, read_scenarios
+from tests.conformance.decide import decide
+from tests.conformance.groups import decide_groups
+from tests.conformance.scenario import GroupScenario, read_scenarios
 
 
 def print_decisions(file: Path) -> int:
@@ -32,7 +32,7 @@ def print_decisions(file: Path) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m kschedfw.testing.conformance",
+        prog="python -m tests.conformance",
         description="Decide scenarios in the form of those recorded from kube-scheduler (.jsonl or .jsonl.gz).",
     )
     commands = parser.add_subparsers(dest="command", required=True)

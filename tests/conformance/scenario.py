@@ -84,7 +84,7 @@ def read_scenarios(path: Path) -> Iterator[Scenario | GroupScenario]:
     """
     try:
         with (
-            gzip.open(path, "rt", encoding="utf-8")  # noqa: TID251  # recordings of our own
+            gzip.open(path, "rt", encoding="utf-8")  # recordings of our own
             if path.suffix == ".gz"
             else path.open(encoding="utf-8") as file
         ):

@@ -12,7 +12,7 @@ from kschedfw.api import Named, Pod, PodCondition, PodGroup, PodPhase
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.cluster.protocol import Handler
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED
-from kschedfw.testing.conformance.scenario import Json
+from tests.conformance.scenario import Json
 
 T = TypeVar("T", bound=Named)
 

@@ -1,1 +1,0 @@
-"""Replays of kube-scheduler's recorded decisions: `python -m kschedfw.testing.conformance decide FILE`."""
