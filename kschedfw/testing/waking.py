@@ -3,7 +3,7 @@
 A refused pod isn't tried again before an event after which, as the hints of its plugins say, it might fit. If a
 hint ignores an event that changes the answer of its plugin's filter, the pod waits for the retry after five
 minutes. `Trial` looks for such events: a live scheduler refuses a pod, one object changes, and the live
-scheduler must place every pod that a new scheduler over the same cluster places.
+scheduler must place every pod that a new scheduler over the same cluster places at the same time.
 """
 
 from __future__ import annotations
@@ -121,12 +121,14 @@ class Trial:
         profile: Profile | None = None,
         registry: Registry | None = None,
         gaps: Sequence[Gap] = (),
+        *,
+        start_time: float = _START,
     ) -> None:
         self.tally = Tally()
         self._scene, self._random, self._gaps = scene, random, gaps
         self._profiles = None if profile is None else (profile,)
         self._registry = registry
-        self._clock = VirtualClock(_START)
+        self._clock = VirtualClock(start_time)
         there = [random.choice(states) for states in scene.things if random.random() < 0.8]
         self._cluster = self._cluster_of([*scene.objects, *there])
         self._scheduler = self._scheduler_of(self._cluster)
@@ -216,6 +218,8 @@ class Trial:
         if not self._new_scheduler_places(pod, as_it_is):
             return
         self.tally.placeable += 1
+        if self._is_placed(pod):
+            return
         if self._is_late:
             self.tally.in_gaps += 1
             return
@@ -234,9 +238,14 @@ class Trial:
         return {*waiting.rejector_plugins, waiting.gating_plugin} - {""}, waiting.attempts
 
     def _new_scheduler_places(self, pod: Pod, objects: Sequence[Named]) -> bool:
+        """Tell whether a new scheduler places the pod, while the waiting one goes on beside it.
+
+        Both are asked at the same times: a refusal may end by itself, at its `retry_at`, so that a scheduler that
+        decides later than the other may place a pod that the other had to refuse.
+        """
         cluster = self._cluster_of(objects)
         scheduler = self._scheduler_of(cluster)
-        self._settle(scheduler)
+        self._settle(scheduler, self._scheduler)
         scheduler.close()
         found = cluster.get(Pod, pod.key)
         return found is not None and bool(found.node_name)
@@ -325,12 +334,12 @@ class Trial:
             unschedulable_timeout=math.inf,
         )
 
-    def _settle(self, scheduler: Scheduler) -> None:
-        """Schedule until no pod backs off."""
-        scheduler.run_until_idle()
-        for _ in range(2):
-            self._clock.advance_to(self._clock.now() + _BACKOFF)
-            scheduler.run_until_idle()
+    def _settle(self, *schedulers: Scheduler) -> None:
+        """Schedule until no pod backs off, with these schedulers side by side."""
+        for wait in (0.0, _BACKOFF, _BACKOFF):
+            self._clock.advance_to(self._clock.now() + wait)
+            for scheduler in schedulers:
+                scheduler.run_until_idle()
 
 
 def _objects_of(cluster: InMemoryCluster) -> Sequence[Named]:

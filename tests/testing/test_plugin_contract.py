@@ -393,6 +393,29 @@ class SharesBooks(Plugin):
         self.reserved.add(pod.uid)
 
 
+# --- Another process ---------------------------------------------------------------------------------------------
+
+ELSEWHERE = "another_hash_seed_and_time_zone_change_no_answer"
+
+
+@caught(
+    ELSEWHERE, "ListsASet answers otherwise in another process, with another hash seed and in another time"
+)
+class ListsASet(Plugin):
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status:
+        missing = {f"feature-{number}" for number in range(9)} - node_info.node.labels.keys()
+        return Status.unschedulable(f"node(s) lacked {', '.join(missing)}")
+
+
+@caught(ELSEWHERE, "give `datetime.fromtimestamp` a time zone")
+class OpensInTheMorning(Plugin):
+    @hookimpl
+    def filter(self) -> Status | None:
+        morning = datetime.datetime.fromtimestamp(self.handle.clock.now()).hour < 12  # noqa: DTZ006  # that is wrong
+        return None if morning else Status.unschedulable("node(s) were closed")
+
+
 # --- Purity ------------------------------------------------------------------------------------------------------
 
 PURE = "pure_hooks_depend_on_their_arguments_alone"
@@ -825,6 +848,47 @@ class HearsOfNewNodesAlone(Plugin):
         return [ClusterEvent(EventResource.NODE, ActionType.ADD)]
 
 
+class OpenInEvenMinutes(Plugin):
+    """Its answers depend on the time alone, and each refusal says when it ends."""
+
+    name = "OpenInEvenMinutes"
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        minute = self.handle.clock.now() // 60
+        return None if minute % 2 == 0 else Status.unschedulable("node(s) rest", retry_at=(minute + 1) * 60)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD)]
+
+
+class OpenForMoments(OpenInEvenMinutes):
+    """Open for 5 of 37 seconds, so that most attempts miss it."""
+
+    name = "OpenForMoments"
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        now = self.handle.clock.now()
+        return None if now % 37 < 5 else Status.unschedulable("node(s) rest", retry_at=now - now % 37 + 37)
+
+
+@caught(WAKING, "a refusal that ends by itself needs `retry_at`")
+class ReopensInSecret(OpenInEvenMinutes):
+    @hookimpl
+    def filter(self) -> Status | None:
+        return None if self.handle.clock.now() // 60 % 2 == 0 else Status.unschedulable("node(s) rest")
+
+
+@caught(WAKING, "refused isn't tried again when")
+class ReopensLaterThanItIsOpen(OpenInEvenMinutes):
+    @hookimpl
+    def filter(self) -> Status | None:
+        now = self.handle.clock.now()
+        return None if now // 60 % 2 == 0 else Status.unschedulable("node(s) rest", retry_at=now + 3_600)
+
+
 # --- Making room, and binding ------------------------------------------------------------------------------------
 
 POST_FILTER = "post_filter_nominates_a_node_that_exists_and_only_tries_things_out"
@@ -983,6 +1047,44 @@ class OpensOnce(Plugin):
 
 def test_a_refusal_that_names_its_time_may_promise_that_answers_last() -> None:
     getattr(contract_of(OpensOnce), f"test_{EVALUATION}")()
+
+
+@pytest.mark.parametrize("plugin", [OpenInEvenMinutes, OpenForMoments])
+def test_a_refused_pod_may_wait_for_a_time_that_the_refusal_names(plugin: type[Plugin[Any]]) -> None:
+    getattr(contract_of(plugin), f"test_{WAKING}")()
+
+
+class EndsIn2030(Plugin):
+    """Wrong, but only at the end of 2029."""
+
+    name = "EndsIn2030"
+    reads = Reads.NODE
+    end = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        ended = self.handle.clock.now() >= self.end.timestamp()
+        return Status.unresolvable("node(s) were out of support") if ended else None
+
+
+def test_start_time_brings_the_clock_to_the_times_that_a_plugin_knows() -> None:
+    getattr(contract_of(EndsIn2030), f"test_{EVALUATION}")()
+    just_before = EndsIn2030.end - datetime.timedelta(minutes=2)
+    with pytest.raises(AssertionError, match="answers differently from memory"):
+        getattr(contract_of(EndsIn2030, start_time=just_before), f"test_{EVALUATION}")()
+
+
+def test_a_plugin_that_another_process_cannot_import_is_not_asked_there() -> None:
+    class Local(Polite):
+        name = "Local"
+
+    with pytest.raises(
+        unittest.SkipTest, match=r"another process can't make .*Local: .*at the top of a module"
+    ):
+        getattr(contract_of(Local), f"test_{ELSEWHERE}")()
 
 
 def checks_of(contract: type[PluginContract]) -> set[str]:

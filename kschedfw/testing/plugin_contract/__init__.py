@@ -5,6 +5,7 @@ from __future__ import annotations
 from kschedfw.testing.plugin_contract.binding import BindingChecks
 from kschedfw.testing.plugin_contract.clock_and_random import ChanceChecks
 from kschedfw.testing.plugin_contract.declaration import DeclarationChecks
+from kschedfw.testing.plugin_contract.elsewhere import ElsewhereChecks
 from kschedfw.testing.plugin_contract.evaluation import EvaluationChecks
 from kschedfw.testing.plugin_contract.looking import FollowingChecks, LookingChecks, OpinionChecks
 from kschedfw.testing.plugin_contract.purity import PurityChecks
@@ -22,6 +23,7 @@ class PluginContract(
     ReservingChecks,
     FollowingChecks,
     UserTextChecks,
+    ElsewhereChecks,
     ChanceChecks,
     EvaluationChecks,
     PurityChecks,

@@ -9,7 +9,6 @@ import numpy as np
 
 from kschedfw import CycleState, Evaluation, Framework, NodeSelection, Pod, Status
 from kschedfw.testing.clock import FakeClock
-from kschedfw.testing.plugin_contract.stage import NOW
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.world import World
 
@@ -37,7 +36,7 @@ class EvaluationChecks(Subject):
     @concerns("filter", "score")
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
         def through_a_history(world: World) -> None:
-            clock = FakeClock(NOW)
+            clock = FakeClock(self.start_time.timestamp())
             frameworks = {
                 each: self._framework(snapshot=world.snapshot, clock=clock, evaluation=each)
                 for each in Evaluation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 
@@ -16,8 +16,6 @@ from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.asking import Asker
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.world import World
-
-NOW: Final = 1_700_000_000.0
 
 
 @attrs.frozen(eq=False)
@@ -39,7 +37,7 @@ class PluginStage:
         self.cluster = InMemoryCluster([*subject.objects, *objects])
         self.snapshot = Snapshot.of(self.cluster.list(Node), self.cluster.list(Pod))
         self.pods = tuple(pod for pod in self.cluster.list(Pod) if not pod.node_name)
-        self.clock = FakeClock(NOW)
+        self.clock = FakeClock(subject.start_time.timestamp())
         self.nominator = Nominator()
         self.framework = subject._framework(
             self.cluster, self.snapshot, clock=self.clock, nominator=self.nominator
@@ -221,9 +219,18 @@ def run_on_stages(subject: Subject, check: Callable[[NewStage], None]) -> None:
     """Run the check with a function that makes stages of the same generated world."""
 
     def in_this(world: World) -> None:
-        for _ in range(4):
-            world.change()
-        objects = (*world.objects(), *world.pending())
+        objects = _objects_of(world)
         check(lambda: PluginStage(subject, objects))
 
     subject._in_worlds(in_this)
+
+
+def stage_of(subject: Subject, world: World) -> PluginStage:
+    """Return the stage on which checks are run in the world."""
+    return PluginStage(subject, _objects_of(world))
+
+
+def _objects_of(world: World) -> Sequence[Node | Pod]:
+    for _ in range(4):
+        world.change()
+    return [*world.objects(), *world.pending()]

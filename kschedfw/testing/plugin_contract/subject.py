@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
@@ -71,6 +72,8 @@ class Subject:
     """Other plugins of the profile, if the plugin calls them (preemption, for example)."""
     max_examples: ClassVar[int] = 15
     """The number of generated clusters for each check."""
+    start_time: ClassVar[datetime] = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    """The time at which the clock of a check begins; with a time zone. Checks move it by up to two days."""
 
     def pods(self) -> SearchStrategy[Pod]:
         """Return the strategy of pods, both pending and bound; names, uids and nodes are replaced."""
@@ -162,18 +165,22 @@ class Subject:
 
     def _in_worlds(self, check: Callable[[World], None]) -> None:
         """Run the check in generated worlds, which are always the same; a world in which it fails is shown."""
-        cls = type(self)
-        any_will_do = cls.pods is Subject.pods and cls.nodes is Subject.nodes
-        key = (Subject if any_will_do else cls), self.max_examples
-        if key not in _DRAWN:
-            _DRAWN[key] = self._drawn()
-        for ingredients in _DRAWN[key]:
+        for ingredients in self._ingredients():
             failure = _failure(check, ingredients)
             if failure is not None:
                 # Not hypothesis' own shrinking, which takes minutes and seldom leads to a simpler world.
                 simpler = (_failure(check, fewer) for fewer in ingredients.fewer())
                 # Of the same type only: with fewer ingredients something else may go wrong.
                 raise next((each for each in simpler if type(each) is type(failure)), failure)
+
+    def _ingredients(self) -> Sequence[Ingredients]:
+        """Return what the generated worlds are made of, which is always the same."""
+        cls = type(self)
+        any_will_do = cls.pods is Subject.pods and cls.nodes is Subject.nodes
+        key = (Subject if any_will_do else cls), self.max_examples
+        if key not in _DRAWN:
+            _DRAWN[key] = self._drawn()
+        return _DRAWN[key]
 
     def _drawn(self) -> Sequence[Ingredients]:
         # First, since its error says how to install hypothesis.

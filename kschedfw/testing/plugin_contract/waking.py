@@ -77,14 +77,22 @@ class WakingChecks(Subject):
         profile = self._profile(*(plugin for hook, plugin in needed.items() if hook not in hooks))
 
         def check(world: World) -> None:
-            trial = Trial(self._scene(world), world.random, profile, self._registry, self.gaps)
+            trial = Trial(
+                self._scene(world),
+                world.random,
+                profile,
+                self._registry,
+                self.gaps,
+                start_time=self.start_time.timestamp(),
+            )
             try:
                 trial.run(_PODS)
             except NotWokenError as error:
                 violated(
                     str(error),
                     f"{self._name}.events_to_register has to name every event after which its hooks may let a refused "
-                    "pod pass, with a hint that answers QUEUE then; `gaps` of the contract names exceptions",
+                    "pod pass, with a hint that answers QUEUE then; a refusal that ends by itself needs `retry_at`; "
+                    "`gaps` of the contract names exceptions",
                     error,
                 )
             finally:
