@@ -15,6 +15,8 @@ OUTPUT = Path(__file__).parent / "arguments.md"
 INTRODUCTION = """\
 # Arguments
 
+For operators and policy testers: every argument of every plugin, with type, range and default.
+
 <!-- Written by docs/generate_arguments.py from the plugins' arguments classes. Change those. -->
 
 Every argument that a plugin of kschedfw takes in `pluginConfig`, with its type and default. What they do is in

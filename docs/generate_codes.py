@@ -20,6 +20,8 @@ _PLAIN: Final = ("Outcomes", "Moves")
 INTRODUCTION = """\
 # Codes in JSON
 
+For programs that read JSON: every code of a refusal, a remedy and an outcome, with its parameters.
+
 <!-- Written by docs/generate_codes.py from the tables of codes. Change these. -->
 
 With `--json`, every cause, finding and change has a `code`, its `parameters`, and the `text` that is made from them.

@@ -11,6 +11,8 @@ OUTPUT = Path(__file__).parent / "feature-gates.md"
 INTRODUCTION = """\
 # Feature gates
 
+For operators: every feature gate, its default by version, and what it changes here.
+
 <!-- Written by docs/generate_feature_gates.py from the table in kschedfw/framework/gate_table.py. Change that. -->
 
 Gates are set as in kube-scheduler, by `--feature-gates GenericWorkload=true,GangScheduling=true`, or in a

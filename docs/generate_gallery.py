@@ -12,6 +12,8 @@ OUTPUT = Path(__file__).parent / "gallery.md"
 PAGE = """\
 # Gallery
 
+For everyone: distributions of plugins and commands by others, and how yours gets in.
+
 <!-- Written by docs/generate_gallery.py from docs/gallery.toml. Change that. -->
 
 This page lists distributions for kschedfw. `make downstream` installs those with plugins beside a checkout, loads each

@@ -22,6 +22,8 @@ CONTRACT = Path(__file__).parent / "hook-contract.json"
 INTRODUCTION = """\
 # Hooks
 
+For plugin authors: the contract of every hook.
+
 <!-- Written by docs/generate_hooks.py from the docstrings of kschedfw/framework/hookspecs.py. Change those. -->
 
 The contract of every hook, in version {version}. [Writing plugins](writing-plugins.md) says how to go about it, and

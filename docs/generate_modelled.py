@@ -94,6 +94,8 @@ FAULTS: Final = (
 PAGE = """\
 # What is modelled
 
+For everyone who asks what is covered: every gate, plugin and field of kube-scheduler, and how much of it is here.
+
 <!-- Written by docs/generate_modelled.py from the tables in the source. Change those. -->
 
 Everything that decisions of kube-scheduler v1.36 depend on, and how much of it is here: ✓ all of it, *partial*, or
