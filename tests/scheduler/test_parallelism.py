@@ -73,34 +73,36 @@ def test_sixteen_hooks_that_block_do_so_at_once() -> None:
 
 
 def test_few_nodes_are_looked_at_after_there_are_enough() -> None:
-    asked: list[str] = []
+    answered: list[str] = []
 
-    def ask(node_info: NodeInfo) -> None:
-        asked.append(node_info.name)
+    def answer(node_info: NodeInfo) -> None:
         time.sleep(0.0005)
+        answered.append(node_info.name)
 
     bench = Bench(
-        plugin("A", filter=ask),
+        plugin("A", filter=answer),
         plugin("Even", score=answering(0)),
         nodes=POOL,
         parallelism=4,
         profile=Profile(["A", "Even"], percentage_of_nodes_to_score=1),
     )
     assert bench.schedule(POD).feasible_nodes == 100
-    assert len(asked) < 250
+    # How far the other threads are when the last of the first 100 answers, is up to the machine.
+    enough = max(answered.index(each.name) for each in POOL[:100])
+    assert len(answered[enough:]) < 100
     bench.framework.close()
 
 
 def test_few_nodes_are_looked_at_after_an_error() -> None:
-    asked: list[str] = []
+    answered: list[str] = []
 
-    def ask(node_info: NodeInfo) -> Status | None:
-        asked.append(node_info.name)
+    def answer(node_info: NodeInfo) -> Status | None:
         time.sleep(0.0005)
+        answered.append(node_info.name)
         return Status.from_error("broken") if node_info.name == "n0" else None
 
-    bench = Bench(plugin("A", filter=ask), plugin("Even", score=answering(0)), nodes=POOL, parallelism=4)
+    bench = Bench(plugin("A", filter=answer), plugin("Even", score=answering(0)), nodes=POOL, parallelism=4)
     with pytest.raises(Exception, match="broken"):
         bench.schedule(POD)
-    assert len(asked) < 250
+    assert len(answered[answered.index("n0") :]) < 100
     bench.framework.close()
