@@ -1,19 +1,27 @@
-"""Writes docs/feature-gates.md from the table of gates: `python docs/generate_feature_gates.py`."""
+"""Writes docs/feature-gates.md from the tables of gates and rules: `python docs/generate_feature_gates.py`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kschedfw.framework.gate_table import FEATURE_GATES, VERSIONS, FeatureGate, GateState
+from kschedfw.framework.gate_table import FEATURE_GATES, FeatureGate, GateState
+from kschedfw.framework.versions import RULES, VERSIONS, Rule
 
 OUTPUT = Path(__file__).parent / "feature-gates.md"
 
 INTRODUCTION = """\
-# Feature gates
+# Feature gates and versions
 
-For operators: every feature gate, its default by version, and what it changes here.
+For operators: every feature gate and rule, by version, and what it changes here.
 
-<!-- Written by docs/generate_feature_gates.py from the table in kschedfw/framework/gate_table.py. Change that. -->
+<!-- Written by docs/generate_feature_gates.py from the tables in kschedfw/framework/gate_table.py and
+kschedfw/framework/versions. Change those. -->
+
+kschedfw decides as kube-scheduler v1.36, unless `--kube-version` names v1.34, v1.35 or v1.37. A version has its
+defaults of feature gates, and [rules without a gate](#rules-without-a-gate). `kschedfw compare` shows
+[what an upgrade changes](compare.md#configurations) for your pods.
+
+## Setting gates
 
 Gates are set as in kube-scheduler, by `--feature-gates GenericWorkload=true,GangScheduling=true`, or in a
 configuration file of kschedfw, which kube-scheduler itself would refuse:
@@ -29,27 +37,53 @@ In Python, `FeatureGates.parse("GenericWorkload=true,GangScheduling=true")` read
 the command line counts more than the same one in the file. `kschedfw config show` prints the gates that were given,
 and the metric `kubernetes_feature_enabled` has all of them.
 
-The defaults are those of v1.36. `--kube-version 1.37` takes another version's defaults; where only v1.36's behaviour
-is here, a warning says so. `kschedfw compare --profile default@1.34 --profile default` shows [what an upgrade
-changes](compare.md#configurations). Gates that need another one, are locked, or are unknown are refused in
-kube-scheduler's words. A gate that isn't modelled can't be set away from its default.
+Where only v1.36's behaviour of a gate is here and the version has another default, a warning says so. Gates that need
+another one, are locked, or are unknown are refused in kube-scheduler's words. A gate that isn't modelled can't be set
+away from its default.
 
 A Policy has [gates of its own](policy.md#feature-gates).
+
+## Gates by version
+
+Decisions with the gates of v1.36, default or set, were [recorded](conformance.md) from a running kube-scheduler. The
+defaults of other versions, and the effects of gates that v1.36 lacks, were read.
+"""
+
+RULES_INTRODUCTION = """\
+## Rules without a gate
+
+A version also changes rules that no gate switches. *Recorded* rules were compared with decisions of a running
+kube-scheduler; *read* ones come from the source that is named, and no decision of that version was compared.
+
+Not read: whether v1.37 has the same default plugins with the same weights and order. They are taken to be v1.36's.
 """
 
 
 def feature_gates_page() -> str:
     """The text of docs/feature-gates.md."""
-    header = f"| gate | {' | '.join(VERSIONS)} | needs | while it is on | can be set |"
+    header = f"| gate | {' | '.join(VERSIONS)} | needs | while it is on | KEP | can be set |"
     rows = [_row(name, gate) for name, gate in sorted(FEATURE_GATES.items())]
-    return "\n".join([INTRODUCTION, header, f"|{' --- |' * (len(VERSIONS) + 4)}", *rows, ""])
+    gates = [INTRODUCTION, header, f"|{' --- |' * (len(VERSIONS) + 5)}", *rows, ""]
+    rules = [
+        RULES_INTRODUCTION,
+        "| rule | since | where | before | since then | source | basis |",
+        f"|{' --- |' * 7}",
+        *map(_rule, RULES),
+        "",
+    ]
+    return "\n".join([*gates, *rules])
+
+
+def _rule(rule: Rule) -> str:
+    return f"| {rule.name} | {rule.since} | {rule.area} | {rule.before} | {rule.after} | {rule.source} | {rule.basis} |"
 
 
 def _row(name: str, gate: FeatureGate) -> str:
     states = " | ".join(_state(gate.at(version)) for version in VERSIONS)
     needs = ", ".join(gate.needs)
     merged = f"; from {gate.removed} on part of {gate.merged_into}" if gate.merged_into else ""
-    return f"| {name} | {states} | {needs} | {gate.effect}{merged} | {_settable(gate)} |"
+    kep = gate.kep or ""
+    return f"| {name} | {states} | {needs} | {gate.effect}{merged} | {kep} | {_settable(gate)} |"
 
 
 def _state(state: GateState | None) -> str:

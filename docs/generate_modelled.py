@@ -34,7 +34,7 @@ class Mark(StrEnum):
     NONE = "no"
 
 
-PARTIAL_GATES: Final = frozenset({"SchedulerAsyncPreemption", "StorageCapacityScoring"})
+PARTIAL_GATES: Final = frozenset({"SchedulerAsyncPreemption"})
 """Gates that can't be on, and much of whose effect is here all the same; their effect in the table says how."""
 
 CONTROLLERS: Final = (

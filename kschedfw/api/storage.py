@@ -174,10 +174,14 @@ class CSINode(Named):
 
 @attrs.frozen
 class CSIDriverSpec:
-    """The handling of a driver's volumes (storage.k8s.io/v1 CSIDriverSpec)."""
+    """The handling of a driver's volumes (storage.k8s.io/v1 CSIDriverSpec).
+
+    `prevent_pod_scheduling_if_missing` has pods with volumes of the driver refused on nodes without it (KEP-5030).
+    """
 
     attach_required: bool = True
     storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
 
 
 @attrs.frozen

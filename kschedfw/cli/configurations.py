@@ -24,8 +24,8 @@ from kschedfw.config.extensions import (
     UnknownConfigurationError,
     short_labels,
 )
-from kschedfw.framework.gate_table import REFERENCE
 from kschedfw.framework.profile import Profile
+from kschedfw.framework.versions import REFERENCE
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, profiles_of
 
 

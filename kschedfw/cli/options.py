@@ -16,7 +16,7 @@ from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import PRESETS
-from kschedfw.framework.gate_table import VERSIONS
+from kschedfw.framework.versions import VERSIONS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
 
 _NONE = "none is installed, kschedfw-legacy has some"

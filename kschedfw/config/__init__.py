@@ -43,12 +43,12 @@ from kschedfw.config.writing import overridden, written
 from kschedfw.framework.gate_table import (
     FEATURE_GATES,
     GENERIC_WORKLOAD,
-    REFERENCE,
     FeatureGate,
     GateState,
     Stage,
 )
 from kschedfw.framework.gates import BOOLEANS, DEFAULT_GATES, FeatureGateError, FeatureGates
+from kschedfw.framework.versions import REFERENCE
 
 __all__ = [
     "BOOLEANS",

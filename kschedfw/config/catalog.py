@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.args import plugin_args
@@ -51,13 +52,15 @@ class PluginCatalog:
         plugin = self._load(name)
         return NOWHERE if plugin is None else points_of(plugin)
 
-    def args(self, name: str, given: object) -> object:
+    def args(self, name: str, given: object, gates: FeatureGates) -> object:
         """Return the plugin's arguments as an instance of its arguments class; None if it has no arguments.
+
+        Some arguments are only allowed with a feature gate.
 
         Raises:
             ArgsError: the plugin refuses what is given.
         """
-        return plugin_args(name, self.args_type(name), given)
+        return plugin_args(name, self.args_type(name), given, gates)
 
     def args_type(self, name: str) -> type[object] | None:
         plugin = self._load(name)

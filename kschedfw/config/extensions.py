@@ -15,8 +15,8 @@ from kschedfw.api.extensions import Extensions
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.document import ConfigurationDocument
-from kschedfw.framework.gate_table import VERSIONS
 from kschedfw.framework.gates import FeatureGates
+from kschedfw.framework.versions import VERSIONS
 
 
 @attrs.frozen

@@ -64,7 +64,7 @@ def build_profile(
     # A plugin that can't be loaded is at no point; that a point lacks one would only follow from that.
     if all(map(catalog.is_known, enabled)):
         errors += _indispensable(placed, name)
-    args, wrong = _args(written.plugin_config, enabled, catalog, api_version)
+    args, wrong = _args(written.plugin_config, enabled, catalog, api_version, gates)
     profile = ProfileConfiguration(
         scheduler_name=name,
         plugins={
@@ -235,7 +235,11 @@ def _at_point(
 
 
 def _args(
-    configs: Sequence[PluginConfig], enabled: set[str], catalog: PluginCatalog, api_version: str
+    configs: Sequence[PluginConfig],
+    enabled: set[str],
+    catalog: PluginCatalog,
+    api_version: str,
+    gates: FeatureGates,
 ) -> tuple[dict[str, object], list[FieldError]]:
     """Return the arguments of known plugins: first the given ones, then the defaults of the other plugins."""
     args: dict[str, object] = {}
@@ -249,7 +253,7 @@ def _args(
             errors.append(mistaken)
             continue
         try:
-            structured = catalog.args(config.name, config.args)
+            structured = catalog.args(config.name, config.args, gates)
         except ArgsError as error:
             errors += [problem.inside(f"{path}.args") for problem in error.errors]
         else:
@@ -258,7 +262,7 @@ def _args(
     # Sorted, since a set's order differs from run to run.
     for name in sorted(enabled - given):
         try:
-            if (default := catalog.args(name, None)) is not None:
+            if (default := catalog.args(name, None, gates)) is not None:
                 args[name] = default
         except ArgsError as error:
             errors.append(FieldError.required("pluginConfig", f"plugin {error}"))

@@ -12,8 +12,8 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.scalars import Duration
 from kschedfw.config.extenders import ExtenderConfig
-from kschedfw.framework.gate_table import VERSIONS
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.versions import is_since
 
 MULTI_POINT = "multiPoint"
 ALL = "*"
@@ -83,7 +83,7 @@ def points_of_version(version: str) -> tuple[ExtensionPoint, ...]:
 def is_in_version(field: attrs.Attribute[object], version: str) -> bool:
     """Tell whether kube-scheduler of this version knows a field of its configuration."""
     since = field.metadata.get("since")
-    return since is None or VERSIONS.index(version) >= VERSIONS.index(since)
+    return since is None or is_since(version, since)
 
 
 @attrs.frozen

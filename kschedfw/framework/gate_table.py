@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
 import attrs
 
 from kschedfw.api.extensions import Extensions
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.framework.versions import is_since, version_number
 
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
@@ -22,10 +22,8 @@ TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 OPPORTUNISTIC_BATCHING: Final = "OpportunisticBatching"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
-
-VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
-REFERENCE: Final = "1.36"
-"""The version whose semantics kschedfw has; its defaults hold unless the caller names another version."""
+STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
+VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 
 
 class Stage(StrEnum):
@@ -47,7 +45,7 @@ class GateState:
 
 
 def _states(states: Mapping[str, GateState]) -> FrozenDict[str, GateState]:
-    return FrozenDict(states)
+    return FrozenDict(sorted(states.items(), key=lambda each: version_number(each[0])))
 
 
 @attrs.frozen
@@ -57,13 +55,14 @@ class FeatureGate:
     An entry point of the group `kschedfw.feature_gates` has the gate's name and refers to a FeatureGate.
 
     Args:
-        states: by the version of Kubernetes from which on they hold.
+        states: by the version of Kubernetes from which on they hold, the oldest version first.
         effect: what it changes while it is on.
         needs: the gates without which it can't be on.
         only: the one value whose behaviour is here; None if it can be turned on and off.
         removed: the version without it; empty if none is known.
         merged_into: the gate that has its effect since then.
         instead: what to write in a KubeSchedulerConfiguration after its removal.
+        kep: the number of the Kubernetes Enhancement Proposal that has its semantics; 0 if none is known.
     """
 
     states: FrozenDict[str, GateState] = attrs.field(converter=_states)
@@ -73,24 +72,28 @@ class FeatureGate:
     removed: str = ""
     merged_into: str = ""
     instead: str = ""
+    kep: int = 0
 
     def at(self, version: str) -> GateState | None:
         """Return the gate's state in a version of Kubernetes; None if that version doesn't have it."""
-        if self.removed and _number(version) >= _number(self.removed):
+        if self.removed and is_since(version, self.removed):
             return None
-        since = [each for each in self.states if _number(each) <= _number(version)]
-        return self.states[max(since, key=_number)] if since else None
+        return next((self.states[each] for each in reversed(self.states) if is_since(version, each)), None)
+
+    @property
+    def changes_decisions(self) -> bool:
+        """True if decisions differ with the gate's value."""
+        return self.only is None and not self.effect.startswith("nothing")
+
+    @property
+    def source(self) -> str:
+        """The gate's KEP, such as `KEP-4049`; empty if none is known."""
+        return f"KEP-{self.kep}" if self.kep else ""
 
     @property
     def last(self) -> GateState:
         """The gate's latest state."""
-        return self.states[max(self.states, key=_number)]
-
-
-# A FeatureGates compares a thousand versions, of which about 40 differ.
-@lru_cache(maxsize=256)
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+        return self.states[next(reversed(self.states))]
 
 
 DECLARED_GATES: Final = Extensions("kschedfw.feature_gates", "feature gate", FeatureGate)
@@ -113,87 +116,105 @@ _DRA: Final = ("DynamicResourceAllocation",)
 _OUTSIDE: Final = "nothing: outside scheduling"
 
 FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
-    "ClearingNominatedNodeNameAfterBinding": FeatureGate(_alpha("1.34") | _beta("1.35"), _OUTSIDE),
+    "ClearingNominatedNodeNameAfterBinding": FeatureGate(_alpha("1.34") | _beta("1.35"), _OUTSIDE, kep=5278),
     "CompositePodGroup": FeatureGate(
         _alpha("1.37"),
         "groups of groups",
         needs=(GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
         only=False,
+        kep=6012,
     ),
     "DRAAdminAccess": FeatureGate(
-        _alpha("1.32") | _beta("1.34") | _ga("1.36"), "claims with admin access", needs=_DRA, only=True
+        _alpha("1.32") | _beta("1.34") | _ga("1.36"),
+        "claims with admin access",
+        needs=_DRA,
+        only=True,
+        kep=5018,
     ),
     "DRAConsumableCapacity": FeatureGate(
-        _alpha("1.34") | _beta("1.36"), "shares of a device's capacity", needs=_DRA, only=True
+        _alpha("1.34") | _beta("1.36"), "shares of a device's capacity", needs=_DRA, only=True, kep=5075
     ),
     "DRADerivedAttributes": FeatureGate(
-        _alpha("1.37"), "attributes of devices that are derived from others", needs=_DRA, only=False
+        _alpha("1.37"), "attributes of devices that are derived from others", needs=_DRA, only=False, kep=6080
     ),
     "DRADeviceBindingConditions": FeatureGate(
         _alpha("1.34") | _beta("1.36"),
         "binding waits until devices are prepared",
         needs=(*_DRA, "DRAResourceClaimDeviceStatus"),
         only=True,
+        kep=5007,
     ),
     "DRADeviceCompatibilityGroups": FeatureGate(
         _alpha("1.37"),
         "partitions of a device that can't be used together",
         needs=("DRAPartitionableDevices",),
         only=False,
+        kep=5963,
     ),
     "DRADeviceTaintRules": FeatureGate(
         _alpha("1.35") | _beta("1.36", default=False) | _ga("1.37", locked=False),
         "taints of devices by DeviceTaintRule",
         needs=("DRADeviceTaints",),
         only=False,
+        kep=5055,
     ),
     "DRADeviceTaints": FeatureGate(
         _alpha("1.33") | _beta("1.36") | _ga("1.37", locked=False),
         "taints and tolerations of devices",
         needs=_DRA,
         only=True,
+        kep=5055,
     ),
     "DRAExtendedResource": FeatureGate(
         _alpha("1.34") | _beta("1.36") | _ga("1.37"),
         "devices for extended resources",
         needs=_DRA,
         only=True,
+        kep=5004,
     ),
     "DRAFractionalCapacityRange": FeatureGate(
         _beta("1.37"), "fractions in the capacity policies of devices", needs=_DRA, only=False
     ),
     "DRAListTypeAttributes": FeatureGate(
-        _alpha("1.36"), "attributes of devices that are lists", needs=_DRA, only=False
+        _alpha("1.36"), "attributes of devices that are lists", needs=_DRA, only=False, kep=5491
     ),
     "DRANodeAllocatableResources": FeatureGate(
-        _alpha("1.36"), "devices count as CPU or memory of their node", needs=_DRA, only=False
+        _alpha("1.36"), "devices count as CPU or memory of their node", needs=_DRA, only=False, kep=5517
     ),
     "DRAOptionalNodeOperations": FeatureGate(
         _alpha("1.37"), "devices that need no preparation on the node", needs=_DRA, only=False
     ),
     "DRAPartitionableDevices": FeatureGate(
-        _alpha("1.33") | _beta("1.36"), "partitions of devices", needs=_DRA, only=True
+        _alpha("1.33") | _beta("1.36"), "partitions of devices", needs=_DRA, only=True, kep=4815
     ),
     "DRAPrioritizedList": FeatureGate(
         _alpha("1.33") | _beta("1.34") | _ga("1.36", locked=False) | _ga("1.37"),
         "alternatives in requests for devices",
         needs=_DRA,
         only=True,
+        kep=4816,
     ),
     "DRAResourceClaimDeviceStatus": FeatureGate(
-        _alpha("1.32") | _beta("1.33") | _ga("1.37"), "drivers report the state of devices", only=True
+        _alpha("1.32") | _beta("1.33") | _ga("1.37"),
+        "drivers report the state of devices",
+        only=True,
+        kep=4817,
     ),
     "DRASchedulerFilterTimeout": FeatureGate(
-        _beta("1.34"), "a time limit for the search for devices on a node", needs=_DRA, only=True
+        _beta("1.34"), "a time limit for the search for devices on a node", needs=_DRA, only=True, kep=4381
     ),
     "DRAWorkloadResourceClaims": FeatureGate(
         _alpha("1.36") | _beta("1.37", default=False),
         "claims that belong to a group of pods",
         needs=(*_DRA, GENERIC_WORKLOAD),
         only=False,
+        kep=5729,
     ),
     "DynamicResourceAllocation": FeatureGate(
-        _beta("1.32", default=False) | _ga("1.34", locked=False) | _ga("1.35"), "resource claims", only=True
+        _beta("1.32", default=False) | _ga("1.34", locked=False) | _ga("1.35"),
+        "resource claims",
+        only=True,
+        kep=4381,
     ),
     GANG_SCHEDULING: FeatureGate(
         _alpha("1.35"),
@@ -201,19 +222,22 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         needs=(GENERIC_WORKLOAD,),
         removed="1.37",
         merged_into=GENERIC_WORKLOAD,
+        kep=4671,
     ),
     GENERIC_WORKLOAD: FeatureGate(
         _alpha("1.35") | _beta("1.37", default=False),
         "pods with spec.schedulingGroup are taken from the queue and scheduled together with their group",
+        kep=4671,
     ),
     "InPlacePodLevelResourcesVerticalScaling": FeatureGate(
         _alpha("1.35") | _beta("1.36"),
         "running pods change their own requests",
         needs=("InPlacePodVerticalScaling", NODE_DECLARED_FEATURES, "PodLevelResources"),
         only=True,
+        kep=5419,
     ),
     "InPlacePodVerticalScaling": FeatureGate(
-        _beta("1.33") | _ga("1.35"), "running pods change their containers' requests", only=True
+        _beta("1.33") | _ga("1.35"), "running pods change their containers' requests", only=True, kep=1287
     ),
     "InPlacePodVerticalScalingSchedulerPreemption": FeatureGate(
         _alpha("1.37"), "preemption for pods whose resize waits", only=False
@@ -222,76 +246,87 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         _alpha("1.37"), "nothing: the same decisions, computed faster"
     ),
     "MatchLabelKeysInPodTopologySpread": FeatureGate(
-        _beta("1.27"), "matchLabelKeys of spread constraints", only=True
+        _beta("1.27"), "matchLabelKeys of spread constraints", only=True, kep=3243
     ),
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": FeatureGate(
         _beta("1.34"),
         "the API server merges matchLabelKeys into the selectors of spread constraints",
         needs=("MatchLabelKeysInPodTopologySpread",),
         only=True,
+        kep=3243,
     ),
     NODE_DECLARED_FEATURES: FeatureGate(
         _alpha("1.35") | _beta("1.36") | _ga("1.37"),
         "nodes must have the features that a pod uses; NodeDeclaredFeatures is a default plugin",
+        kep=5328,
     ),
     "NodeInclusionPolicyInPodTopologySpread": FeatureGate(
         _beta("1.26") | _ga("1.33"),
         "nodeAffinityPolicy and nodeTaintsPolicy of spread constraints",
         only=True,
+        kep=3094,
     ),
     "NominatedNodeNameForExpectation": FeatureGate(
-        _alpha("1.34") | _beta("1.35"), "pods that wait before their binding are nominated", only=True
+        _alpha("1.34") | _beta("1.35"),
+        "pods that wait before their binding are nominated",
+        only=True,
+        kep=5278,
     ),
     OPPORTUNISTIC_BATCHING: FeatureGate(
         _beta("1.35"),
         "the search of a pod is reused for pods like it that follow at once, as long as each fills its node",
+        kep=5598,
     ),
     "PodGroupPreemptionPolicy": FeatureGate(
         _alpha("1.37"), "a preemptionPolicy of groups", needs=(GENERIC_WORKLOAD,), only=False
     ),
     "PodLevelResources": FeatureGate(
-        _alpha("1.32") | _beta("1.34"), "requests of a pod as a whole", only=True
+        _alpha("1.32") | _beta("1.34"), "requests of a pod as a whole", only=True, kep=2837
     ),
     "SchedulerAsyncAPICalls": FeatureGate(
-        _beta("1.34", default=False), "writes beside the scheduling cycle", only=False
+        _beta("1.34", default=False), "writes beside the scheduling cycle", only=False, kep=5229
     ),
     "SchedulerAsyncPreemption": FeatureGate(
         _alpha("1.32") | _beta("1.33"),
         "evictions after the scheduling cycle, which they are here for groups; a pod's victims are evicted within it",
         needs=("SchedulerQueueingHints",),
         only=False,
+        kep=4832,
     ),
     "SchedulerPopFromBackoffQ": FeatureGate(
-        _beta("1.33"), "pods that back off are tried when no other is active", only=True
+        _beta("1.33"), "pods that back off are tried when no other is active", only=True, kep=5142
     ),
     "SchedulerPreQueueingHints": FeatureGate(
-        _alpha("1.37"), "nothing: the same pods are woken, found faster"
+        _alpha("1.37"), "nothing: the same pods are woken, found faster", kep=6132
     ),
     "SchedulerQueueingHints": FeatureGate(
-        _beta("1.32") | _ga("1.34"), "plugins say which events wake a pod", only=True
+        _beta("1.32") | _ga("1.34"), "plugins say which events wake a pod", only=True, kep=4247
     ),
     "SidecarContainers": FeatureGate(
-        _beta("1.29") | _ga("1.33"), "requests of init containers that go on running", only=True
+        _beta("1.29") | _ga("1.33"), "requests of init containers that go on running", only=True, kep=753
     ),
-    "StorageCapacityScoring": FeatureGate(
+    STORAGE_CAPACITY_SCORING: FeatureGate(
         _alpha("1.33") | _beta("1.37"),
-        "scores by storage capacity; here an argument of VolumeBinding, storageCapacityScoring",
-        only=False,
+        "VolumeBinding scores nodes: by how full a volume would be, and how much storage would be left",
+        kep=4049,
     ),
     "TaintTolerationComparisonOperators": FeatureGate(
-        _alpha("1.35"), "the operators Gt and Lt of tolerations", only=False
+        _alpha("1.35"), "the operators Gt and Lt of tolerations", only=False, kep=5471
     ),
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: FeatureGate(
         _alpha("1.36"),
         "a group with a topology constraint goes into one domain; TopologyPlacementGenerator and PodGroupPodsCount are"
         " default plugins",
         needs=(GENERIC_WORKLOAD,),
+        kep=5732,
     ),
     "VolumeAttributesClass": FeatureGate(
-        _beta("1.31", default=False) | _ga("1.34", locked=False) | _ga("1.36"), _OUTSIDE
+        _beta("1.31", default=False) | _ga("1.34", locked=False) | _ga("1.36"), _OUTSIDE, kep=3751
     ),
-    "VolumeLimitScaling": FeatureGate(
-        _alpha("1.35") | _beta("1.37"), "nodes without the CSI driver of a volume are refused", only=False
+    VOLUME_LIMIT_SCALING: FeatureGate(
+        _alpha("1.35") | _beta("1.37"),
+        "nodes without the CSI driver of a volume are refused, if the CSIDriver has preventPodSchedulingIfMissing",
+        kep=5030,
     ),
     WORKLOAD_AWARE_PREEMPTION: FeatureGate(
         _alpha("1.36"),
@@ -299,6 +334,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         needs=(GANG_SCHEDULING,),
         removed="1.37",
         merged_into=GENERIC_WORKLOAD,
+        kep=5710,
     ),
 }
 """kube-scheduler's own gates, by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -12,10 +12,17 @@ from kschedfw.api import EMPTY, FrozenDict, KschedfwError
 from kschedfw.framework.gate_table import (
     DECLARED_GATES,
     FEATURE_GATES,
-    REFERENCE,
-    VERSIONS,
     FeatureGate,
     GateState,
+)
+from kschedfw.framework.versions import (
+    REFERENCE,
+    RULES,
+    VERSIONS,
+    Rule,
+    VersionChange,
+    is_since,
+    version_number,
 )
 
 _ABSENT: Final[Mapping[str, str]] = {
@@ -39,6 +46,10 @@ def _values(values: Mapping[str, bool]) -> FrozenDict[str, bool]:
     return FrozenDict(values)
 
 
+def _versions(mixed: Mapping[str, str]) -> FrozenDict[str, str]:
+    return FrozenDict(mixed)
+
+
 def _known_version(_gates: object, _field: object, version: str) -> None:
     if version not in VERSIONS:
         raise FeatureGateError((f"there are no defaults of version {version}; known: {', '.join(VERSIONS)}",))
@@ -46,7 +57,10 @@ def _known_version(_gates: object, _field: object, version: str) -> None:
 
 @attrs.frozen
 class FeatureGates:
-    """The values of all gates: those in `given`, else the defaults of a version of Kubernetes.
+    """The version of Kubernetes that is decided as: the values of all its gates, and its rules.
+
+    A gate has the value in `given`, else the version's default. `mixed` has gates and rules that are as in another
+    version, by name: single changes of an upgrade are judged with it (see `with_changes`).
 
     Raises:
         FeatureGateError: a gate is unknown or locked, its other value isn't implemented here, its value is no
@@ -55,10 +69,12 @@ class FeatureGates:
 
     given: FrozenDict[str, bool] = attrs.field(default=EMPTY, converter=_values)
     version: str = attrs.field(default=REFERENCE, validator=_known_version)
+    mixed: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=_versions)
 
     def __attrs_post_init__(self) -> None:
         problems = [each for name, value in self.given.items() for each in self._problems(name, value)]
-        if problems or (problems := list(self._unmet())):
+        # No version has such a mixture, so it may have a gate on without one that it needs.
+        if problems or (not self.mixed and (problems := list(self._unmet()))):
             raise FeatureGateError(tuple(problems))
 
     @classmethod
@@ -96,7 +112,7 @@ class FeatureGates:
         if name in self.given:
             return self.given[name]
         gate = _gate(name)
-        state = gate.at(self.version)
+        state = gate.at(self._version_of(name))
         # A gate that the version has no more stays as it was last. One that it doesn't have yet is off.
         if state is None:
             return (
@@ -105,6 +121,36 @@ class FeatureGates:
                 else bool(gate.removed and gate.last.default)
             )
         return state.default
+
+    def follows(self, rule: Rule) -> bool:
+        """Return whether the rule holds in this version."""
+        return is_since(self._version_of(rule.name), rule.since)
+
+    def changes_to(self, other: FeatureGates) -> tuple[VersionChange, ...]:
+        """Return the gates and rules that differ from those of the other version, and that decisions here depend on.
+
+        A gate whose one behaviour is here whatever its value, or that changes no decision, isn't among them.
+        """
+        version = max(self.version, other.version, key=version_number)
+        gates = (
+            VersionChange(name, version, f"{gate.effect}: {_switch(self, other, name)}", gate.source)
+            for name, gate in FEATURE_GATES.items()
+            if gate.changes_decisions and self.enabled(name) is not other.enabled(name)
+        )
+        rules = (
+            VersionChange(rule.name, version, f"{rule.area}: {rule.after}", rule.source)
+            for rule in RULES
+            if self.follows(rule) is not other.follows(rule)
+        )
+        return (*gates, *rules)
+
+    def with_changes(self, changes: Iterable[VersionChange], version: str) -> FeatureGates:
+        """Return the gates with these changes as they are in another version."""
+        mixed = {each.name: version for each in changes}
+        return attrs.evolve(self, mixed={**self.mixed, **mixed})
+
+    def _version_of(self, name: str) -> str:
+        return self.mixed.get(name, self.version)
 
     @property
     def features(self) -> Iterator[tuple[str, GateState, bool]]:
@@ -145,6 +191,11 @@ class FeatureGates:
                 continue
             if disabled := [each for each in gate.needs if not self.enabled(each)]:
                 yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(disabled)}]"
+
+
+def _switch(before: FeatureGates, after: FeatureGates, name: str) -> str:
+    values = [f"{'on' if each.enabled(name) else 'off'} in v{each.version}" for each in (before, after)]
+    return ", ".join(values)
 
 
 def _gate(name: str) -> FeatureGate:

@@ -12,6 +12,7 @@ from kschedfw.explain import Score
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -43,8 +44,9 @@ class FrameworkHarness:
         assert harness.filter(pod)["a"].reasons == ("node(s) were in the wrong rack",)
 
     Plugins are classes, which replace installed plugins of the same names, or names of installed plugins. Bound pods
-    are on their nodes; `objects` are further objects in the cluster (namespaces, services …). Everything runs on the
-    caller's thread, and `random` is seeded with 0, so that tests are deterministic.
+    are on their nodes; `objects` are further objects in the cluster (namespaces, services …). `feature_gates` say which
+    version of Kubernetes the plugins decide as. Everything runs on the caller's thread, and `random` is seeded with 0,
+    so that tests are deterministic.
 
     Nodes and pods may be manifests. They are read as from a file, or with `lenient` less strictly: names, uids and
     containers may be missing, several may have the same name, and what the API server would refuse is accepted. Of
@@ -59,6 +61,7 @@ class FrameworkHarness:
         objects: Iterable[Named] = (),
         args: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        feature_gates: FeatureGates = DEFAULT_GATES,
         lenient: bool = False,
     ) -> None:
         registry = Registry()
@@ -85,6 +88,7 @@ class FrameworkHarness:
             clock=clock,
             random=Random(0),
             parallelizer=Parallelizer(1),
+            feature_gates=feature_gates,
         )
 
     def _stored(self, obj: ObjectT) -> ObjectT:

@@ -12,11 +12,10 @@ from kschedfw.framework.gate_table import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     NODE_DECLARED_FEATURES,
-    REFERENCE,
-    VERSIONS,
     WORKLOAD_AWARE_PREEMPTION,
 )
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
+from kschedfw.framework.versions import REFERENCE, VERSIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -132,7 +131,7 @@ def test_defaults_are_those_of_the_version_that_is_asked_for() -> None:
 def test_a_default_whose_behaviour_is_not_here_is_told() -> None:
     assert not list(DEFAULT_GATES.notes)
     assert (
-        "StorageCapacityScoring is true in v1.37, but only its behaviour of v1.36 is here"
+        "DRAFractionalCapacityRange is true in v1.37, but only its behaviour of v1.36 is here"
         in FeatureGates(version="1.37").notes
     )
 

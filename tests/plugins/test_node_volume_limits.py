@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from kschedfw import make_claim, make_node, make_pod, make_volume
+from kschedfw import InMemoryCluster, Scheduler, make_claim, make_node, make_pod, make_volume
+from kschedfw.api import CSIDriver, ObjectMeta
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
+from kschedfw.api.storage import CSIDriverSpec
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.node_volume_limits import NodeVolumeLimits
 from kschedfw.testing import FrameworkHarness
@@ -47,9 +50,16 @@ def verdict(
     limits: Mapping[str, int | None] | None = None,
     pods: Iterable[Pod] = (),
     migrated: Sequence[str] = (),
+    version: str = "1.36",
 ) -> Status:
     csi_nodes = [] if limits is None else [csi_node("n", limits, migrated=migrated)]
-    harness = FrameworkHarness(NodeVolumeLimits, nodes=[NODE], pods=pods, objects=[*objects, *csi_nodes])
+    harness = FrameworkHarness(
+        NodeVolumeLimits,
+        nodes=[NODE],
+        pods=pods,
+        objects=[*objects, *csi_nodes],
+        feature_gates=FeatureGates(version=version),
+    )
     return harness.filter(new)["n"]
 
 
@@ -69,6 +79,53 @@ def test_without_a_limit_of_the_driver_there_is_none(limits: dict[str, int | Non
 def test_a_volume_that_is_there_already_does_not_count_twice() -> None:
     old = using("a", node="n", uid="old")
     assert verdict(using("a"), *volume("a"), pods=[old], limits={DRIVER: 1}).is_success
+
+
+class TestNodesWithoutTheDriver:
+    """KEP-5030; VolumeLimitScaling is on since v1.37."""
+
+    DEMANDING = CSIDriver(ObjectMeta(name=DRIVER), CSIDriverSpec(prevent_pod_scheduling_if_missing=True))
+
+    @pytest.mark.parametrize("limits", [None, {}, {"another.example.com": 1}])
+    def test_are_refused_since_v1_37_if_the_driver_asks_for_that(
+        self, limits: dict[str, int | None] | None
+    ) -> None:
+        objects = [*volume("a"), self.DEMANDING]
+        assert verdict(using("a"), *objects, limits=limits, version="1.36").is_success
+        status = verdict(using("a"), *objects, limits=limits, version="1.37")
+        assert status.code is Code.UNSCHEDULABLE
+        assert status.reasons == (f"{DRIVER} CSI driver is not installed on the node",)
+
+    def test_are_fine_if_the_driver_does_not_ask(self) -> None:
+        driver = CSIDriver(ObjectMeta(name=DRIVER))
+        assert verdict(using("a"), *volume("a"), driver, limits={}, version="1.37").is_success
+
+    def test_are_told_from_those_that_have_it_without_a_limit(self) -> None:
+        objects = [*volume("a"), self.DEMANDING]
+        assert verdict(using("a"), *objects, limits={DRIVER: None}, version="1.37").is_success
+
+    def test_are_refused_for_claims_whose_volume_is_still_to_be_made(self) -> None:
+        claim = make_claim("a").storage_class("later").build()
+        objects = [claim, storage_class("later"), self.DEMANDING]
+        assert not verdict(using("a"), *objects, limits={}, version="1.37").is_success
+
+    def test_are_refused_by_the_batch_form_as_one_by_one(self) -> None:
+        objects = [*volume("a"), self.DEMANDING, csi_node("n", {DRIVER: 5})]
+        harness = FrameworkHarness(
+            NodeVolumeLimits,
+            nodes=[NODE, make_node("bare").build()],
+            objects=objects,
+            feature_gates=FeatureGates(version="1.37"),
+        )
+        scheduler = Scheduler(
+            InMemoryCluster([NODE, make_node("bare").build(), *objects, using("a")]),
+            feature_gates=FeatureGates(version="1.37"),
+        )
+        assert [name for name, status in harness.filter(using("a")).items() if status.is_success] == ["n"]
+        scheduler.run_until_idle()
+        bound = scheduler.cluster.get(Pod, "default/new")
+        assert bound is not None
+        assert bound.node_name == "n"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Operator, Requirement
 from kschedfw.api.storage import PersistentVolumeClaim, VolumeNodeAffinity, VolumePhase
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.status import Code
@@ -30,8 +31,8 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+SCORING = FeatureGates.of("StorageCapacityScoring")
 SHAPE = {
-    "storageCapacityScoring": True,
     "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}],
 }
 """The fuller the better."""
@@ -332,10 +333,25 @@ class TestVolumesThatCanBeMade:
 class TestScoring:
     def scores(self, pod: Pod, *objects: Named) -> dict[str, int]:
         harness = FrameworkHarness(
-            "VolumeBinding", nodes=NODES, objects=objects, args={"VolumeBinding": SHAPE}
+            "VolumeBinding",
+            nodes=NODES,
+            objects=objects,
+            args={"VolumeBinding": SHAPE},
+            feature_gates=SCORING,
         )
         harness.filter(pod)
         return harness.score(pod)
+
+    def test_is_on_by_default_in_v1_37(self) -> None:
+        """KEP-4049: beta and on since v1.37."""
+        objects = storage_class(), claim(size="1Gi").build(), volume(size="4Gi").build()
+        scores = {
+            version: FrameworkHarness(
+                "VolumeBinding", nodes=NODES, objects=objects, feature_gates=FeatureGates(version=version)
+            ).score(pod_with("claim"))
+            for version in ("1.36", "1.37")
+        }
+        assert scores == {"1.36": {"a": 0, "b": 0}, "1.37": {"a": 75, "b": 75}}
 
     def test_is_off_unless_it_is_turned_on(self) -> None:
         harness = FrameworkHarness("VolumeBinding", nodes=NODES)
@@ -350,7 +366,7 @@ class TestScoring:
             "VolumeBinding",
             nodes=NODES,
             objects=objects,
-            args={"VolumeBinding": {"storageCapacityScoring": True}},
+            feature_gates=SCORING,
         )
         assert harness.score(pod_with("claim")) == {"a": 75, "b": 75}
 
@@ -387,13 +403,15 @@ class TestScoring:
 
 class TestArguments:
     @pytest.mark.parametrize(
-        ("args", "problem"),
+        ("gates", "args", "problem"),
         [
             (
+                DEFAULT_GATES,
                 {"bindTimeoutSeconds": -1},
                 "bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
             ),
             (
+                DEFAULT_GATES,
                 {"shape": [{"utilization": 7}]},
                 (
                     'shape: Invalid value: [{"Utilization":7,"Score":0}]: unexpected field `shape`, '
@@ -401,18 +419,20 @@ class TestArguments:
                 ),
             ),
             (
-                {"storageCapacityScoring": True, "shape": [{"utilization": 101}]},
+                SCORING,
+                {"shape": [{"utilization": 101}]},
                 "shape[0].utilization: Invalid value: 101: not in valid range [0, 100]",
             ),
             (
-                {"storageCapacityScoring": True, "shape": [{"utilization": 5}, {"utilization": 5}]},
+                SCORING,
+                {"shape": [{"utilization": 5}, {"utilization": 5}]},
                 "shape[1].utilization: Invalid value: 5: values must be sorted in increasing order",
             ),
         ],
     )
-    def test_are_checked(self, args: dict[str, object], problem: str) -> None:
+    def test_are_checked(self, gates: FeatureGates, args: dict[str, object], problem: str) -> None:
         with pytest.raises(ArgsError) as error:
-            FrameworkHarness("VolumeBinding", args={"VolumeBinding": args})
+            FrameworkHarness("VolumeBinding", args={"VolumeBinding": args}, feature_gates=gates)
         assert str(error.value) == f"VolumeBinding: {problem}"
 
 

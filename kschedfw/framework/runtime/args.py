@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
 from kschedfw.api.strict import structure_strictly
 from kschedfw.api.words import with_article
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 
 
 @runtime_checkable
@@ -17,6 +18,13 @@ class Validated(Protocol):
     """Arguments with rules beyond their types. `validate` yields the rules that they break."""
 
     def validate(self) -> Iterator[FieldError]: ...
+
+
+@runtime_checkable
+class ValidatedWithGates(Protocol):
+    """Arguments with fields that only some feature gates allow. `validate_with` yields the rules that they break."""
+
+    def validate_with(self, gates: FeatureGates) -> Iterator[FieldError]: ...
 
 
 @attrs.define(eq=False)
@@ -30,7 +38,9 @@ class ArgsError(KschedfwError, ValueError):
         return f"{self.plugin}: " + "; ".join(map(str, self.errors))
 
 
-def plugin_args(plugin: str, args_type: type[object] | None, given: object) -> object:
+def plugin_args(
+    plugin: str, args_type: type[object] | None, given: object, gates: FeatureGates = DEFAULT_GATES
+) -> object:
     """Return the arguments that a plugin is made with.
 
     `given` is None (all defaults), an instance of `args_type`, or a mapping from a configuration: camelCase
@@ -57,8 +67,11 @@ def plugin_args(plugin: str, args_type: type[object] | None, given: object) -> o
                 ),
             ),
         )
-    if isinstance(args, Validated) and (errors := tuple(args.validate())):
-        raise ArgsError(plugin, errors)
+    errors = list(args.validate()) if isinstance(args, Validated) else []
+    if isinstance(args, ValidatedWithGates):
+        errors += args.validate_with(gates)
+    if errors:
+        raise ArgsError(plugin, tuple(errors))
     return args
 
 

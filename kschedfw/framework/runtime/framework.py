@@ -132,7 +132,7 @@ class Framework(BindingHooks, PlacementHooks):
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
         plugin = registry.load(name)
-        args = plugin_args(name, plugin.args_type, self.profile.args.get(name))
+        args = plugin_args(name, plugin.args_type, self.profile.args.get(name), self.handle.feature_gates)
         try:
             return plugin(args, self.handle)
         except PluginError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -28,8 +29,9 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
-from kschedfw.api import CSINode, PersistentVolume, VolumeAttachment
+from kschedfw.api import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
 from kschedfw.framework.diagnosis import Evidence
+from kschedfw.framework.gate_table import VOLUME_LIMIT_SCALING
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
 from kschedfw.plugins._storage import ClaimNotFoundError, VolumeError, queue_if_used, volumes_of
@@ -57,6 +59,9 @@ class NodeVolumeLimits(Plugin):
     """Refuses nodes that can't attach the pod's volumes, by the limits of each CSI driver in their CSINode.
 
     Volumes of in-tree plugins count as their driver's on nodes whose CSINode says that they have been migrated.
+
+    With the feature gate VolumeLimitScaling (KEP-5030), nodes are refused that lack a driver whose CSIDriver asks for
+    that by preventPodSchedulingIfMissing.
     """
 
     name = "NodeVolumeLimits"
@@ -65,6 +70,7 @@ class NodeVolumeLimits(Plugin):
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._storage = StorageOfNodes(handle.cluster)
+        self._asks_for_drivers = handle.feature_gates.enabled(VOLUME_LIMIT_SCALING)
 
     def sign(self, pod: Pod) -> Hashable | None:
         """Return None for pods with volumes that count.
@@ -88,6 +94,8 @@ class NodeVolumeLimits(Plugin):
         if not pod.spec.volumes:
             return None
         try:
+            if (missing := self._missing_driver(pod, node_info)) is not None:
+                return _not_installed(missing)
             exceeded = next(self._exceeded(state, pod, node_info), None)
         except ClaimNotFoundError as error:
             return Status.unresolvable(str(error))
@@ -104,6 +112,24 @@ class NodeVolumeLimits(Plugin):
                 values={"driver": driver, "wanted": wanted, "attached": present, "limit": limit},
                 code="volume-limit",
             )
+
+    def _missing_driver(self, pod: Pod, node_info: NodeInfo) -> str | None:
+        """Return the first driver that the pod's volumes need, that refuses nodes without it, and that the node lacks.
+
+        Raises:
+            ClaimNotFoundError: a claim of the pod doesn't exist.
+            VolumeError: the volumes of the pod can't be determined.
+        """
+        if not self._asks_for_drivers:
+            return None
+        cluster, csi_node = self.handle.cluster, self.handle.cluster.get(CSINode, node_info.name)
+        installed = () if csi_node is None else {driver.name for driver in csi_node.spec.drivers}
+        # kube-scheduler takes them in the random order of a map; here the order of the pod's volumes counts.
+        for name, _ in attachments(cluster, pod, csi_node, is_new=True):
+            driver = None if name in installed else cluster.get(CSIDriver, name)
+            if driver is not None and driver.spec.prevent_pod_scheduling_if_missing:
+                return name
+        return None
 
     def _exceeded(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
@@ -139,6 +165,8 @@ class NodeVolumeLimits(Plugin):
         except VolumeError:
             return None
         limits = self._storage.limits(nodes)
+        if self._may_lack_driver(new):
+            return None
         if not new or not limits.by_driver:
             return Verdicts.passing(len(rows))
         refused = np.zeros(len(rows), dtype=np.bool_)
@@ -160,6 +188,13 @@ class NodeVolumeLimits(Plugin):
             ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, queue_if_used),
             ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detachment),
         ]
+
+    def _may_lack_driver(self, new: Iterable[Attachment]) -> bool:
+        """Return whether a node may be refused for lack of a driver, so that each has to be asked by itself."""
+        found = (
+            {self.handle.cluster.get(CSIDriver, name) for name, _ in new} if self._asks_for_drivers else ()
+        )
+        return any(each is not None and each.spec.prevent_pod_scheduling_if_missing for each in found)
 
     def _may_be_full(
         self, state: CycleState, new: Iterable[Attachment], limits: LimitColumns, nodes: NodeTable
@@ -186,6 +221,11 @@ class NodeVolumeLimits(Plugin):
             if volume is not None and volume.spec.csi is not None:
                 found.add((each.spec.attacher, volume.spec.csi.volume_handle))
         return found
+
+
+@functools.lru_cache(maxsize=64)
+def _not_installed(driver: str) -> Status:
+    return Status.unschedulable(f"{driver} CSI driver is not installed on the node")
 
 
 def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:

@@ -18,6 +18,7 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
+    FeatureGates,
     FieldError,
     Handle,
     IntArray,
@@ -43,6 +44,7 @@ from kschedfw.api import (
     storage_capacity,
 )
 from kschedfw.framework.diagnosis import Evidence
+from kschedfw.framework.gate_table import STORAGE_CAPACITY_SCORING
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.plugins._storage import StoragePlugin, queue_if_used
@@ -114,30 +116,24 @@ class VolumeBindingArgs:
 
     `bind_timeout_seconds` is the time that a pod waits for its volumes before its binding fails.
 
-    `storage_capacity_scoring` stands for kube-scheduler's feature gate of that name, which is off in v1.36.
-    With it nodes are scored by `shape`: by the utilization of a volume by its claim and, where a volume has to
-    be provisioned, of the available storage. The points are by rising utilization; the function is linear
-    between them and constant outside.
+    With the feature gate StorageCapacityScoring nodes are scored by `shape`: by the utilization of a volume by its
+    claim and, where a volume has to be provisioned, of the available storage. The points are by rising utilization;
+    the function is linear between them and constant outside. None stands for the default: 10 points at 0 %, 0 at
+    100 %. Without the gate, a shape is refused.
     """
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    storage_capacity_scoring: bool = attrs.field(
-        default=False, metadata={"beyond_kube_scheduler": "the gate StorageCapacityScoring"}
-    )
-
-    @property
-    def scoring_shape(self) -> tuple[UtilizationShapePoint, ...] | None:
-        """The utilization function to score nodes by; None if nodes aren't scored."""
-        return (self.shape or DEFAULT_SHAPE) if self.storage_capacity_scoring else None
 
     def validate(self) -> Iterator[FieldError]:
         if self.bind_timeout_seconds < 0:
             why = "invalid BindTimeoutSeconds, should not be a negative value"
             yield FieldError.invalid("bindTimeoutSeconds", self.bind_timeout_seconds, why)
+
+    def validate_with(self, gates: FeatureGates) -> Iterator[FieldError]:
         if self.shape is None:
             return
-        if self.storage_capacity_scoring:
+        if gates.enabled(STORAGE_CAPACITY_SCORING):
             yield from shape_errors(self.shape, "shape")
         else:
             why = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
@@ -169,7 +165,8 @@ class VolumeBinding(StoragePlugin[VolumeBindingArgs, PodVolumes]):
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self.claims = VolumeClaims.of(handle.cluster)
-        self._shape = args.scoring_shape
+        scores = handle.feature_gates.enabled(STORAGE_CAPACITY_SCORING)
+        self._shape: Shape | None = (args.shape or DEFAULT_SHAPE) if scores else None
         # With a shape, pre_score doesn't skip pods without claims.
         self._without_claims: Hashable = IDLE if self._shape is None else ()
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)

@@ -16,7 +16,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, VERSIONS
+from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import (
     CALL_IN,
@@ -34,6 +34,7 @@ from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
 from kschedfw.framework.status import Code, Status
+from kschedfw.framework.versions.v1_37 import PLACEMENT_FEASIBLE
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
@@ -52,7 +53,6 @@ from kschedfw.scheduler.scheduling_cycle import make_room
 Stops: TypeAlias = Callable[[PlacedGroup, int], Status]
 """Returns success if a placement can still take the group; gets the placed members and the number untried."""
 
-_PLACEMENT_FEASIBLE_SINCE: Final = "1.37"
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
 
@@ -91,9 +91,7 @@ class GroupAlgorithm:
     ) -> None:
         self._algorithm = algorithm
         self._by_placements = gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING)
-        self._asks_whether_feasible = VERSIONS.index(gates.version) >= VERSIONS.index(
-            _PLACEMENT_FEASIBLE_SINCE
-        )
+        self._asks_whether_feasible = gates.follows(PLACEMENT_FEASIBLE)
         self._snapshot = snapshot
         self._nominator = nominator
 

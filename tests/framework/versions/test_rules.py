@@ -1,0 +1,76 @@
+"""Rules that versions changed, and the differences between versions."""
+
+from __future__ import annotations
+
+from kschedfw.framework.gate_table import FEATURE_GATES
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.versions import REFERENCE, RULES, VERSIONS, Basis, VersionChange
+from kschedfw.framework.versions.v1_37 import PLACEMENT_FEASIBLE
+
+V1_37 = FeatureGates(version="1.37")
+
+
+def names(changes: tuple[VersionChange, ...]) -> set[str]:
+    return {each.name for each in changes}
+
+
+def test_rules_and_gates_have_names_of_their_own() -> None:
+    rules = [rule.name for rule in RULES]
+    assert len(set(rules)) == len(rules)
+    assert not set(rules) & FEATURE_GATES.keys()
+
+
+def test_every_rule_belongs_to_a_known_version_and_names_its_source() -> None:
+    for rule in RULES:
+        assert rule.since in VERSIONS, rule.name
+        assert all((rule.source, rule.before, rule.after)), rule.name
+
+
+def test_only_rules_up_to_the_reference_version_are_recorded() -> None:
+    newer = [rule for rule in RULES if VERSIONS.index(rule.since) > VERSIONS.index(REFERENCE)]
+    assert newer
+    assert {rule.basis for rule in newer} == {Basis.READ}
+
+
+def test_a_rule_holds_from_its_version_on() -> None:
+    follows = {version: FeatureGates(version=version).follows(PLACEMENT_FEASIBLE) for version in VERSIONS}
+    assert follows == {"1.34": False, "1.35": False, "1.36": False, "1.37": True}
+
+
+def test_a_version_differs_from_itself_in_nothing() -> None:
+    assert DEFAULT_GATES.changes_to(DEFAULT_GATES) == ()
+
+
+def test_the_differences_of_two_versions_are_gates_and_rules() -> None:
+    changes = DEFAULT_GATES.changes_to(V1_37)
+    assert {"StorageCapacityScoring", "PlacementFeasible"} <= names(changes)
+    scoring = next(each for each in changes if each.name == "StorageCapacityScoring")
+    assert str(scoring) == "StorageCapacityScoring (KEP-4049)"
+    assert scoring.text.endswith(": off in v1.36, on in v1.37")
+
+
+def test_a_gate_that_is_set_makes_no_difference() -> None:
+    given = {"StorageCapacityScoring": True}
+    changes = FeatureGates(given).changes_to(FeatureGates(given, "1.37"))
+    assert "StorageCapacityScoring" not in names(changes)
+
+
+def test_gates_that_change_no_decision_are_no_differences() -> None:
+    older = FeatureGates(version="1.34")
+    assert not older.enabled("ClearingNominatedNodeNameAfterBinding")
+    assert "ClearingNominatedNodeNameAfterBinding" not in names(older.changes_to(DEFAULT_GATES))
+
+
+def test_single_differences_can_be_taken_over() -> None:
+    changes = {each.name: each for each in DEFAULT_GATES.changes_to(V1_37)}
+    mixed = DEFAULT_GATES.with_changes([changes["StorageCapacityScoring"]], "1.37")
+    assert mixed.enabled("StorageCapacityScoring")
+    assert not mixed.follows(PLACEMENT_FEASIBLE)
+    assert names(mixed.changes_to(V1_37)) == changes.keys() - {"StorageCapacityScoring"}
+
+
+def test_with_all_differences_a_version_decides_as_the_other() -> None:
+    for before in VERSIONS:
+        for after in VERSIONS:
+            old, new = FeatureGates(version=before), FeatureGates(version=after)
+            assert old.with_changes(old.changes_to(new), after).changes_to(new) == ()
