@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
-from kschedfw.framework.gates import FeatureGates
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.args import plugin_args
@@ -52,7 +52,7 @@ class PluginCatalog:
         plugin = self._load(name)
         return NOWHERE if plugin is None else points_of(plugin)
 
-    def args(self, name: str, given: object, gates: FeatureGates) -> object:
+    def args(self, name: str, given: object, gates: FeatureGates = DEFAULT_GATES) -> object:
         """Return the plugin's arguments as an instance of its arguments class; None if it has no arguments.
 
         Some arguments are only allowed with a feature gate.
