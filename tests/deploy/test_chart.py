@@ -186,8 +186,96 @@ class TestRendered:
         assert one(manifests, "Service")["spec"]["selector"] == labels
         assert one(manifests, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
         assert one(manifests, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
+        spreading = one(manifests, "Deployment")["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        assert [each["topologyKey"] for each in spreading] == [
+            "topology.kubernetes.io/zone",
+            "kubernetes.io/hostname",
+        ]
+        assert all(each["labelSelector"]["matchLabels"] == labels for each in spreading)
         selected = one(manifests, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
         assert selected.items() <= one(manifests, "Service")["metadata"]["labels"].items()
+
+    def test_a_digest_counts_before_the_tag(self) -> None:
+        digest = f"sha256:{'0a' * 32}"
+        for values, suffix in (
+            ({}, f":{__version__}"),
+            ({"image__tag": "1.2.3"}, ":1.2.3"),
+            ({"image__tag": "1.2.3", "image__digest": digest}, f"@{digest}"),
+        ):
+            (container,) = one(rendered(**values), "Deployment")["spec"]["template"]["spec"]["containers"]
+            assert container["image"] == f"{VALUES['image']['repository']}{suffix}"
+
+    def test_volumes_and_variables_of_the_values_come_after_the_chart_s_own(self) -> None:
+        values = {
+            "extraVolumes": [{"name": "tls", "secret": {"secretName": "certificate"}}],
+            "extraVolumeMounts": [{"name": "tls", "mountPath": "/etc/tls", "readOnly": True}],
+            "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example"}],
+        }
+        pod = one(rendered(**values), "Deployment")["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert pod["volumes"][-1:] == values["extraVolumes"]
+        assert container["volumeMounts"][-1:] == values["extraVolumeMounts"]
+        assert container["env"] == values["extraEnv"]
+        assert {each["name"] for each in container["volumeMounts"]} == {
+            each["name"] for each in pod["volumes"]
+        }
+
+    def test_the_values_of_the_page_are_taken(self, tmp_path: Path) -> None:
+        page = (REPOSITORY / "docs" / "deploying.md").read_text()
+        (block,) = (
+            each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extraVolumes" in each
+        )
+        values = tmp_path / "values.yaml"
+        values.write_text(block)
+        done = helm("template", "kschedfw", str(CHART), f"--values={values}", "--kube-version=1.36.0")
+        assert done.returncode == 0, done.stderr
+        manifests = [each for each in yaml.safe_load_all(done.stdout) if each]
+        asked = yaml.safe_load(block)["serviceMonitor"]["tlsConfig"]
+        assert {
+            json.dumps(each["tlsConfig"]) for each in one(manifests, "ServiceMonitor")["spec"]["endpoints"]
+        } == {json.dumps(asked, sort_keys=True)}
+
+    def test_prometheus_may_read_each_path_that_it_is_told_of(self) -> None:
+        manifests = rendered(serviceMonitor__enabled=True)
+        endpoints = one(manifests, "ServiceMonitor")["spec"]["endpoints"]
+        (role,) = (
+            each
+            for each in manifests
+            if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "kschedfw-metrics"
+        )
+        (rule,) = role["rules"]
+        assert [each["path"] for each in endpoints] == rule["nonResourceURLs"]
+        assert {json.dumps(each["tlsConfig"]) for each in endpoints} == {'{"insecureSkipVerify": true}'}
+
+    def test_alerts_ask_about_the_release_and_lead_to_the_runbooks_of_the_values(self) -> None:
+        done = helm(
+            "template",
+            "blue",
+            str(CHART),
+            "--kube-version=1.36.0",
+            "--set=prometheusRule.enabled=true,prometheusRule.runbooks=https://docs.example/runbooks/",
+        )
+        assert done.returncode == 0, done.stderr
+        (rule,) = (
+            each for each in yaml.safe_load_all(done.stdout) if each and each["kind"] == "PrometheusRule"
+        )
+        rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+        assert len(rules) > 20
+        jobs = {job for each in rules for job in re.findall('job="(.*?)"', each["expr"])}
+        assert jobs == {"blue"}
+        addresses = {each["annotations"]["runbook_url"] for each in rules if "alert" in each}
+        assert all(re.fullmatch(r"https://docs\.example/runbooks/\w+\.html", each) for each in addresses)
+
+    def test_the_dashboard_is_a_file_of_a_config_map_that_grafana_finds(self) -> None:
+        (found,) = (
+            each
+            for each in rendered(dashboard__enabled=True)
+            if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "kschedfw-dashboard"
+        )
+        assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(found["data"]["kschedfw.json"]) == json.loads(
+            (CHART / "dashboard.json").read_text()
+        )
 
 
 @pytest.fixture(scope="module")
