@@ -41,16 +41,19 @@ class TopologyPlacementGenerator(Plugin):
         if not key:
             return [placement]
         fixed = self._domain_of_scheduled(state, key)
-        table = placement.nodes.table
-        domains: dict[str, list[int]] = {}
-        for row in placement.nodes.rows.tolist():
-            value = table.node_infos[row].node.labels.get(key)
-            if value is not None and (fixed is None or value == fixed):
-                domains.setdefault(value, []).append(row)
+        table, rows = placement.nodes.table, placement.nodes.rows
+        labels = table.label(key)
+        codes = labels.codes.take(rows)
+        # Stable, so that a domain's nodes stay in visiting order.
+        order = codes.argsort(kind="stable")
+        present, firsts = np.unique(codes[order], return_index=True)
+        by_domain = zip(present.tolist(), np.split(rows[order], firsts[1:]), strict=True)
+        domains = {value: found for code, found in by_domain if (value := labels.values[code]) is not None}
         # Sorted, since kube-scheduler's order is random and ours has to be reproducible.
         return [
-            GroupPlacement(value, NodeSelection(table, np.array(rows, dtype=np.int64)))
-            for value, rows in sorted(domains.items())
+            GroupPlacement(value, NodeSelection(table, domains[value]))
+            for value in sorted(domains)
+            if fixed is None or value == fixed
         ]
 
     def _domain_of_scheduled(self, state: CycleState, key: str) -> str | None:

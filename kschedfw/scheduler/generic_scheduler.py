@@ -178,31 +178,36 @@ class GenericScheduler:
             self._end()
 
     def place_in_turn(
-        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[EqualPlaces] | None:
-        """Return the places of so many pods of each kind, each as by `schedule_within` with those before it in place.
+        self,
+        framework: Framework,
+        runs: Sequence[tuple[PlannedPod, int]],
+        placements: Sequence[NodeSelection],
+    ) -> Sequence[Sequence[EqualPlaces]] | None:
+        """Return the places of so many pods of each kind on each of the placements, which don't see one another.
 
-        Return None, with nothing drawn, where this can't be told without calling hooks.
+        Each pod gets its place as by `schedule_within` with those before it in place. Return None, with nothing drawn,
+        where this can't be told without calling hooks.
         """
-        ranks = None
-        if isinstance(self._selector, FirstByNameSelector):
-            ranks = np.empty(len(nodes), dtype=np.int64)
-            ranks[sorted(range(len(nodes)), key=nodes.names.__getitem__)] = np.arange(len(nodes))
+        selector = self._selector
+        by_name = selector if isinstance(selector, FirstByNameSelector) else None
         # The compiled search draws as Python's generator does. A subclass of `Random` may draw otherwise.
-        elif not isinstance(self._selector, ReservoirSelector) or type(self._random) is not Random:
+        draws = isinstance(selector, ReservoirSelector) and type(self._random) is Random
+        if not (by_name or draws) or framework.handle.extenders or not framework.has_score_plugins:
             return None
-        if framework.handle.extenders or not framework.has_score_plugins or not len(nodes):
+        if not all(map(len, placements)):
             return None
-        search = Search(
-            self.next_start_node_index,
-            not self._exhaustive,
-            self._num_nodes_to_find(framework, len(nodes)),
-            self._random,
-            ranks,
+        searches = [
+            Search(
+                nodes,
+                self._num_nodes_to_find(framework, len(nodes)),
+                None if by_name is None else by_name.ranks(nodes.table).take(nodes.rows),
+            )
+            for nodes in placements
+        ]
+        found, self.next_start_node_index = in_turn(
+            runs, searches, self._random, self.next_start_node_index, moves=not self._exhaustive
         )
-        turns = in_turn(runs, nodes, search)
-        self.next_start_node_index = search.start
-        return turns
+        return found
 
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
         """Raise ConcurrentCycleError if another decision is under way; else block others until `_end`."""

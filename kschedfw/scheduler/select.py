@@ -131,8 +131,12 @@ class FirstByNameSelector:
         """Return the position of the row whose name comes first."""
         if len(rows) == 1:
             return 0
+        return int(self.ranks(table).take(rows).argmin())
+
+    def ranks(self, table: NodeTable) -> IntArray:
+        """Return the position of each row in the order of names, shape (n,). Not to be changed."""
         if table.names is not self._names:  # the table makes a new list when nodes come or go
             order = sorted(range(len(table)), key=table.names.__getitem__)
             self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
             self._ranks[order] = table.all_rows
-        return int(self._ranks.take(rows).argmin())
+        return self._ranks

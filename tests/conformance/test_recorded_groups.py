@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ class Together:
         self.runs = 0
         patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
         patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
-        one_by_one, on = GroupAlgorithm.run, EqualMembers.on
+        one_by_one, on_each = GroupAlgorithm.run, EqualMembers.on_each
 
         def run(algorithm: GroupAlgorithm, *args: Any, makes_room: bool, observe: Any = None) -> GroupResult:
             seen = _seen(one_by_one(algorithm, *args, makes_room=False))
@@ -92,12 +93,12 @@ class Together:
                 assert seen == _seen(one_by_one(algorithm, *args, makes_room=False))
                 return one_by_one(algorithm, *args, makes_room=makes_room, observe=observe)
 
-        def counted(trials: EqualMembers, placement: GroupPlacement) -> PlacementResult | None:
+        def counted(trials: EqualMembers, placements: Sequence[GroupPlacement]) -> list[PlacementResult]:
             self.runs += 1
-            return on(trials, placement)
+            return on_each(trials, placements)
 
         patch.setattr(GroupAlgorithm, "run", run)
-        patch.setattr(EqualMembers, "on", counted)
+        patch.setattr(EqualMembers, "on_each", counted)
 
 
 def _seen(result: GroupResult) -> object:

@@ -162,13 +162,13 @@ def test_equal_members_fare_as_one_by_one(seed: int, gates: Sequence[str], perce
         patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
         patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
         tried: list[GroupPlacement] = []
-        on = EqualMembers.on
+        on_each = EqualMembers.on_each
 
-        def noted(trials: EqualMembers, placement: GroupPlacement) -> PlacementResult | None:
-            tried.append(placement)
-            return on(trials, placement)
+        def noted(trials: EqualMembers, placements: Sequence[GroupPlacement]) -> list[PlacementResult]:
+            tried.extend(placements)
+            return on_each(trials, placements)
 
-        patch.setattr(EqualMembers, "on", noted)
+        patch.setattr(EqualMembers, "on_each", noted)
         together = told_by(seed, gates, percentage)
         patch.setattr(EqualMembers, "of", lambda *_, **__: None)
         event(f"together: {bool(tried)}")

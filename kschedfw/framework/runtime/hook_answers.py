@@ -206,10 +206,14 @@ def _is_of(table: NodeTable, nodes: object) -> bool:
     rows = nodes.rows
     if rows is table.all_rows:
         return True
-    is_array = _has(nodes, rows=np.ndarray) and rows.dtype == _INT64 and rows.ndim == 1
-    if not is_array or (len(rows) and not (rows.min() >= 0 and rows.max() < len(table))):
+    if not (_has(nodes, rows=np.ndarray) and rows.dtype == _INT64 and rows.ndim == 1):
         return False
-    return len(np.unique(rows)) == len(rows)
+    if not len(rows):
+        return True
+    # Rows in the table's order, as most are, are distinct and between the first and the last one.
+    if (rows[1:] > rows[:-1]).all():
+        return bool(rows[0] >= 0 and rows[-1] < len(table))
+    return bool(rows.min() >= 0 and rows.max() < len(table)) and len(np.unique(rows)) == len(rows)
 
 
 def as_placement_scores(hook: str, answer: object, names: Sequence[str]) -> Mapping[str, int]:

@@ -162,14 +162,16 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         As for a pod alone, an extended resource only counts if a member requests it.
         """
         usages = []
+        nodes = placed.placement.nodes
         members = [pod for pod in group.pods if pod.uid in placed.node_names]
         for resource in self._resources.resources:
             wanted = sum(resource.request_of(pod.requests) for pod in members)
             if not wanted and not resource.on_every_node:
                 continue
-            amounts = [resource.on_node(info) for info in placed.placement.nodes]
-            if allocatable := sum(amount for amount, _ in amounts):
-                usages.append((wanted + sum(used for _, used in amounts), allocatable, resource.weight))
+            # Lists of Python's numbers, whose sum is exact whatever nodes offer.
+            allocatable, used = (sum(each.tolist()) for each in resource.columns(nodes.table, nodes.rows))
+            if allocatable:
+                usages.append((wanted + used, allocatable, resource.weight))
         return valid_score(most_allocated(usages))
 
     @hookimpl

@@ -70,8 +70,11 @@ class PlacementAlgorithm(Protocol):
     ) -> ScheduleResult: ...
 
     def place_in_turn(
-        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[EqualPlaces] | None: ...
+        self,
+        framework: Framework,
+        runs: Sequence[tuple[PlannedPod, int]],
+        placements: Sequence[NodeSelection],
+    ) -> Sequence[Sequence[EqualPlaces]] | None: ...
 
     def trial(self) -> AbstractContextManager[None]: ...
 
@@ -137,14 +140,13 @@ class GroupAlgorithm:
             equal = EqualMembers.of(
                 self._algorithm, framework, states, attempts, len(placements), refuse, makes_room=makes_room
             )
-        results: list[PlacementResult] = []
-        for placement in placements:
-            found = None if equal is None else equal.on(placement)
-            if found is None:
-                trial = MemberTrial(self._snapshot, self._nominator, states, lists)
-                found = self._try(
-                    framework, placement, trial, attempts, makes_room=makes_room, observe=observe, stops=stops
-                )
+        results = [] if equal is None else equal.on_each(placements)
+        # Found out one by one where members differ, or can't be told from each other without a search.
+        for placement in placements[len(results) :]:
+            trial = MemberTrial(self._snapshot, self._nominator, states, lists)
+            found = self._try(
+                framework, placement, trial, attempts, makes_room=makes_room, observe=observe, stops=stops
+            )
             results.append(found)
             if found.status.code is Code.ERROR and self._by_placements:
                 return GroupResult(found.status, results, taken=found)

@@ -1,7 +1,7 @@
 """Trials of groups whose members are of a few kinds, without a search for each member.
 
 Where no plugin has to be asked about a member (`Framework.planned_member`), equal members that are tried one after the
-other differ in the amounts that those before them have taken. They are placed together (`plans.turns`), with the
+other differ in the amounts that those before them have taken. They are placed together (`engine.turns`), with the
 same draws as one by one. What a trial says of its members is made only for the placement that is taken.
 """
 
@@ -29,7 +29,7 @@ from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, GroupResult, MemberRe
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""
 _FEWEST_NODES: Final = 256
-"""The number of nodes from which `plans.planner` is loaded for other pods as well."""
+"""The number of nodes from which compiled loops are loaded for other pods as well."""
 _FEWEST_MEMBERS: Final = 16
 """The least number of searches for which it is worth while to see whether members are equal."""
 _PREEMPTION: Final = "DefaultPreemption"
@@ -39,8 +39,11 @@ class PlacesInTurn(Protocol):
     """Finds nodes for equal pods: `GenericScheduler.place_in_turn`."""
 
     def place_in_turn(
-        self, framework: Framework, runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection
-    ) -> Sequence[EqualPlaces] | None: ...
+        self,
+        framework: Framework,
+        runs: Sequence[tuple[PlannedPod, int]],
+        placements: Sequence[NodeSelection],
+    ) -> Sequence[Sequence[EqualPlaces]] | None: ...
 
 
 class Refuse(Protocol):
@@ -109,12 +112,23 @@ class EqualMembers:
             pods.append(planned)
         return cls(algorithm, framework, states, attempts, pods, refuse, makes_room=makes_room)
 
-    def on(self, placement: GroupPlacement) -> PlacementResult | None:
-        """Try the members on a placement. Return None where that takes searches one by one."""
+    def on_each(self, placements: Sequence[GroupPlacement]) -> list[PlacementResult]:
+        """Try the members on each placement. Return nothing where that takes searches one by one."""
         handle, begun = self._framework.handle, self._framework.handle.clock.monotonic()
-        turns = self._algorithm.place_in_turn(self._framework, self._runs, placement.nodes)
+        turns = self._algorithm.place_in_turn(
+            self._framework, self._runs, [placement.nodes for placement in placements]
+        )
         if turns is None:
-            return None
+            return []
+        results = [self._result(*each) for each in zip(placements, turns, strict=True)]
+        if handle.metrics is not NO_METRICS:
+            trials = len(self._attempts) * len(placements)
+            seconds = (handle.clock.monotonic() - begun) / trials
+            for _ in range(trials):
+                handle.metrics.scheduling_algorithm(seconds)
+        return results
+
+    def _result(self, placement: GroupPlacement, turns: Sequence[EqualPlaces]) -> PlacementResult:
         names, first = placement.nodes.table.names, 0
         places: dict[str, str] = {}
         for (_, number), found in zip(self._runs, turns, strict=True):
@@ -125,12 +139,7 @@ class EqualMembers:
             self._refusals += len(self._attempts) - len(places)
         does = bool(places) and (self._permit(1).is_success or self._permit(len(places)).is_success)
         status = Status.success() if does else Status.unschedulable(UNSCHEDULABLE)
-        members = _Members(self, placement, turns)
-        if handle.metrics is not NO_METRICS:
-            seconds = (handle.clock.monotonic() - begun) / len(self._attempts)
-            for _ in self._attempts:
-                handle.metrics.scheduling_algorithm(seconds)
-        return PlacementResult(placement, status, members, node_names=places)
+        return PlacementResult(placement, status, _Members(self, placement, turns), node_names=places)
 
     def end(self, result: GroupResult) -> None:
         """Make the members of the taken placement, while the snapshot is that of the cycle."""

@@ -52,18 +52,16 @@ class PlannedPod:
         state.skip_score_plugins = self.skipped_scores
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Search:
-    """How nodes are searched. `start` moves on with each search, unless `moves` is False.
+    """The nodes of a placement, and how they are searched.
 
-    `most` nodes are found at most. Of the best ones the one with the lowest of `ranks` is taken; without ranks `random`
-    draws.
+    `most` nodes are found at most. Of the best ones the one with the lowest of `ranks` is taken; without ranks a random
+    one.
     """
 
-    start: int
-    moves: bool
+    nodes: NodeSelection
     most: int
-    random: Random
     ranks: IntArray | None = None
 
 
@@ -109,26 +107,22 @@ class TurnsPass(Protocol):
     ) -> tuple[int, int]: ...
 
 
-def in_turn(
-    runs: Sequence[tuple[PlannedPod, int]], nodes: NodeSelection, search: Search
-) -> Sequence[EqualPlaces]:
-    """Place so many pods of each kind, one after the other, on these nodes. Return what was found for each kind."""
-    compiled, table, rows = compiled_turns(), nodes.table, nodes.rows
-    assert compiled is not None
-    scalars = _scalar_resources(runs)
-    # `take` copies: the loop writes to these arrays, and the snapshot's must stay as they are.
-    free = table.free.T[:4].take(rows, axis=1)
-    if scalars:
-        free = np.concatenate((free, *[_free(table, name).take(rows)[np.newaxis] for name in scalars]))
-    columns = table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T
-    floats = np.concatenate([each.take(rows, axis=1) for each in columns])
-    ranks = _NO_RANKS if search.ranks is None else search.ranks
-    # A state of `Random` is 624 words and the position of the next one. It goes back after all kinds, so that
-    # draws that follow are those of a serial search.
-    version, state, gauss = search.random.getstate() if search.ranks is None else (0, (), None)
-    words = np.array(state, dtype=np.int64)
-    turns = []
-    for pod, number in runs:
+@attrs.frozen(eq=False)
+class _Pods:
+    """Equal pods, as the compiled search takes them."""
+
+    number: int
+    base_scores: FloatArray
+    wanted: IntArray
+    scored: Amounts
+    amounts: Amounts
+    weights: Weights
+    taken: IntArray
+    added: IntArray
+
+    @classmethod
+    def of(cls, pod: PlannedPod, number: int, table: NodeTable, scalars: Sequence[str]) -> _Pods:
+        """Return so many pods like this one; `scalars` are the resources beside CPU, memory and storage."""
         asked, requests = PassInput.of(pod.base, pod.requests, table), pod.requests
         amounts = requests.amounts
         both = amounts.milli_cpu, amounts.memory
@@ -136,32 +130,80 @@ def in_turn(
         wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
         taken = [*both, amounts.ephemeral_storage, 1, *map(amounts.get, scalars)]
         added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
-        found: IntArray = np.empty((3, number), dtype=np.int64)
-        placed, search.start = compiled.place_in_turn(
+        return cls(
             number,
-            pod.base.scores.take(rows),
-            free,
-            floats,
+            pod.base.scores,
             np.array(wanted, dtype=np.int64),
             asked.scored,
             asked.amounts,
             asked.weights,
             np.array(taken, dtype=np.int64),
             np.array(added, dtype=np.int64),
-            search.start,
-            len(table),
-            search.moves,
-            search.most,
-            ranks,
-            words,
-            found,
         )
-        if search.moves and placed < number:  # each of the others looks at all nodes in vain
-            search.start = (search.start + (number - placed - 1) * len(rows)) % len(table)
-        turns.append(EqualPlaces(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
-    if search.ranks is None:
-        search.random.setstate((version, tuple(words.tolist()), gauss))
-    return turns
+
+
+def in_turn(
+    runs: Sequence[tuple[PlannedPod, int]],
+    searches: Sequence[Search],
+    random: Random,
+    start: int,
+    *,
+    moves: bool,
+) -> tuple[Sequence[Sequence[EqualPlaces]], int]:
+    """Place so many pods of each kind, one after the other, on the nodes of each search, which doesn't see the others.
+
+    The searches draw from `random` in their order. The first one begins at node `start`, which `moves` on with each
+    pod. Return what was found in each search for each kind, and the next start.
+    """
+    compiled, table = compiled_turns(), searches[0].nodes.table
+    assert compiled is not None
+    scalars = _scalar_resources(runs)
+    kinds = [_Pods.of(pod, number, table, scalars) for pod, number in runs]
+    columns = [table.free.T[:4], *[_free(table, name)[np.newaxis] for name in scalars]]
+    free_of_all = np.concatenate(columns) if scalars else columns[0]
+    floats_of_all = np.concatenate(
+        (table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T)
+    )
+    draws = any(search.ranks is None for search in searches)
+    # A state of `Random` is 624 words and the position of the next one. It goes back after all searches, so that
+    # draws that follow are those of a serial search.
+    version, state, gauss = random.getstate() if draws else (0, (), None)
+    words = np.array(state, dtype=np.int64)
+    found_in_all = []
+    for search in searches:
+        rows = search.nodes.rows
+        # `take` copies: the loop writes to these arrays, and the snapshot's must stay as they are.
+        free, floats = free_of_all.take(rows, axis=1), floats_of_all.take(rows, axis=1)
+        ranks = _NO_RANKS if search.ranks is None else search.ranks
+        turns = []
+        for pods in kinds:
+            found: IntArray = np.empty((3, pods.number), dtype=np.int64)
+            placed, start = compiled.place_in_turn(
+                pods.number,
+                pods.base_scores.take(rows),
+                free,
+                floats,
+                pods.wanted,
+                pods.scored,
+                pods.amounts,
+                pods.weights,
+                pods.taken,
+                pods.added,
+                start,
+                len(table),
+                moves,
+                search.most,
+                ranks,
+                words,
+                found,
+            )
+            if moves and placed < pods.number:  # each of the others looks at all nodes in vain
+                start = (start + (pods.number - placed - 1) * len(rows)) % len(table)
+            turns.append(EqualPlaces(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
+        found_in_all.append(turns)
+    if draws:
+        random.setstate((version, tuple(words.tolist()), gauss))
+    return found_in_all, start
 
 
 def _scalar_resources(runs: Sequence[tuple[PlannedPod, int]]) -> Sequence[str]:
