@@ -2,6 +2,7 @@ from .commands import COMMANDS as COMMANDS
 from .commands import Command as Command
 from .configurations import DEFAULT_CHOICE as DEFAULT_CHOICE
 from .configurations import ConfigurationChoice as ConfigurationChoice
+from .configurations import candidates_by_version as candidates_by_version
 from .configurations import candidates_of as candidates_of
 from .configurations import selected_configuration as selected_configuration
 from .configurations import selected_profile as selected_profile

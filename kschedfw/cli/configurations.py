@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -57,17 +57,19 @@ def selected_configuration(
         raise UsageError(
             f"--algorithm-provider {provider} takes the place of a configuration, and {file} is one"
         )
-    switched = feature_gates(gates, kube_version)
-    if provider is not None:
-        configuration = preset_configuration(provider, switched)
-    elif file is not None:
-        configuration = load_configuration(file, gates=switched)
-    else:
-        # Read like a file that says nothing, since gates change kube-scheduler's defaults.
-        default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-        configuration = parse_configuration(default, "default", gates=switched)
+    configuration = _configuration(file, provider, feature_gates(gates, kube_version))
     print_warnings(configuration.source, configuration.warnings)
     return configuration
+
+
+def _configuration(file: Path | None, provider: str | None, gates: FeatureGates) -> SchedulerConfiguration:
+    if provider is not None:
+        return preset_configuration(provider, gates)
+    if file is not None:
+        return load_configuration(file, gates=gates)
+    # Read like a file that says nothing, since gates change kube-scheduler's defaults.
+    default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return parse_configuration(default, "default", gates=gates)
 
 
 @attrs.frozen
@@ -129,6 +131,40 @@ def candidates_of(values: Sequence[str], at_least: int = 2, option: str = "--pro
     named = [_named(value, option) for value in values]
     labels = short_labels(named)
     return [_candidate(label, each, option) for each, label in zip(named, labels, strict=True)]
+
+
+@attrs.frozen
+class VersionedCandidates:
+    """One configuration in several versions of Kubernetes.
+
+    `setups` has it in each version, in the order given. `remake` returns it with any other gates.
+    """
+
+    setups: Sequence[Setup]
+    remake: Callable[[FeatureGates], Setup]
+
+
+def candidates_by_version(
+    value: str, versions: Sequence[str], option: str = "--profile"
+) -> VersionedCandidates:
+    """Return the candidates that are one configuration in several versions.
+
+    Raises:
+        UsageError: there are fewer than two versions, two are equal, one is unknown, or the value names no
+            configuration, or one that is of a certain version.
+        ConfigurationError: a version refuses the configuration.
+    """
+    if len(versions) < 2:
+        raise UsageError(
+            "give --kube-version at least twice: the version that runs, and the one to upgrade to"
+        )
+    setups = candidates_of([f"{value}@{version}" for version in versions], option=option)
+    named = _named(value, option)
+
+    def remake(gates: FeatureGates) -> Setup:
+        return Setup.of(value, _configuration(named.file, named.provider, gates), named.profile)
+
+    return VersionedCandidates(setups, remake)
 
 
 def _named(value: str, option: str) -> NamedConfiguration:

@@ -48,7 +48,7 @@ from kschedfw.framework.gate_table import (
     Stage,
 )
 from kschedfw.framework.gates import BOOLEANS, DEFAULT_GATES, FeatureGateError, FeatureGates
-from kschedfw.framework.versions import REFERENCE
+from kschedfw.framework.versions import REFERENCE, VERSIONS, VersionChange
 
 __all__ = [
     "BOOLEANS",
@@ -60,6 +60,7 @@ __all__ = [
     "GENERIC_WORKLOAD",
     "PRESETS",
     "REFERENCE",
+    "VERSIONS",
     "WHAT_THERE_IS",
     "ConfigurationDocument",
     "ConfigurationError",
@@ -83,6 +84,7 @@ __all__ = [
     "SchedulerConfiguration",
     "Stage",
     "UnknownConfigurationError",
+    "VersionChange",
     "check_extenders",
     "conflict_errors",
     "default_profile",

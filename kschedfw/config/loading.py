@@ -143,7 +143,7 @@ def _merged(
 ) -> FeatureGates:
     """Return the gates with those of the document that aren't given; add the errors of both."""
     try:
-        merged = FeatureGates({**written.feature_gates, **gates.given}, gates.version)
+        merged = attrs.evolve(gates, given={**written.feature_gates, **gates.given})
     except FeatureGateError as error:
         # The rest of the document is checked all the same, with the gates that were given.
         errors += [FieldError("featureGates", problem) for problem in error.problems]

@@ -194,7 +194,9 @@ class FeatureGates:
 
 
 def _switch(before: FeatureGates, after: FeatureGates, name: str) -> str:
-    values = [f"{'on' if each.enabled(name) else 'off'} in v{each.version}" for each in (before, after)]
+    values = [
+        f"{'on' if each.enabled(name) else 'off'} in v{each._version_of(name)}" for each in (before, after)
+    ]
     return ", ".join(values)
 
 

@@ -496,3 +496,61 @@ def test_results_are_the_tidy_table_that_report_reads(
         assert run.metrics["moved"] == (run.factors["policy"] == "packing")
         assert {"moved", "nodes_in_use", "utilisation.cpu", "wait_seconds.p95"} <= run.metrics.keys()
     assert app.run(["report", str(results), "--baseline", "policy=default"]) == 0
+
+
+PLANTED = Path(__file__).parents[4] / "examples" / "upgrade" / "cluster.yaml"
+ORDERED = ("--select-host", "first-by-name")
+
+
+class TestUpgrade:
+    """`--kube-version` compares versions of Kubernetes, and finds the changes that pods move by."""
+
+    def test_each_pod_of_the_planted_cluster_has_the_change_it_was_planted_for(
+        self, run_compare: Command
+    ) -> None:
+        result = run_compare(
+            PLANTED, "--kube-version", "1.36", "--kube-version", "1.37", *ORDERED, "--json", "--no-progress"
+        )
+        assert result.code == 0, result.err
+        (moves,) = json.loads(result.out)["moves"]
+        found = {
+            move["pod"].removeprefix("default/"): [change["name"] for change in move["reason"]["changes"]]
+            for move in moves["moves"]
+        }
+        assert found == {
+            "storage": ["StorageCapacityScoring"],
+            "driver": ["VolumeLimitScaling"],
+        }
+
+    def test_the_changes_are_told_with_their_source(self, run_compare: Command) -> None:
+        result = run_compare(PLANTED, "--kube-version", "1.36", "--kube-version", "1.37", *ORDERED)
+        assert re.search(r"StorageCapacityScoring \(KEP-4049\) +1\n", result.out)
+        assert "    by VolumeLimitScaling (KEP-5030)\n" in result.out
+
+    def test_a_configuration_is_compared_in_each_version(
+        self, run_compare: Command, cluster_dir: Path, conf: Path
+    ) -> None:
+        result = run_compare(
+            cluster_dir, "--profile", f"{conf}#packing", "--kube-version", "1.35", "--kube-version", "1.36"
+        )
+        assert result.code == 0, result.err
+        assert "packing@1.35" in result.out
+        assert "Every pod fares the same everywhere." in result.out
+
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            (["--kube-version", "1.36"], "give --kube-version at least twice"),
+            (["--kube-version", "1.36", "--kube-version", "1.99"], "there are no defaults of version 1.99"),
+            (
+                ["--kube-version", "1.36", "--kube-version", "1.37", *profiles("default", "other")],
+                "--kube-version compares versions of one --profile",
+            ),
+        ],
+    )
+    def test_versions_that_cannot_be_compared_are_refused(
+        self, run_compare: Command, cluster_dir: Path, given: list[str], problem: str
+    ) -> None:
+        result = run_compare(cluster_dir, *given)
+        assert result.code == ExitCode.BAD_INPUT
+        assert problem in result.err

@@ -27,6 +27,8 @@ from kschedfw.cli import (
     SelectHost,
     SelectHostOption,
     StartTimeOption,
+    UsageError,
+    candidates_by_version,
     candidates_of,
     complain,
     failure_summary,
@@ -40,7 +42,7 @@ from kschedfw.cli import (
     with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
-from kschedfw.config import WHAT_THERE_IS
+from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
 from kschedfw.simulator import Failures
 from kschedfw_lab.cli.compare_options import (
     check_pods,
@@ -60,6 +62,7 @@ COMPARE_HELP = """Schedule the pending pods of a cluster under several configura
 
 CLUSTER is as for simulate. Each configuration starts with the same cluster and the same seed. The first one is the
 baseline: pods that fare differently under another one are counted and listed, with the reason of the difference.
+With --kube-version, the configurations are versions of Kubernetes, and the reason is a feature gate or a rule.
 
 \b
 Exit codes:
@@ -87,6 +90,17 @@ def compare(
             "--config",
             metavar="WHAT",
             help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more.",
+        ),
+    ] = None,
+    kube_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kube-version",
+            metavar="VERSION",
+            help=(
+                "Compare versions of Kubernetes instead, with one --profile or the default one, and find the changes "
+                f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more."
+            ),
         ),
     ] = None,
     pods: PodsOption = None,
@@ -129,7 +143,14 @@ def compare(
 ) -> None:
     write_page = None if html is None else page_writer(html)
     conditions = conditions_of(fail_on or ())
-    candidates = candidates_of(profile or [])
+    remake = None
+    if kube_version:
+        if len(profile or ()) > 1:
+            raise UsageError("--kube-version compares versions of one --profile")
+        versions = candidates_by_version(profile[0] if profile else DEFAULT, kube_version)
+        candidates, remake = versions.setups, versions.remake
+    else:
+        candidates = candidates_of(profile or [])
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
@@ -153,6 +174,7 @@ def compare(
             progress=progress,
             notes=(*loaded.notes, *refusal_notes(loaded.refused)),
             refused=loaded.refused,
+            remake=remake,
         )
         for label, metrics in metrics_by_label(comparison).items():
             keeper.add({"policy": label, "seed": seed}, metrics)

@@ -59,6 +59,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield _single_nodes(runs) if len(runs[0].allocations) <= FEW_NODES else _fullness(runs)
     if comparison.moves:
         yield _changes(comparison.moves)
+    if any(moves.reasons for moves in comparison.moves):
+        yield _reasons(comparison.moves)
     if any(moves.causes for moves in comparison.moves):
         yield _causes(comparison.moves)
 
@@ -188,6 +190,16 @@ def _changes(all_moves: Sequence[Moves]) -> Section:
     )
 
 
+def _reasons(all_moves: Sequence[Moves]) -> Section:
+    known = dict.fromkeys(reason for moves in all_moves for reason in moves.reasons)
+    return Section(
+        "By which change of the version",
+        tuple(moves.label for moves in all_moves),
+        [(reason, tuple(f"{moves.reasons.get(reason, 0):,}" for moves in all_moves)) for reason in known],
+        "pods; a pod that only gives way to one of them counts with it",
+    )
+
+
 _GROUNDS = {
     Ground.REFUSED: "refused",
     Ground.OUTSCORED: "fewer points",
@@ -231,13 +243,17 @@ def stories(comparison: Comparison, most: int) -> Iterator[Story]:
             pod,
             (
                 Fate(baseline, _fate(found[0][1].before), _told(*baseline_against)),
-                *(Fate(label, _fate(move.after), _told(move.against)) for label, move in found),
+                *(Fate(label, _fate(move.after), _why(move)) for label, move in found),
             ),
         )
 
 
 def _told(*found: Against | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(each) for each in found if each is not None))
+
+
+def _why(move: Move) -> tuple[str, ...]:
+    return (*_told(move.against), *(() if move.reason is None else (f"by {move.reason}",)))
 
 
 def moved_anywhere(comparison: Comparison) -> int:

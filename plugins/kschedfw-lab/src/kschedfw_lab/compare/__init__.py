@@ -12,6 +12,7 @@ from kschedfw_lab.compare.metrics import (
     imbalance_within,
 )
 from kschedfw_lab.compare.running import compare
+from kschedfw_lab.compare.upgrade import Reason
 from kschedfw_lab.compare.why import Against, Ground, Points, against
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Moves",
     "NodeAllocation",
     "Points",
+    "Reason",
     "Run",
     "Unit",
     "UnknownProfileError",

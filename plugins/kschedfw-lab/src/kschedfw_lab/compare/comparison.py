@@ -12,6 +12,7 @@ from kschedfw.api import RefusedPod
 from kschedfw.cluster import MissingObject
 from kschedfw.simulator import Decision, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
+from kschedfw_lab.compare.upgrade import Reason
 from kschedfw_lab.compare.why import Against, Ground
 
 
@@ -79,7 +80,8 @@ class Move:
 
     `before` is its decision under the baseline, `after` under the other configuration. One of them is None if that
     configuration doesn't schedule the pod. `baseline_against` says why the baseline didn't choose the other
-    configuration's node. `against` says why the other configuration didn't choose the baseline's node.
+    configuration's node. `against` says why the other configuration didn't choose the baseline's node. `reason` has the
+    changes between the two versions of Kubernetes that it comes from, if these were looked for.
     """
 
     pod: str
@@ -87,6 +89,7 @@ class Move:
     after: Decision | None
     baseline_against: Against | None = None
     against: Against | None = None
+    reason: Reason | None = None
 
     @property
     def change(self) -> Change:
@@ -103,7 +106,13 @@ class Move:
             "after": _decision_json(self.after),
             "baselineAgainst": None if self.baseline_against is None else self.baseline_against.to_json(),
             "against": None if self.against is None else self.against.to_json(),
+            "reason": None if self.reason is None else self.reason.to_json(),
         }
+
+
+def fate(decision: Decision | None) -> object:
+    """Return what counts of a pod's outcome in a comparison: its kind, and the node."""
+    return None if decision is None else (decision.outcome, place(decision))
 
 
 def place(decision: Decision | None) -> str | None:
@@ -134,6 +143,12 @@ class Moves:
         )
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """The changes between versions that pods fared differently by: pods by reason, most frequent first."""
+        counts = Counter(str(move.reason) for move in self.moves if move.reason is not None)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
     def to_json(self) -> dict[str, object]:
         return {
             "baseline": self.baseline,
@@ -143,6 +158,7 @@ class Moves:
                 {"ground": ground.value, "plugin": plugin or None, "pods": pods}
                 for (ground, plugin), pods in self.causes.items()
             ],
+            "reasons": [{"reason": reason, "pods": pods} for reason, pods in self.reasons.items()],
             "moves": [move.to_json() for move in self.moves],
         }
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import count
 
 import attrs
 
-from kschedfw import Pod, Registry
+from kschedfw import FeatureGates, Pod, Registry
 from kschedfw.api import RefusedPod
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining, Explanation
 from kschedfw.scheduler import HostSelector, Setup, objects_of
-from kschedfw.simulator import Decision, Report
-from kschedfw_lab.compare.comparison import Comparison, Move, Moves, Run, place
+from kschedfw.simulator import Report
+from kschedfw_lab.compare.comparison import Comparison, Move, Moves, Run, fate, place
 from kschedfw_lab.compare.trial import Trial
+from kschedfw_lab.compare.upgrade import reasons
 from kschedfw_lab.compare.why import Against, against
 
 Progress = Callable[[str, int, int], None]
@@ -41,6 +43,7 @@ def compare(
     progress: Progress | None = None,
     notes: Sequence[str] = (),
     refused: Sequence[RefusedPod] = (),
+    remake: Callable[[FeatureGates], Setup] | None = None,
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare each with the first one.
 
@@ -49,6 +52,10 @@ def compare(
     only after the other runs is it known for which pods and nodes the reasons are needed. `selector` makes a new
     HostSelector for each run. `clock` is only used for the reports' `elapsed`. `notes`, and pods that admission
     `refused`, are passed on to the comparison.
+
+    Candidates that are one configuration in several versions of Kubernetes are compared with `remake`, which returns
+    that configuration with other gates: then the changes are found that pods fare differently by. Each candidate is
+    simulated some more times for that, with a part of the changes.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
@@ -93,6 +100,11 @@ def compare(
             moves.append(
                 Moves(baseline.label, other.label, tuple(_moves(baseline.report, other.report, said)))
             )
+    if remake is not None:
+        moves = [
+            _with_reasons(each, first, candidate, remake, run)
+            for each, candidate in zip(moves, others, strict=False)
+        ]
     went = _where_they_went(moves)
     if went and not runs[-1].report.interrupted:
         # The same seed and cluster: the second run decides as the first one did.
@@ -132,12 +144,33 @@ def _moves(baseline: Report, other: Report, said: _Said) -> Iterator[Move]:
     # A dict, which keeps the baseline's order.
     for pod in {**before, **after}:
         had, has = before.get(pod), after.get(pod)
-        if _fate(had) != _fate(has):
+        if fate(had) != fate(has):
             yield Move(pod, had, has, against=said.of(pod, place(had)))
 
 
-def _fate(decision: Decision | None) -> object:
-    return None if decision is None else (decision.outcome, place(decision))
+def _with_reasons(
+    moves: Moves,
+    first: Setup,
+    other: Setup,
+    remake: Callable[[FeatureGates], Setup],
+    run: Callable[[Setup, Asked, str], tuple[Run, _Said]],
+) -> Moves:
+    number = count(1)
+
+    def fates_with(gates: FeatureGates) -> Mapping[str, object]:
+        report = run(remake(gates), _NOTHING, f"{moves.label}, by which change ({next(number)})")[0].report
+        return {decision.pod: fate(decision) for decision in report.decisions}
+
+    found = reasons(
+        first.feature_gates,
+        other.feature_gates,
+        {move.pod: fate(move.before) for move in moves.moves},
+        {move.pod: fate(move.after) for move in moves.moves},
+        fates_with,
+    )
+    return attrs.evolve(
+        moves, moves=tuple(attrs.evolve(move, reason=found.get(move.pod)) for move in moves.moves)
+    )
 
 
 def _where_they_went(moves: Sequence[Moves]) -> Asked:
