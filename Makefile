@@ -21,6 +21,7 @@ PODS ?= 50000
 DECISIONS ?= 200000
 APPEND ?=
 ONLY ?=
+AT_MOST ?=
 FAST ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -28,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream sdists nightly waking churn soak fuzz benchmark figures lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream sdists nightly verify waking churn soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +85,9 @@ sdists: $(VENV)/.installed-dev ## tests of distributions from their sdists alone
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
 	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
 	@PYTEST_ADDOPTS='--hypothesis-profile nightly' $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
+
+verify: $(VENV)/.installed-dev ## everything that takes long, in parts that can be resumed (ONLY='fuzz soak', AT_MOST='fuzz=120'); docs/verification.md has the report
+	@$(BIN)/python .ci/verify.py $(AT_MOST:%=--at-most %) $(ONLY)
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
