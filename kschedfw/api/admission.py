@@ -28,6 +28,7 @@ from kschedfw.api.meta import Named, OwnerReference
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_quotas import QuotaUsage
 from kschedfw.api.validate_pods import gated_pod, lone_huge_pages, pod_spec
 from kschedfw.api.workloads import PriorityClass
@@ -50,7 +51,7 @@ TOLERATED_BY_DEFAULT: Final = frozenset(toleration.key for toleration in _DEFAUL
 _with_tolerations = evolver(PodSpec, "tolerations")
 
 
-@attrs.frozen
+@frozen
 class RefusedPod:
     """A pod that an API server would not create.
 
@@ -70,7 +71,7 @@ class RefusedPod:
         return {"pod": self.pod, "message": self.message}
 
 
-@attrs.frozen
+@frozen
 class AdmissionOutcome:
     """The results of admission.
 
@@ -99,7 +100,7 @@ class _Invalid(_Refused):
     kind = 'Pod "{}" is invalid: '
 
 
-@attrs.frozen
+@frozen
 class _NewSpec:
     """A spec after admission, and the plugins that changed it; or the reason of its refusal, with its prefix."""
 

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.node import Taint, TaintEffect
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
 
@@ -26,7 +27,7 @@ class TolerationOperator(StrEnum):
     LT = "Lt"
 
 
-@attrs.frozen
+@frozen
 class Toleration:
     """Lets a pod onto nodes with matching taints (core/v1 Toleration).
 
@@ -56,7 +57,7 @@ class Toleration:
         return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class NodeAffinity:
     """The nodes that a pod requires, and those that it prefers (core/v1 NodeAffinity)."""
 
@@ -64,7 +65,7 @@ class NodeAffinity:
     preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(default=(), metadata={"json": PREFERRED})
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class PodAffinityTerm:
     """The pods whose nodes' topology values a pod must, or must not, share (core/v1 PodAffinityTerm).
 
@@ -81,7 +82,7 @@ class PodAffinityTerm:
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class WeightedPodAffinityTerm:
     """A preferred term with its weight (1–100)."""
 
@@ -89,7 +90,7 @@ class WeightedPodAffinityTerm:
     pod_affinity_term: PodAffinityTerm
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class PodAffinity:
     """Both core/v1 PodAffinity and PodAntiAffinity."""
 
@@ -97,7 +98,7 @@ class PodAffinity:
     preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(default=(), metadata={"json": PREFERRED})
 
 
-@attrs.frozen
+@frozen
 class Affinity:
     """All of a pod's node and pod (anti-)affinity."""
 
@@ -128,7 +129,7 @@ class NodeInclusionPolicy(StrEnum):
     IGNORE = "Ignore"
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class TopologySpreadConstraint:
     """The constraint on spreading matching pods over the values of a node label (core/v1 TopologySpreadConstraint)."""
 

@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 
 
@@ -27,7 +28,7 @@ class RestartPolicy(StrEnum):
     NEVER = "Never"
 
 
-@attrs.frozen
+@frozen
 class ContainerPort:
     """A port of a container; only a `host_port` (0 means none) takes a port of the node."""
 
@@ -38,7 +39,7 @@ class ContainerPort:
     name: str = ""
 
 
-@attrs.frozen
+@frozen
 class ResourceRequirements:
     """Requests and limits. The loader fills requests that are missing from the limits, as the API server does."""
 
@@ -60,7 +61,7 @@ class ExitCodesOperator(StrEnum):
     NOT_IN = "NotIn"
 
 
-@attrs.frozen
+@frozen
 class ContainerRestartRuleOnExitCodes:
     """The exit codes to which a restart rule applies."""
 
@@ -68,7 +69,7 @@ class ContainerRestartRuleOnExitCodes:
     values: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ContainerRestartRule:
     """A rule for containers that end with certain exit codes (core/v1 ContainerRestartRule)."""
 
@@ -76,7 +77,7 @@ class ContainerRestartRule:
     exit_codes: ContainerRestartRuleOnExitCodes
 
 
-@attrs.frozen
+@frozen
 class Container:
     """A container or init container; an init container with restart policy Always is a sidecar."""
 
@@ -93,7 +94,7 @@ class Container:
         return self.restart_policy is RestartPolicy.ALWAYS
 
 
-@attrs.frozen
+@frozen
 class ContainerStateWaiting:
     """Why a container doesn't run yet (core/v1 ContainerStateWaiting)."""
 
@@ -101,14 +102,14 @@ class ContainerStateWaiting:
     message: str = ""
 
 
-@attrs.frozen
+@frozen
 class ContainerState:
     """The state of a container; only that it waits is read (core/v1 ContainerState)."""
 
     waiting: ContainerStateWaiting | None = None
 
 
-@attrs.frozen
+@frozen
 class ContainerStatus:
     """The resources that the kubelet has allocated to a container, and why it doesn't run (core/v1 ContainerStatus).
 

@@ -17,11 +17,12 @@ from kschedfw.api.field_errors import FieldError, FieldErrors, shown
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+from kschedfw.api.records import frozen
 
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 
 
-@attrs.frozen
+@frozen
 class CustomKind:
     """A kind that isn't Kubernetes' own, such as PodGroup of `scheduling.x-k8s.io/v1alpha1`.
 
@@ -47,7 +48,7 @@ def plural_of(kind: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
-@attrs.frozen
+@frozen
 class CustomObject(Named):
     """An object of a custom kind, unparsed: `content` is the manifest without apiVersion, kind and metadata.
 
@@ -179,7 +180,7 @@ def custom_manifest(obj: CustomObject | CustomResource) -> dict[str, Any]:
     return {**head, **{key: _thawed(value) for key, value in obj.content.items()}}
 
 
-@attrs.frozen
+@frozen
 class _Head:
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-import attrs
-
 from kschedfw.api.custom import CustomObject, custom_manifest
 from kschedfw.api.field_errors import FieldError, FieldErrors, join, shown
 from kschedfw.api.kinds import KINDS, group_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -24,7 +23,7 @@ _ENDED: Final = frozenset(
 )
 
 
-@attrs.frozen
+@frozen
 class Part:
     """Equal objects that the controller of a custom object makes.
 
@@ -129,7 +128,7 @@ def _items(value: object) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-@attrs.frozen
+@frozen
 class _Given:
     """A value in a custom object, with its path."""
 

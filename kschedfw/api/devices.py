@@ -17,20 +17,21 @@ from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.records import frozen
 from kschedfw.api.selectors import NodeSelector
 
 IMPLICIT_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """Followed by a class's name, this is the extended resource for the class's devices."""
 
 
-@attrs.frozen
+@frozen
 class CELSelector:
     """A CEL expression over `device` that is true for the devices to select."""
 
     expression: str = ""
 
 
-@attrs.frozen
+@frozen
 class DeviceSelector:
     """Selects devices (resource.k8s.io/v1 DeviceSelector); CEL is the only form of it."""
 
@@ -41,7 +42,7 @@ class DeviceSelector:
         return "" if self.cel is None else self.cel.expression
 
 
-@attrs.frozen
+@frozen
 class OpaqueConfiguration:
     """Parameters that only the driver interprets."""
 
@@ -49,14 +50,14 @@ class OpaqueConfiguration:
     parameters: FrozenDict[str, object] = EMPTY
 
 
-@attrs.frozen
+@frozen
 class DeviceClassConfiguration:
     """Configuration that the driver gets for every device of a class (resource.k8s.io/v1)."""
 
     opaque: OpaqueConfiguration | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceClassSpec:
     """The selectors and configuration of a class (resource.k8s.io/v1 DeviceClassSpec)."""
 
@@ -65,7 +66,7 @@ class DeviceClassSpec:
     extended_resource_name: str = ""
 
 
-@attrs.frozen
+@frozen
 class DeviceClass(Named):
     """Devices that a request can name together (resource.k8s.io/v1 DeviceClass).
 
@@ -75,7 +76,7 @@ class DeviceClass(Named):
     spec: DeviceClassSpec = attrs.field(factory=DeviceClassSpec)
 
 
-@attrs.frozen
+@frozen
 class DeviceAttribute:
     """A property of a device, of exactly one of four types (resource.k8s.io/v1 DeviceAttribute)."""
 
@@ -92,7 +93,7 @@ class DeviceAttribute:
         return {name: value for name, value in pairs if value is not None}
 
 
-@attrs.frozen
+@frozen
 class CapacityRange:
     """The amounts of a capacity that can be requested: from `min` in steps to `max`; None means no such limit."""
 
@@ -101,7 +102,7 @@ class CapacityRange:
     step: Quantity | None = None
 
 
-@attrs.frozen
+@frozen
 class CapacityPolicy:
     """The policy for requests of a shared device's capacity (resource.k8s.io/v1 CapacityRequestPolicy)."""
 
@@ -110,7 +111,7 @@ class CapacityPolicy:
     valid_range: CapacityRange | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceCapacity:
     """An amount that a device has, such as of memory (resource.k8s.io/v1 DeviceCapacity)."""
 
@@ -118,14 +119,14 @@ class DeviceCapacity:
     request_policy: CapacityPolicy | None = None
 
 
-@attrs.frozen
+@frozen
 class Counter:
     """An amount that devices of a pool share, or that one of them takes of it."""
 
     value: Quantity
 
 
-@attrs.frozen
+@frozen
 class CounterSet:
     """Counters that the devices of a pool share, such as the memory of a card that is cut into partitions."""
 
@@ -133,7 +134,7 @@ class CounterSet:
     counters: FrozenDict[str, Counter] = EMPTY
 
 
-@attrs.frozen
+@frozen
 class DeviceCounterConsumption:
     """The counters that a device takes from a counter set while it is allocated."""
 
@@ -149,7 +150,7 @@ class DeviceTaintEffect(StrEnum):
     NONE = "None"
 
 
-@attrs.frozen
+@frozen
 class DeviceTaint:
     """A mark on a device that repels claims without a matching toleration (resource.k8s.io/v1 DeviceTaint)."""
 
@@ -159,7 +160,7 @@ class DeviceTaint:
     time_added: datetime | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceToleration:
     """Allows tainted devices for a request (resource.k8s.io/v1 DeviceToleration).
 
@@ -180,7 +181,7 @@ class DeviceToleration:
         return self.operator is TolerationOperator.EXISTS or self.value == taint.value
 
 
-@attrs.frozen
+@frozen
 class Device:
     """A device of a node, or one that several nodes can reach (resource.k8s.io/v1 Device).
 
@@ -201,7 +202,7 @@ class Device:
     allow_multiple_allocations: bool = False
 
 
-@attrs.frozen
+@frozen
 class ResourcePool:
     """The pool of a slice. Only slices with the highest generation of their pool are valid."""
 
@@ -210,7 +211,7 @@ class ResourcePool:
     resource_slice_count: int = 0
 
 
-@attrs.frozen
+@frozen
 class ResourceSliceSpec:
     """Devices of one driver and pool, or counters that they share, and which nodes reach them."""
 
@@ -224,7 +225,7 @@ class ResourceSliceSpec:
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ResourceSlice(Named):
     """Devices that a driver publishes (resource.k8s.io/v1 ResourceSlice)."""
 

@@ -12,12 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
-
 from kschedfw.api.field_errors import first_of, shown
 from kschedfw.api.files import UnreadableError, open_file
 from kschedfw.api.json_stream import JsonReader, TextWindow
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
+from kschedfw.api.records import frozen
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
@@ -29,7 +28,7 @@ TEMPLATE_PROBLEM: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class Document:
     """A document that was read, or an item of a long list.
 
@@ -58,7 +57,7 @@ def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterato
     return _Cutter(limits).documents(pieces)
 
 
-@attrs.frozen
+@frozen
 class _Broken:
     """Invalid JSON. It may be YAML instead if nothing before it in its part was JSON."""
 

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-import attrs
-
 from kschedfw.api.controllers import (
     COMPLETION_INDEX,
     claims_of_stateful_set,
@@ -36,6 +34,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.owners import Owners, pod_from_template
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.words import counted
 from kschedfw.api.workloads import (
@@ -53,7 +52,7 @@ from kschedfw.api.workloads import (
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 
 
-@attrs.frozen
+@frozen
 class Expansion:
     """The objects of an input with the pods of its workloads.
 
@@ -104,7 +103,7 @@ def expand(
     )
 
 
-@attrs.frozen
+@frozen
 class _Demand:
     """An upper bound of a workload's missing objects, and the field that determines it."""
 

@@ -16,13 +16,14 @@ from kschedfw.api.limits import Limits, how_to_raise
 from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 
 Read: TypeAlias = Callable[[Mapping[str, Any], Named], Named | None]
 """Reads a manifest that was made for an owner; None if an object of its name is there already."""
 Refuse: TypeAlias = Callable[[Named, FieldError], None]
 
 
-@attrs.frozen
+@frozen
 class CustomExpansion:
     """The objects of an input with what the controllers of custom objects make.
 

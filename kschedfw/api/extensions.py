@@ -21,6 +21,7 @@ import attrs
 
 from kschedfw.api.distributions import ImportFailedError, entry_points_of, home_of, imported, told
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.records import frozen
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ class ExtensionError(KschedfwError):
     """The error of an extension that isn't installed, can't be loaded, or is offered twice; names the distribution."""
 
 
-@attrs.frozen
+@frozen
 class Extensions(Generic[T]):
     """The extensions in an entry-point group.
 

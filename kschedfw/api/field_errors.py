@@ -13,6 +13,7 @@ from difflib import get_close_matches
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.records import frozen
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 STRICT = "strict decoding error: "
@@ -26,7 +27,7 @@ _LONGEST = 2000
 _MOST_LINES = 50
 
 
-@attrs.frozen
+@frozen
 class FieldError:
     """One error: its path (`spec.containers[0].name`, empty for the object itself) and a message."""
 
@@ -67,7 +68,7 @@ class FieldError:
         return attrs.evolve(self, path=join(prefix, self.path))
 
 
-@attrs.frozen
+@frozen
 class UnknownField(FieldError):
     """A field that a configuration or an object can't have."""
 

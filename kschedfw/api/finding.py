@@ -8,6 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.records import frozen
 
 Parameter: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"
 """The value of a parameter of a finding."""
@@ -17,7 +18,7 @@ def _frozen(parameters: Mapping[str, Parameter]) -> FrozenDict[str, Parameter]:
     return FrozenDict(parameters)
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """A fact about pods or other objects, for programs and for people.
 

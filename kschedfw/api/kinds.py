@@ -32,6 +32,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, pod_group_errors
 from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import (
     CSIDriver,
@@ -78,7 +79,7 @@ from kschedfw.api.workloads import (
 )
 
 
-@attrs.frozen
+@frozen
 class Kind:
     """A kind of object that scheduling reads.
 

@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.quantity import QuantityError, parse_quantity
+from kschedfw.api.records import frozen
 
 _MIB: Final = 1 << 20
 
@@ -17,7 +18,7 @@ class LimitError(KschedfwError, ValueError):
     """The error of a limit that has an unknown name, or isn't a whole number from 1 up."""
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """Limits of the input, so that no file can take all memory. Usual input is far below them.
 

@@ -40,6 +40,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.api.sources import ManifestSource, sources
 from kschedfw.api.words import with_article
 from kschedfw.api.workloads import CronJob, Workload
@@ -93,7 +94,7 @@ class Expand(Enum):
     """Well-known custom kinds, too, such as JobSets."""
 
 
-@attrs.frozen
+@frozen
 class Manifests:
     """The loaded objects, and the problems.
 

@@ -8,11 +8,12 @@ from typing import Self
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
+from kschedfw.api.records import define, frozen
 
 DEFAULT_NAMESPACE = "default"
 
 
-@attrs.frozen
+@frozen
 class OwnerReference:
     """The object that made this one (meta/v1 OwnerReference)."""
 
@@ -23,7 +24,7 @@ class OwnerReference:
     controller: bool = False
 
 
-@attrs.frozen
+@frozen
 class ObjectMeta:
     """meta/v1 ObjectMeta, as far as scheduling reads it.
 
@@ -57,7 +58,7 @@ class ObjectMeta:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@attrs.frozen
+@frozen
 class Condition:
     """A condition in an object's status, with its reason: what all kinds of them have in common."""
 
@@ -67,7 +68,7 @@ class Condition:
     message: str = ""
 
 
-@attrs.define(eq=False, repr=False)
+@define(eq=False, repr=False)
 class Named:
     """The base of all API objects: their metadata, and shortcuts into it."""
 

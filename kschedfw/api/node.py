@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Condition, Named
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 
 PRICE: Final = "kschedfw/price"
 """The annotation of a Node with what a node of its group costs."""
@@ -23,7 +24,7 @@ class TaintEffect(StrEnum):
     NO_EXECUTE = "NoExecute"
 
 
-@attrs.frozen
+@frozen
 class Taint:
     """A mark on a node that repels pods without a matching toleration."""
 
@@ -32,7 +33,7 @@ class Taint:
     value: str = ""
 
 
-@attrs.frozen
+@frozen
 class ContainerImage:
     """An image that is present on a node: all its names, and its size in bytes."""
 
@@ -40,12 +41,12 @@ class ContainerImage:
     size_bytes: int = 0
 
 
-@attrs.frozen
+@frozen
 class NodeCondition(Condition):
     """A condition that the kubelet reports, e.g. Ready."""
 
 
-@attrs.frozen
+@frozen
 class NodeSpec:
     """The node's taints, and whether it takes new pods."""
 
@@ -54,7 +55,7 @@ class NodeSpec:
     provider_id: str = attrs.field(default="", metadata={"json": "providerID"})
 
 
-@attrs.frozen
+@frozen
 class NodeStatus:
     """The resources, images and conditions of a node (core/v1 NodeStatus).
 
@@ -69,7 +70,7 @@ class NodeStatus:
     declared_features: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Node(Named):
     """A machine that runs pods (core/v1 Node)."""
 

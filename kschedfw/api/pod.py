@@ -15,6 +15,7 @@ from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Condition, Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 from kschedfw.api.volumes import Volume
 
@@ -41,21 +42,21 @@ class PreemptionPolicy(StrEnum):
     NEVER = "Never"
 
 
-@attrs.frozen
+@frozen
 class PodSchedulingGate:
     """A gate that must be removed before the pod is scheduled (core/v1 PodSchedulingGate)."""
 
     name: str
 
 
-@attrs.frozen
+@frozen
 class PodSchedulingGroup:
     """The group that a pod is scheduled with: a PodGroup in its namespace (core/v1 PodSchedulingGroup)."""
 
     pod_group_name: str = ""
 
 
-@attrs.frozen
+@frozen
 class PodResourceClaim:
     """A claim that a pod uses: an existing one by name, or one that is made from a template (core/v1)."""
 
@@ -64,7 +65,7 @@ class PodResourceClaim:
     resource_claim_template_name: str | None = None
 
 
-@attrs.frozen
+@frozen
 class PodResourceClaimStatus:
     """The claim that was made for a pod from a template, or None if none was needed (core/v1)."""
 
@@ -72,7 +73,7 @@ class PodResourceClaimStatus:
     resource_claim_name: str | None = None
 
 
-@attrs.frozen
+@frozen
 class ContainerExtendedResourceRequest:
     """The request of a pod's special claim that serves a container's extended resource (core/v1)."""
 
@@ -81,7 +82,7 @@ class ContainerExtendedResourceRequest:
     request_name: str = ""
 
 
-@attrs.frozen
+@frozen
 class PodExtendedResourceClaimStatus:
     """The special claim for a pod's extended resources (core/v1 PodExtendedResourceClaimStatus)."""
 
@@ -89,7 +90,7 @@ class PodExtendedResourceClaimStatus:
     resource_claim_name: str = ""
 
 
-@attrs.frozen
+@frozen
 class PodSpec:
     """The desired state of a pod (core/v1 PodSpec)."""
 
@@ -120,7 +121,7 @@ class PodSpec:
 _placed = evolver(PodSpec, "node_name")
 
 
-@attrs.frozen
+@frozen
 class PodTemplateSpec:
     """The template of a controller's pods (core/v1 PodTemplateSpec)."""
 
@@ -128,12 +129,12 @@ class PodTemplateSpec:
     spec: PodSpec = attrs.field(factory=PodSpec)
 
 
-@attrs.frozen
+@frozen
 class PodCondition(Condition):
     """A condition of the pod, e.g. PodScheduled, with its reason (core/v1 PodCondition)."""
 
 
-@attrs.frozen
+@frozen
 class PodStatus:
     """The observed state of a pod (core/v1 PodStatus)."""
 
@@ -163,7 +164,7 @@ HostPort: TypeAlias = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
 
-@attrs.frozen
+@frozen
 class Pod(Named):
     """A group of containers that run on the same node (core/v1 Pod).
 

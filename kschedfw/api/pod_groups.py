@@ -12,6 +12,7 @@ import attrs
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.meta import Condition, Named
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32, read_enumeration
 
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
@@ -49,19 +50,19 @@ def read_disruption_mode(value: object, type_: object) -> DisruptionMode:
     return mode
 
 
-@attrs.frozen
+@frozen
 class BasicSchedulingPolicy:
     """Each member may run without the others (scheduling.k8s.io BasicSchedulingPolicy)."""
 
 
-@attrs.frozen
+@frozen
 class GangSchedulingPolicy:
     """Members run only if at least `min_count` of them can (scheduling.k8s.io GangSchedulingPolicy)."""
 
     min_count: Int32 = 0
 
 
-@attrs.frozen
+@frozen
 class PodGroupSchedulingPolicy:
     """Exactly one of the two policies is set (scheduling.k8s.io PodGroupSchedulingPolicy)."""
 
@@ -69,21 +70,21 @@ class PodGroupSchedulingPolicy:
     gang: GangSchedulingPolicy | None = None
 
 
-@attrs.frozen
+@frozen
 class TopologyConstraint:
     """All members run on nodes with the same value of the label `key` (scheduling.k8s.io TopologyConstraint)."""
 
     key: str = ""
 
 
-@attrs.frozen
+@frozen
 class PodGroupSchedulingConstraints:
     """At most one topology constraint (scheduling.k8s.io PodGroupSchedulingConstraints)."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class PodGroupSpec:
     """The desired state of a group; immutable in the API (scheduling.k8s.io PodGroupSpec)."""
 
@@ -94,7 +95,7 @@ class PodGroupSpec:
     priority_class_name: str = ""
 
 
-@attrs.frozen
+@frozen
 class PodGroupCondition(Condition):
     """A condition of the group (meta/v1 Condition). `last_transition_time` is when its status last changed."""
 
@@ -102,14 +103,14 @@ class PodGroupCondition(Condition):
     last_transition_time: datetime | None = None
 
 
-@attrs.frozen
+@frozen
 class PodGroupStatus:
     """The observed state of a group (scheduling.k8s.io PodGroupStatus)."""
 
     conditions: tuple[PodGroupCondition, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class PodGroup(Named):
     """A group of pods that are scheduled together; its members name it in `spec.schedulingGroup`."""
 

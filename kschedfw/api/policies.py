@@ -14,19 +14,20 @@ from kschedfw.api.affinity import Toleration
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 
 
-@attrs.frozen
+@frozen
 class Overhead:
     """The overhead of a pod of a RuntimeClass beside its containers (node/v1 Overhead)."""
 
     pod_fixed: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
-@attrs.frozen
+@frozen
 class RuntimeScheduling:
     """The nodes that support a RuntimeClass (node/v1 Scheduling)."""
 
@@ -34,7 +35,7 @@ class RuntimeScheduling:
     tolerations: tuple[Toleration, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class RuntimeClass(Named):
     """A way to run the containers of a pod (node/v1 RuntimeClass)."""
 
@@ -42,7 +43,7 @@ class RuntimeClass(Named):
     scheduling: RuntimeScheduling | None = None
 
 
-@attrs.frozen
+@frozen
 class LimitRangeItem:
     """Bounds and defaults for the amounts of each container, or each pod (core/v1 LimitRangeItem).
 
@@ -57,14 +58,14 @@ class LimitRangeItem:
     max_limit_request_ratio: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
-@attrs.frozen
+@frozen
 class LimitRangeSpec:
     """The items of a LimitRange (core/v1 LimitRangeSpec)."""
 
     limits: tuple[LimitRangeItem, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class LimitRange(Named):
     """Bounds and defaults for the resources of a namespace's pods (core/v1 LimitRange)."""
 
@@ -92,7 +93,7 @@ class ScopeOperator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-@attrs.frozen
+@frozen
 class ScopeRequirement:
     """A condition on the pods that a quota counts (core/v1 ScopedResourceSelectorRequirement)."""
 
@@ -101,14 +102,14 @@ class ScopeRequirement:
     values: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ScopeSelector:
     """Conditions all of which have to hold (core/v1 ScopeSelector)."""
 
     match_expressions: tuple[ScopeRequirement, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ResourceQuotaSpec:
     """The limits by resource, and the scope of a quota (core/v1 ResourceQuotaSpec)."""
 
@@ -123,7 +124,7 @@ class ResourceQuotaSpec:
         return (*map(ScopeRequirement, self.scopes), *selected)
 
 
-@attrs.frozen
+@frozen
 class ResourceQuota(Named):
     """The amounts that the pods of a namespace may use together (core/v1 ResourceQuota).
 

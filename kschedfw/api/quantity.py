@@ -21,6 +21,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.records import frozen
 
 __all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "quantities", "wrapped"]
 
@@ -79,7 +80,7 @@ _SPACE: Final = (
 )
 
 
-@attrs.frozen(repr=False, init=False)
+@frozen(repr=False, init=False)
 class Quantity:
     """An exact amount, with the format it was written in. Made by `parse` or `parse_quantity`.
 

@@ -19,6 +19,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.records import frozen
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import (
     CPU,
@@ -40,7 +41,7 @@ _ZERO: Final = Quantity.parse(0)
 _NONE: Final[ResourceList] = EMPTY
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class PodRequests:
     """The requests of a pod, as different plugins count them.
 

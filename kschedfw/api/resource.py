@@ -10,13 +10,14 @@ import attrs
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import wrapped
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _LEAST: Final = -(1 << 63)
 _MOST: Final = (1 << 63) - 1
 
 
-@attrs.frozen
+@frozen
 class Resource:
     """Amounts by resource (kube-scheduler `framework.Resource`).
 

@@ -16,6 +16,7 @@ from kschedfw.api.devices import DeviceSelector, DeviceToleration, OpaqueConfigu
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Condition, Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 from kschedfw.api.selectors import NodeSelector
 
 MAX_RESULTS: Final = 32
@@ -35,14 +36,14 @@ class DeviceAllocationMode(StrEnum):
     ALL = "All"
 
 
-@attrs.frozen
+@frozen
 class CapacityRequirements:
     """The required amounts of a device's capacities."""
 
     requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
-@attrs.frozen
+@frozen
 class ExactDeviceRequest:
     """Devices of one class (resource.k8s.io/v1 ExactDeviceRequest). The loader fills in mode and count."""
 
@@ -55,7 +56,7 @@ class ExactDeviceRequest:
     capacity: CapacityRequirements | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceSubRequest:
     """One of several alternatives to satisfy a request (resource.k8s.io/v1 DeviceSubRequest)."""
 
@@ -73,7 +74,7 @@ class DeviceSubRequest:
         return False
 
 
-@attrs.frozen
+@frozen
 class DeviceRequest:
     """Either `exactly` these devices, or the first of the alternatives that is available."""
 
@@ -82,7 +83,7 @@ class DeviceRequest:
     first_available: tuple[DeviceSubRequest, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class DeviceConstraint:
     """An attribute that devices must have in common, or must not.
 
@@ -94,7 +95,7 @@ class DeviceConstraint:
     distinct_attribute: str = ""
 
 
-@attrs.frozen
+@frozen
 class DeviceClaimConfiguration:
     """Configuration that the driver gets for the devices of the named requests, or of all if none is named."""
 
@@ -102,7 +103,7 @@ class DeviceClaimConfiguration:
     opaque: OpaqueConfiguration | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceClaim:
     """The requests of a claim, with constraints and configuration (resource.k8s.io/v1 DeviceClaim)."""
 
@@ -111,7 +112,7 @@ class DeviceClaim:
     config: tuple[DeviceClaimConfiguration, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ResourceClaimSpec:
     """The spec of a claim (resource.k8s.io/v1 ResourceClaimSpec)."""
 
@@ -125,7 +126,7 @@ class ConfigSource(StrEnum):
     FROM_CLAIM = "FromClaim"
 
 
-@attrs.frozen
+@frozen
 class DeviceAllocationConfiguration:
     """Parameters for the driver of allocated devices, from a class or from the claim."""
 
@@ -134,7 +135,7 @@ class DeviceAllocationConfiguration:
     opaque: OpaqueConfiguration | None = None
 
 
-@attrs.frozen
+@frozen
 class DeviceRequestAllocationResult:
     """A device that was allocated for a request; `request` is `name` or `name/alternative`.
 
@@ -154,7 +155,7 @@ class DeviceRequestAllocationResult:
     consumed_capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
-@attrs.frozen
+@frozen
 class DeviceAllocationResult:
     """The allocated devices, and the configuration that their drivers get."""
 
@@ -162,7 +163,7 @@ class DeviceAllocationResult:
     config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class AllocationResult:
     """The devices of a claim, and the nodes that can use them; all nodes without a selector (resource.k8s.io/v1)."""
 
@@ -171,7 +172,7 @@ class AllocationResult:
     allocation_timestamp: datetime | None = None
 
 
-@attrs.frozen
+@frozen
 class ConsumerReference:
     """A consumer of an allocated claim: nearly always a pod (resource.k8s.io/v1 ResourceClaimConsumerReference)."""
 
@@ -181,12 +182,12 @@ class ConsumerReference:
     uid: str = ""
 
 
-@attrs.frozen
+@frozen
 class DeviceCondition(Condition):
     """A condition of an allocated device, set by its driver."""
 
 
-@attrs.frozen
+@frozen
 class AllocatedDeviceStatus:
     """The status of an allocated device (resource.k8s.io/v1 AllocatedDeviceStatus)."""
 
@@ -204,7 +205,7 @@ class AllocatedDeviceStatus:
         return next((each for each in self.conditions if each.type == type), None)
 
 
-@attrs.frozen
+@frozen
 class ResourceClaimStatus:
     """The allocation of a claim, if any, and its consumers (resource.k8s.io/v1 ResourceClaimStatus)."""
 
@@ -213,7 +214,7 @@ class ResourceClaimStatus:
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ResourceClaim(Named):
     """A pod's, or several pods', request for devices (resource.k8s.io/v1 ResourceClaim)."""
 
@@ -229,7 +230,7 @@ class ResourceClaim(Named):
         return any(each.uid == pod.uid for each in self.status.reserved_for)
 
 
-@attrs.frozen
+@frozen
 class ResourceClaimTemplateSpec:
     """The metadata and spec of claims made from a template."""
 
@@ -237,7 +238,7 @@ class ResourceClaimTemplateSpec:
     spec: ResourceClaimSpec = attrs.field(factory=ResourceClaimSpec)
 
 
-@attrs.frozen
+@frozen
 class ResourceClaimTemplate(Named):
     """A template; each pod that refers to it gets a claim of its own (resource.k8s.io/v1 ResourceClaimTemplate)."""
 

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 
 _INT64_DIGITS: Final = 19
@@ -29,7 +30,7 @@ class Operator(StrEnum):
     LT = "Lt"
 
 
-@attrs.frozen
+@frozen
 class Requirement:
     """One condition on one label.
 
@@ -79,7 +80,7 @@ def parse_canonical_int64(text: str) -> int | None:
     return number if str(number) == text else None
 
 
-@attrs.frozen
+@frozen
 class Selector:
     """A compiled label selector: all requirements must match; no requirement at all matches everything.
 
@@ -132,7 +133,7 @@ LABEL_OPERATORS: Final = (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operato
 """The operators of a LabelSelector; node selectors also have Gt and Lt."""
 
 
-@attrs.frozen
+@frozen
 class LabelSelector:
     """meta/v1 LabelSelector: equalities and expressions, all of which must hold."""
 
@@ -151,7 +152,7 @@ def as_selector(selector: LabelSelector | None) -> Selector:
     return NOTHING if selector is None else selector.compile()
 
 
-@attrs.frozen
+@frozen
 class NodeSelectorTerm:
     """Requirements on a node's labels and fields, all of which must hold; an empty term matches no node.
 
@@ -178,7 +179,7 @@ class NodeSelectorTerm:
         return names
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class NodeSelector:
     """core/v1 NodeSelector: a node matches when any term does."""
 
@@ -188,7 +189,7 @@ class NodeSelector:
         return any(term.matches(labels, name) for term in self.node_selector_terms)
 
 
-@attrs.frozen
+@frozen
 class PreferredSchedulingTerm:
     """A node selector term with a weight of 1–100 that matching nodes earn."""
 

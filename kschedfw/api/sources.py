@@ -11,10 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import attrs
-
 from kschedfw.api.files import UnreadableError, is_packed, open_file, open_unpacked
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
+from kschedfw.api.records import frozen
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _EXPECTED: Final = "expected .yaml, .yml or .json (or the same with .gz) files"
@@ -27,7 +26,7 @@ _SIMKUBE: Final = (
 STANDARD_INPUT: Final = "standard input"
 
 
-@attrs.frozen
+@frozen
 class ManifestSource:
     """A text that manifests are read from.
 

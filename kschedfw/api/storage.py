@@ -10,6 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector, NodeSelector
 from kschedfw.api.volumes import (
@@ -41,7 +42,7 @@ DEFAULT_CLASS_ANNOTATIONS: Final = (
 """The annotations of a default class; the API server heeds the old one, too."""
 
 
-@attrs.frozen
+@frozen
 class ObjectReference:
     """A reference to an object (core/v1 ObjectReference)."""
 
@@ -51,21 +52,21 @@ class ObjectReference:
     uid: str = ""
 
 
-@attrs.frozen
+@frozen
 class VolumeNodeAffinity:
     """The nodes that can reach a volume (core/v1 VolumeNodeAffinity); None means all."""
 
     required: NodeSelector | None = None
 
 
-@attrs.frozen
+@frozen
 class LocalSource:
     """A disk or directory of one node."""
 
     path: str = ""
 
 
-@attrs.frozen
+@frozen
 class PersistentVolumeSpec:
     """A volume's source, its claim and the nodes that reach it (core/v1 PersistentVolumeSpec)."""
 
@@ -89,14 +90,14 @@ class PersistentVolumeSpec:
     local: LocalSource | None = None
 
 
-@attrs.frozen
+@frozen
 class VolumePhase:
     """The status of a volume or claim: `Pending`, `Available`, `Bound`, `Released`, `Failed`, `Lost`."""
 
     phase: str = "Pending"
 
 
-@attrs.frozen
+@frozen
 class PersistentVolume(Named):
     """A piece of storage in the cluster (core/v1 PersistentVolume)."""
 
@@ -104,7 +105,7 @@ class PersistentVolume(Named):
     status: VolumePhase = attrs.field(factory=VolumePhase)
 
 
-@attrs.frozen
+@frozen
 class PersistentVolumeClaim(Named):
     """A user's request for storage (core/v1 PersistentVolumeClaim)."""
 
@@ -112,7 +113,7 @@ class PersistentVolumeClaim(Named):
     status: VolumePhase = attrs.field(factory=VolumePhase)
 
 
-@attrs.frozen
+@frozen
 class TopologyRequirement:
     """A label and its allowed values (core/v1 TopologySelectorLabelRequirement)."""
 
@@ -120,14 +121,14 @@ class TopologyRequirement:
     values: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class TopologySelectorTerm:
     """Labels that a node must have so that a volume can be provisioned there; all requirements must hold (core/v1)."""
 
     match_label_expressions: tuple[TopologyRequirement, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class StorageClass(Named):
     """The rules by which volumes for claims are provisioned (storage.k8s.io/v1 StorageClass)."""
 
@@ -141,14 +142,14 @@ class StorageClass(Named):
         return any(self.annotations.get(annotation) == "true" for annotation in DEFAULT_CLASS_ANNOTATIONS)
 
 
-@attrs.frozen
+@frozen
 class VolumeNodeResources:
     """The number of volumes that a driver can attach to a node; None means no limit."""
 
     count: Int32 | None = None
 
 
-@attrs.frozen
+@frozen
 class CSINodeDriver:
     """A storage driver on a node (storage.k8s.io/v1 CSINodeDriver)."""
 
@@ -158,21 +159,21 @@ class CSINodeDriver:
     allocatable: VolumeNodeResources | None = None
 
 
-@attrs.frozen
+@frozen
 class CSINodeSpec:
     """The storage drivers of a node (storage.k8s.io/v1 CSINodeSpec)."""
 
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class CSINode(Named):
     """storage.k8s.io/v1 CSINode: the storage drivers of a node, and the number of volumes that each can attach."""
 
     spec: CSINodeSpec = attrs.field(factory=CSINodeSpec)
 
 
-@attrs.frozen
+@frozen
 class CSIDriverSpec:
     """The handling of a driver's volumes (storage.k8s.io/v1 CSIDriverSpec).
 
@@ -184,7 +185,7 @@ class CSIDriverSpec:
     prevent_pod_scheduling_if_missing: bool = False
 
 
-@attrs.frozen
+@frozen
 class CSIDriver(Named):
     """storage.k8s.io/v1 CSIDriver: the handling of a driver's volumes; the name is the driver's.
 
@@ -194,7 +195,7 @@ class CSIDriver(Named):
     spec: CSIDriverSpec = attrs.field(factory=CSIDriverSpec)
 
 
-@attrs.frozen
+@frozen
 class CSIStorageCapacity(Named):
     """storage.k8s.io/v1 CSIStorageCapacity: the room that a storage class has on the nodes of `node_topology`.
 
@@ -207,7 +208,7 @@ class CSIStorageCapacity(Named):
     maximum_volume_size: Quantity | None = None
 
 
-@attrs.frozen
+@frozen
 class VolumeAttachmentSource:
     """The volume that is attached, by name or in place (storage.k8s.io/v1 VolumeAttachmentSource)."""
 
@@ -215,7 +216,7 @@ class VolumeAttachmentSource:
     inline_volume_spec: PersistentVolumeSpec | None = None
 
 
-@attrs.frozen
+@frozen
 class VolumeAttachmentSpec:
     """An attachment: its driver, volume and node (storage.k8s.io/v1 VolumeAttachmentSpec)."""
 
@@ -224,14 +225,14 @@ class VolumeAttachmentSpec:
     source: VolumeAttachmentSource = attrs.field(factory=VolumeAttachmentSource)
 
 
-@attrs.frozen
+@frozen
 class VolumeAttachmentStatus:
     """Tells whether the volume is attached (storage.k8s.io/v1 VolumeAttachmentStatus)."""
 
     attached: bool = False
 
 
-@attrs.frozen
+@frozen
 class VolumeAttachment(Named):
     """storage.k8s.io/v1 VolumeAttachment: a volume is attached to a node, or is about to be (or to be detached)."""
 

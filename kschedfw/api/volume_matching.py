@@ -14,6 +14,7 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, parse_quantity
+from kschedfw.api.records import frozen
 from kschedfw.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -85,7 +86,7 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
     return volume if wished else annotated(volume, BOUND_BY_CONTROLLER, "yes")
 
 
-@attrs.frozen
+@frozen
 class VolumeCandidates:
     """The volumes that a claim may be bound to, on any node, best first.
 

@@ -10,11 +10,12 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector
 
 
-@attrs.frozen
+@frozen
 class VolumeResourceRequirements:
     """The size limits of a volume: at least `requests["storage"]`, at most the limit."""
 
@@ -22,7 +23,7 @@ class VolumeResourceRequirements:
     limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
-@attrs.frozen
+@frozen
 class PersistentVolumeClaimSpec:
     """A claim. No storage class (None) means the default one; an empty name means none at all."""
 
@@ -35,7 +36,7 @@ class PersistentVolumeClaimSpec:
     selector: LabelSelector | None = None
 
 
-@attrs.frozen
+@frozen
 class PersistentVolumeClaimTemplate:
     """The claim of a generic ephemeral volume, or of each pod of a StatefulSet; only that needs a name."""
 
@@ -43,7 +44,7 @@ class PersistentVolumeClaimTemplate:
     spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)
 
 
-@attrs.frozen
+@frozen
 class PersistentVolumeClaimSource:
     """A claim of the pod's namespace, by name (core/v1 PersistentVolumeClaimVolumeSource)."""
 
@@ -51,14 +52,14 @@ class PersistentVolumeClaimSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class EphemeralVolumeSource:
     """A claim that is made for the pod alone; see `claim_name`."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
-@attrs.frozen
+@frozen
 class GCEPersistentDiskSource:
     """A Google Compute Engine disk (core/v1 GCEPersistentDiskVolumeSource)."""
 
@@ -66,7 +67,7 @@ class GCEPersistentDiskSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class AWSElasticBlockStoreSource:
     """An AWS EBS disk (core/v1 AWSElasticBlockStoreVolumeSource)."""
 
@@ -74,7 +75,7 @@ class AWSElasticBlockStoreSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class ISCSISource:
     """An iSCSI disk (core/v1 ISCSIVolumeSource)."""
 
@@ -84,7 +85,7 @@ class ISCSISource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class RBDSource:
     """A Ceph block device, identified by `monitors`, `pool` and `image`."""
 
@@ -94,7 +95,7 @@ class RBDSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class AzureDiskSource:
     """An Azure data disk (core/v1 AzureDiskVolumeSource)."""
 
@@ -103,7 +104,7 @@ class AzureDiskSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class AzureFileSource:
     """An Azure file share (core/v1 AzureFileVolumeSource)."""
 
@@ -113,7 +114,7 @@ class AzureFileSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class CinderSource:
     """An OpenStack Cinder volume (core/v1 CinderVolumeSource)."""
 
@@ -121,7 +122,7 @@ class CinderSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class PortworxVolumeSource:
     """A Portworx volume (core/v1 PortworxVolumeSource)."""
 
@@ -129,14 +130,14 @@ class PortworxVolumeSource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class VsphereVolumeSource:
     """A vSphere disk (core/v1 VsphereVirtualDiskVolumeSource)."""
 
     volume_path: str = ""
 
 
-@attrs.frozen
+@frozen
 class CSISource:
     """A volume of a CSI driver.
 
@@ -148,28 +149,28 @@ class CSISource:
     read_only: bool = False
 
 
-@attrs.frozen
+@frozen
 class ImageVolumeSource:
     """An OCI image as a volume."""
 
     reference: str = ""
 
 
-@attrs.frozen
+@frozen
 class EmptyDirSource:
     """A directory that is made on the pod's node and goes with the pod (core/v1 EmptyDirVolumeSource)."""
 
     medium: str = ""
 
 
-@attrs.frozen
+@frozen
 class HostPathSource:
     """A path of the pod's node (core/v1 HostPathVolumeSource)."""
 
     path: str = ""
 
 
-@attrs.frozen
+@frozen
 class Volume:
     """A volume of a pod; at most one source is set, and none for sources that neither scheduling nor a drain reads."""
 

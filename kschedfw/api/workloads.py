@@ -10,31 +10,32 @@ import attrs
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.api.volumes import PersistentVolumeClaimTemplate
 
 
-@attrs.frozen
+@frozen
 class Namespace(Named):
     """core/v1 Namespace; its labels matter to namespace selectors."""
 
 
-@attrs.frozen
+@frozen
 class ServiceSpec:
     """The pods that a service sends traffic to; an empty selector selects none (core/v1 ServiceSpec)."""
 
     selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
 
 
-@attrs.frozen
+@frozen
 class Service(Named):
     """core/v1 Service; an empty selector selects no pod."""
 
     spec: ServiceSpec = attrs.field(factory=ServiceSpec)
 
 
-@attrs.frozen
+@frozen
 class ReplicasStatus:
     """The conditions of a ReplicaSet, a ReplicationController or a Deployment."""
 
@@ -53,7 +54,7 @@ class ReplicasStatus:
         )
 
 
-@attrs.frozen
+@frozen
 class ReplicationControllerSpec:
     """The number of pods, and their template (core/v1 ReplicationControllerSpec)."""
 
@@ -62,7 +63,7 @@ class ReplicationControllerSpec:
     template: PodTemplateSpec | None = None
 
 
-@attrs.frozen
+@frozen
 class ReplicationController(Named):
     """Keeps a number of equal pods running (core/v1 ReplicationController)."""
 
@@ -70,7 +71,7 @@ class ReplicationController(Named):
     status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
-@attrs.frozen
+@frozen
 class LabelSelected:
     """The spec of a controller that finds its pods by a label selector, and makes them from a template."""
 
@@ -79,7 +80,7 @@ class LabelSelected:
     template: PodTemplateSpec | None = None
 
 
-@attrs.frozen
+@frozen
 class ReplicaSet(Named):
     """Keeps a number of equal pods running (apps/v1 ReplicaSet)."""
 
@@ -87,14 +88,14 @@ class ReplicaSet(Named):
     status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
-@attrs.frozen
+@frozen
 class DeploymentSpec(LabelSelected):
     """The pods of a Deployment; one that is paused gets no new ReplicaSet (apps/v1 DeploymentSpec)."""
 
     paused: bool = False
 
 
-@attrs.frozen
+@frozen
 class Deployment(Named):
     """apps/v1 Deployment. The scheduler never sees it: it is expanded into a ReplicaSet and pods."""
 
@@ -102,14 +103,14 @@ class Deployment(Named):
     status: ReplicasStatus = attrs.field(factory=ReplicasStatus)
 
 
-@attrs.frozen
+@frozen
 class StatefulSetOrdinals:
     """The number of the first pod (apps/v1 StatefulSetOrdinals)."""
 
     start: Int32 = 0
 
 
-@attrs.frozen
+@frozen
 class StatefulSetSpec(LabelSelected):
     """The number of pods, their template, their numbering, and the claims of each (apps/v1 StatefulSetSpec)."""
 
@@ -117,14 +118,14 @@ class StatefulSetSpec(LabelSelected):
     volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class StatefulSet(Named):
     """Keeps a number of pods with stable names running (apps/v1 StatefulSet)."""
 
     spec: StatefulSetSpec = attrs.field(factory=StatefulSetSpec)
 
 
-@attrs.frozen
+@frozen
 class DaemonSet(Named):
     """apps/v1 DaemonSet: expanded into a pod per eligible node; `replicas` isn't used."""
 
@@ -138,7 +139,7 @@ class CompletionMode(StrEnum):
     INDEXED = "Indexed"
 
 
-@attrs.frozen
+@frozen
 class JobSpec:
     """The spec of a job; without `completions` it is done when one of its pods has succeeded.
 
@@ -154,7 +155,7 @@ class JobSpec:
     template: PodTemplateSpec | None = None
 
 
-@attrs.frozen
+@frozen
 class JobStatus:
     """The progress of a job (batch/v1 JobStatus)."""
 
@@ -164,7 +165,7 @@ class JobStatus:
     conditions: tuple[PodCondition, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Job(Named):
     """batch/v1 Job: expanded into the pods that it runs at the same time."""
 
@@ -178,7 +179,7 @@ class Job(Named):
         )
 
 
-@attrs.frozen
+@frozen
 class JobTemplateSpec:
     """The template of a CronJob's Jobs (batch/v1 JobTemplateSpec)."""
 
@@ -186,14 +187,14 @@ class JobTemplateSpec:
     spec: JobSpec = attrs.field(factory=JobSpec)
 
 
-@attrs.frozen
+@frozen
 class CronJobSpec:
     """The template of Jobs that are started by the clock (batch/v1 CronJobSpec)."""
 
     job_template: JobTemplateSpec = attrs.field(factory=JobTemplateSpec)
 
 
-@attrs.frozen
+@frozen
 class CronJob(Named):
     """batch/v1 CronJob. Reading makes no Jobs of it, since they come by the clock."""
 
@@ -211,7 +212,7 @@ class UnhealthyPodEvictionPolicy(StrEnum):
     ALWAYS_ALLOW = "AlwaysAllow"
 
 
-@attrs.frozen
+@frozen
 class PodDisruptionBudgetSpec:
     """`min_available` and `max_unavailable` are counts or percentages, as in the manifest."""
 
@@ -221,7 +222,7 @@ class PodDisruptionBudgetSpec:
     unhealthy_pod_eviction_policy: UnhealthyPodEvictionPolicy = UnhealthyPodEvictionPolicy.IF_HEALTHY_BUDGET
 
 
-@attrs.frozen
+@frozen
 class PodDisruptionBudgetStatus:
     """The number of pods that may be disrupted now, and the disrupted pods (policy/v1).
 
@@ -235,7 +236,7 @@ class PodDisruptionBudgetStatus:
     desired_healthy: Int32 = 0
 
 
-@attrs.frozen
+@frozen
 class PodDisruptionBudget(Named):
     """A limit on the pods of a set that are disrupted at a time (policy/v1 PodDisruptionBudget)."""
 
@@ -243,7 +244,7 @@ class PodDisruptionBudget(Named):
     status: PodDisruptionBudgetStatus = attrs.field(factory=PodDisruptionBudgetStatus)
 
 
-@attrs.frozen
+@frozen
 class PriorityClass(Named):
     """scheduling/v1 PriorityClass: a name for a priority; `global_default` is for pods that name no class."""
 

@@ -17,13 +17,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import attrs
 import yaml
 from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.scanner import Scanner
 
 from kschedfw.api.limits import how_to_raise
+from kschedfw.api.records import frozen
 
 DEEPEST: Final = 100
 """How deeply objects and lists may be nested; code that reads them recurses as deeply."""
@@ -56,7 +56,7 @@ def too_large(limit: int) -> str:
     return f"an object of more than {limit} characters: {how_to_raise('object', limit)}"
 
 
-@attrs.frozen
+@frozen
 class Built:
     """A value that was read.
 
