@@ -146,6 +146,12 @@ def written(page: str, parts: Sequence[Part], outcomes: Mapping[str, Outcome], a
     return REPORT.sub(lambda found: f"{found[1]}{report}{found[2]}", page)
 
 
+def report(parts: Sequence[Part], outcomes: Mapping[str, Outcome], about: str) -> None:
+    """Write the report into its page."""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(written(page, parts, outcomes, about), encoding="utf-8")
+
+
 def main() -> None:
     options = _options()
     parts = read(TABLE)
@@ -160,9 +166,8 @@ def main() -> None:
     kept.mkdir(parents=True, exist_ok=True)
     about = _about(commit)
     outcomes = {name: found for name in names if (found := _kept(kept / f"{name}.json")) is not None}
-    for part in parts:
-        if options.names and part.name not in options.names:
-            continue
+    chosen = [] if options.report_only else [each for each in parts if each.name in (options.names or names)]
+    for part in chosen:
         amount = part.amount
         if amount is not None:
             amount = min(amount, options.at_most.get(part.name, amount))
@@ -171,11 +176,10 @@ def main() -> None:
             print(f"== {part.name}", flush=True)
             outcomes[part.name] = run(part, amount, kept / f"{part.name}.log")
             (kept / f"{part.name}.json").write_text(json.dumps(attrs.asdict(outcomes[part.name])))
-            PAGE.write_text(
-                written(PAGE.read_text(encoding="utf-8"), parts, outcomes, about), encoding="utf-8"
-            )
+            report(parts, outcomes, about)
         outcome = outcomes[part.name]
         print(f"{part.name}: {outcome.verdict} {outcome.reason or outcome.figure}", flush=True)
+    report(parts, outcomes, about)
     failed = [name for name, outcome in outcomes.items() if outcome.verdict is Verdict.FAILED]
     if failed:
         _give_up(f"failed: {', '.join(failed)}; the outputs are in {kept.relative_to(REPOSITORY)}")
@@ -276,6 +280,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="PART", help="parts to run; without any, all")
     parser.add_argument("--list", action="store_true", help="print the parts, and end")
+    parser.add_argument(
+        "--report-only", action="store_true", help="write the report of what was run, and end"
+    )
     parser.add_argument(
         "--at-most",
         action=Collect,

@@ -178,6 +178,22 @@ def test_less_than_the_table_says_is_told_and_not_enough_for_the_whole(tmp_path:
     assert checkout.rows["one"] == ["something", "3,600 s", "3600", "0 s", "passed"]
 
 
+def test_outcomes_of_several_machines_make_one_report(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("first", "second")]
+    folders[0].mkdir()
+    table = part("one", "echo figure 1") + part("two", "echo figure 2") + part("three", "false")
+    first = Checkout(folders[0], table)
+    first.git("clone", "-q", ".", str(folders[1]))
+    second = Checkout.__new__(Checkout)
+    second.folder, second.page = folders[1], folders[1] / "docs" / "verification.md"
+    assert first.verify("one").returncode == 0
+    assert second.verify("two", "three").returncode == 1
+    shutil.copytree(folders[1] / "build", folders[0] / "build", dirs_exist_ok=True)
+    assert first.verify("--report-only").returncode == 1, "a part has failed"
+    assert [first.verdict(each) for each in ("one", "two")] == ["passed", "passed"]
+    assert first.verdict("three") == "FAILED: exit code 1"
+
+
 def test_uncommitted_changes_are_refused_but_for_those_of_the_report(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, part("one", NOTED.format("one")))
     assert checkout.verify().returncode == 0
