@@ -29,6 +29,8 @@ from .framework.clock import Clock as Clock
 from .framework.clock import SystemClock as SystemClock
 from .framework.clock import VirtualClock as VirtualClock
 from .framework.clock import format_duration as format_duration
+from .framework.cluster_client import ClusterClient as ClusterClient
+from .framework.cluster_client import retry_on_conflict as retry_on_conflict
 from .framework.cycle_state import CycleState as CycleState
 from .framework.cycle_state import StateKey as StateKey
 from .framework.cycle_state import StateKeyError as StateKeyError
@@ -49,9 +51,7 @@ from .framework.groups import GroupPlacement as GroupPlacement
 from .framework.groups import MemberStates as MemberStates
 from .framework.groups import PlacedGroup as PlacedGroup
 from .framework.groups import QueuedGroup as QueuedGroup
-from .framework.handle import ClusterClient as ClusterClient
 from .framework.handle import Handle as Handle
-from .framework.handle import retry_on_conflict as retry_on_conflict
 from .framework.metrics import RECORDERS as RECORDERS
 from .framework.metrics import AttemptResult as AttemptResult
 from .framework.metrics import BatchAttempt as BatchAttempt

@@ -121,6 +121,7 @@ def _pods(report: Report) -> Padding:
     rows = [
         ("placed", report.placed, True),
         ("preempted", report.preempted, True),
+        ("deleted", report.deleted, True),
         ("unschedulable", report.unschedulable, True),
         ("gated", report.gated, True),
         ("failed", report.failed, True),

@@ -235,10 +235,7 @@ class DecisionRecord:
         if self.plan is not None:
             return None if self.plan.chosen is None else self.plan.chosen.node_name
         # The plugin that made room may have no `PreemptionEvaluator`.
-        present = self._present()
-        nominated = "" if present is None else present.status.nominated_node_name
-        # The nomination of an earlier attempt isn't this one's doing.
-        return nominated if nominated != self.pod.status.nominated_node_name else None
+        return self.error.diagnosis.nominated_node_name or None
 
     def _pre_filter(self) -> PreFilterStep:
         skipped = self.order.of(self.state.skip_filter_plugins)

@@ -60,7 +60,7 @@ def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
         yield also
     yield from evidence_sections(explanation, top)
     if explanation.preemption is not None:
-        yield _preemption(explanation.preemption, top)
+        yield _preemption(explanation.preemption, explanation.nominated, top)
     if lines := tuple(_skipped(explanation)):
         yield Section(lines=lines)
 
@@ -260,7 +260,7 @@ def _is_from(refusals: Refusals, row: int, plugin: str) -> bool:
     return status is not None and status.plugin == plugin
 
 
-def _preemption(step: PreemptionStep, top: int) -> Section:
+def _preemption(step: PreemptionStep, nominated: str | None, top: int) -> Section:
     lines = []
     # A stable sort: the chosen one first, the others in the order in which they were found.
     shown = sorted(step.candidates, key=lambda each: each != step.chosen)[:top]
@@ -273,7 +273,10 @@ def _preemption(step: PreemptionStep, top: int) -> Section:
         for status, nodes in step.refusals.by_status().items():
             lines.append(f"no candidates, {counted(len(nodes), 'node')}: {status.message}")
     if not step.candidates:
-        lines.insert(0, step.message or "no plugin could make room")
+        made = (
+            f"room was made for node {nominated}, by a plugin that names no candidates" if nominated else ""
+        )
+        lines.insert(0, step.message or made or "no plugin could make room")
     rows = tuple(_candidate(each, is_chosen=each == step.chosen) for each in shown)
     headers = ("node", "victims", "priority", "PDBs violated") if rows else ()
     return Section("Preemption", headers, rows, tuple(lines))

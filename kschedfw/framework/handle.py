@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
-import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 
-from kschedfw.api import Named, Pod, PodCondition
+from kschedfw.api import Pod
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.errors import ConflictError, IncompleteClusterError
+from kschedfw.framework.eviction import Evictor, PendingEvictions, Preemptor
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
@@ -28,178 +27,7 @@ from kschedfw.framework.plugin_metrics import SECONDS, Counter, Gauge, Histogram
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
-
-class PendingPreemption(Protocol):
-    """The evictions for one preemptor."""
-
-    @property
-    def holds_back(self) -> bool:
-        """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
-        ...
-
-    def carry_out(self) -> None:
-        """Evict the victims. Never hold the preemptor back again."""
-        ...
-
-
-class PendingEvictions:
-    """The preemptions that are decided and not carried out. Thread-safe.
-
-    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
-    order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
-    """
-
-    def __init__(self) -> None:
-        # Replaced and never changed, since gates are asked on the threads of watches.
-        self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
-        self._lock = threading.Lock()
-
-    def start(self, preemptor: str, preemption: PendingPreemption) -> None:
-        """Queue a preemption for the end of the cycle. `preemptor` is the uid of a pod or of a group."""
-        with self._lock:
-            self._pending = (*self._pending, (preemptor, preemption))
-
-    def holds_back(self, preemptor: str) -> bool:
-        """Return whether the preemptor has to wait until its victims are evicted."""
-        return any(uid == preemptor and preemption.holds_back for uid, preemption in self._pending)
-
-    def carry_out(self) -> None:
-        """Carry out all preemptions, one after the other."""
-        while self._pending:
-            first = self._pending[0]
-            try:
-                # Outside of the lock: the events of deletions may ask `holds_back`, or start preemptions.
-                first[1].carry_out()
-            finally:
-                with self._lock:
-                    self._pending = tuple(each for each in self._pending if each is not first)
-
-
-_log = logging.getLogger(__name__)
-
-_ATTEMPTS: Final = 5
-"""The most attempts of an update that conflicts (client-go `retry.DefaultRetry`)."""
-
-ObjectT = TypeVar("ObjectT", bound=Named)
 KeptT = TypeVar("KeptT")
-
-
-class ClusterClient(Protocol):
-    """The part of a cluster that plugins may read and write; `kschedfw.cluster.Cluster` is one."""
-
-    def get(self, kind: type[ObjectT], key: str) -> ObjectT | None:
-        """Return the object by `namespace/name` (or `name` where cluster-scoped), or None."""
-        ...
-
-    def list(self, kind: type[ObjectT], namespace: str | None = None) -> Sequence[ObjectT]:
-        """Return all objects of a kind, of one namespace or of all."""
-        ...
-
-    def add(self, obj: ObjectT) -> ObjectT:
-        """Create the object and return it as stored; refused if the name is taken."""
-        ...
-
-    def update(self, obj: ObjectT) -> ObjectT:
-        """Replace the object and return it as stored.
-
-        Raises ConflictError if the stored object has changed since `obj` was read; see `retry_on_conflict`.
-        """
-        ...
-
-    def bind(self, pod: Pod, node_name: str) -> None: ...
-
-    def delete(self, obj: Named) -> None: ...
-
-    def patch_pod_status(
-        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
-    ) -> None: ...
-
-    def record_event(
-        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
-    ) -> None: ...
-
-
-def retry_on_conflict(cluster: ClusterClient, obj: ObjectT, change: Callable[[ObjectT], ObjectT]) -> ObjectT:
-    """Write `change(obj)`, and return it as stored; nothing is written where `change` returns what it got.
-
-    If others have changed the object since `obj` was read, `change` is applied to what they have made of it: as
-    client-go's RetryOnConflict, five times in all.
-
-    Raises:
-        ConflictError: others were faster each time, or another object has the name by now.
-        Exception: whatever `change` and the cluster raise.
-    """
-    for _ in range(_ATTEMPTS - 1):
-        changed = change(obj)
-        if changed is obj:
-            return obj
-        try:
-            return cluster.update(changed)
-        except ConflictError as conflict:
-            obj = _present(cluster, obj, conflict)
-    changed = change(obj)
-    return obj if changed is obj else cluster.update(changed)
-
-
-def _present(cluster: ClusterClient, obj: ObjectT, conflict: ConflictError) -> ObjectT:
-    """Return the state that an update of this one has met. Raises the conflict if it can't be known."""
-    if isinstance(told := conflict.present, type(obj)):
-        return told
-    present = cluster.get(type(obj), obj.key)
-    if present is None or present.uid != obj.uid:
-        raise conflict
-    # A cluster that reads from a copy may not have the other's change yet: a repeated update would fail again.
-    if present.metadata.resource_version == obj.metadata.resource_version:
-        raise conflict
-    return present
-
-
-def record_event(
-    cluster: ClusterClient,
-    regarding: Named,
-    type: str,
-    reason: str,
-    message: str,
-    related: Named | None = None,
-) -> None:
-    """Record an event by `cluster.record_event`. Log failures and never raise: no attempt should fail for an event."""
-    try:
-        # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
-        others = () if related is None else (related,)
-        cluster.record_event(regarding, type, reason, message, *others)
-    # A cluster may raise anything, and no attempt should fail for an event.
-    except Exception as error:
-        _log.warning("can't record event %s of %s: %s", reason, regarding.key, error)
-
-
-def check_cluster(cluster: object, protocol: type, who: str) -> None:
-    """Check that an object has the methods of `ClusterClient`, or of another protocol for clusters.
-
-    Raises:
-        IncompleteClusterError: it is a class, or lacks methods.
-    """
-    where = f"{protocol.__module__}.{protocol.__qualname__}"
-    if isinstance(cluster, type):
-        raise IncompleteClusterError(
-            f"{who} needs a cluster, not the class {cluster.__name__}: make an instance of it"
-        )
-    methods = [
-        name
-        for base in reversed(protocol.__mro__)
-        for name, member in vars(base).items()
-        if callable(member) and not name.startswith("_")
-    ]
-    if coroutines := [name for name in methods if inspect.iscoroutinefunction(getattr(cluster, name, None))]:
-        raise IncompleteClusterError(
-            f"{who} needs a cluster whose methods are plain functions; of {type(cluster).__name__}, "
-            f"{', '.join(coroutines)} {'is' if len(coroutines) == 1 else 'are'} async, and nobody would await that"
-        )
-    missing = [name for name in methods if not callable(getattr(cluster, name, None))]
-    if missing:
-        lacking = f"{', '.join(missing)} ({len(missing)} of {len(methods)} methods)"
-        raise IncompleteClusterError(
-            f"{who} needs a cluster; {type(cluster).__name__} lacks {lacking}. What they do: {where}"
-        )
 
 
 class PluginsRunner(Protocol):
@@ -305,6 +133,43 @@ class Handle:
                 "handle.framework can't be used in a plugin's __init__: the framework isn't made yet"
             )
         return self._framework
+
+    def evict(self, victims: Sequence[Pod], *, preemptor: Pod, node_name: str, plugin: str = "") -> None:
+        """Evict pods that are in the way of `preemptor`, from post_filter, which then nominates `node_name`.
+
+        Victims may be on any node. Each gets the condition DisruptionTarget and the event Preempted, is counted by the
+        metric of victims, and is deleted; one that waits at permit or is in pre_bind goes back to the queue instead.
+        Victims that are terminating are passed over. Nominations to the node of less important pods are cleared. So
+        DefaultPreemption evicts (kube-scheduler v1.36 `prepareCandidate`).
+
+        It is done at once; where pods are scheduled in groups (gate GenericWorkload), at the end of the cycle, and
+        until then the preemptor isn't tried again. Nobody is asked whether the victims' budgets allow it:
+        `DisruptionBudgets` knows. `plugin`, the plugin's name, is in the statuses of victims that weren't bound yet.
+
+        Raises:
+            ValueError: a victim is the preemptor itself.
+            Exception: whatever the cluster raises, except that a victim is gone; further victims stay.
+        """
+        if any(victim.uid == preemptor.uid for victim in victims):
+            raise ValueError(f"victims: pod {preemptor.key} can't be evicted to make room for itself")
+        whom = Preemptor.pod(preemptor, node_name)
+        if self.feature_gates.enabled(GENERIC_WORKLOAD):
+            self.evictor.evict_later(victims, whom, plugin, [preemptor])
+        else:
+            self.evictor.evict(victims, whom, plugin)
+
+    @property
+    def evictor(self) -> Evictor:
+        """The evictions for a preemptor of any kind; plugins call `evict`."""
+        return Evictor(
+            self.cluster,
+            self.metrics,
+            self.nominator,
+            self.waiting_pods,
+            self.pods_in_pre_bind,
+            self.evictions,
+            self.activate,
+        )
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to the active ones, even if they wait for other events or back off.

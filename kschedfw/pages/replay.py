@@ -102,6 +102,7 @@ def figures_of(report: Report) -> list[tuple[str, str]]:
         ("placed", report.placed),
         ("unschedulable", report.unschedulable),
         ("preempted", report.preempted),
+        ("deleted", report.deleted),
         ("gated", report.gated),
         ("failed", report.failed),
         ("not tried before the interruption", report.left),

@@ -1,7 +1,7 @@
 """DefaultPreemption: evicts pods of lower priority for a pod that fits nowhere.
 
 Semantics: kube-scheduler v1.36 `defaultpreemption`, with eviction before post_filter returns unless pods are
-scheduled in groups (see `kschedfw.framework.preemption.eviction`).
+scheduled in groups (see `kschedfw.framework.eviction`).
 """
 
 from __future__ import annotations

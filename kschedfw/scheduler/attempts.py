@@ -9,8 +9,8 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cluster_client import record_event
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import PluginSampling
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.runtime.framework import Framework

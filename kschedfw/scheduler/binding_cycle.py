@@ -10,10 +10,10 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cluster_client import record_event
 from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.status import Status

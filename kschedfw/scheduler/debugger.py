@@ -13,7 +13,7 @@ from typing import Protocol
 import attrs
 
 from kschedfw.api import Node, Pod
-from kschedfw.framework.handle import ClusterClient
+from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache
 

@@ -13,8 +13,8 @@ from kschedfw.api import KschedfwError, Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cluster_client import record_event
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nominator import Nominator

@@ -10,8 +10,8 @@ from kschedfw.api import Node, Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.config import default_profile
+from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.handle import ClusterClient
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.framework import Framework

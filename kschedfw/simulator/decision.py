@@ -22,6 +22,7 @@ class Outcome(StrEnum):
 
     PLACED = "placed"
     PREEMPTED = "preempted"
+    DELETED = "deleted"
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     FAILED = "failed"
@@ -31,7 +32,7 @@ class Outcome(StrEnum):
 class Decision:
     """The final outcome for one pod (by its key), and the reasons.
 
-    `node` is the node where it was placed, even if it was preempted there. `attempts` is the number of its
+    `node` is the node where it was placed, even if it was preempted or deleted there. `attempts` is the number of its
     scheduling cycles; `evaluated` and `feasible` are numbers of nodes in the last one. `message` is
     kube-scheduler's message for a pod that wasn't placed. `reasons` are its parts, with the number of nodes for
     each (0 for a reason that isn't about single nodes). `arrived` and `bound` are times in virtual seconds
@@ -56,7 +57,7 @@ class Decision:
 
     @property
     def place(self) -> str | None:
-        """The pod's node at the end, or when it left; None if it has none, also because it was preempted."""
+        """The pod's node at the end, or when it left; None if it has none, or has lost it."""
         return self.node if self.outcome is Outcome.PLACED else None
 
     def to_json(self) -> dict[str, object]:
@@ -115,8 +116,10 @@ class DecisionMaker:
             arrived=round(stay.arrival, 6),
         )
         if entry.bound is not None:
-            outcome = Outcome.PREEMPTED if entry.preempted else Outcome.PLACED
-            return attrs.evolve(base, outcome=outcome, node=entry.node, bound=entry.bound)
+            placed = attrs.evolve(base, node=entry.node, bound=entry.bound)
+            if entry.deleted:
+                return _deleted(placed, "deleted after it was bound")
+            return attrs.evolve(placed, outcome=Outcome.PREEMPTED) if entry.preempted else placed
         present = self._scheduler.cluster.get(Pod, pod.key)
         if present is not None and present.uid == pod.uid and present.node_name:
             # The interruption came between the binding and its event.
@@ -155,13 +158,16 @@ class DecisionMaker:
                 return attrs.evolve(base, outcome=Outcome.PREEMPTED)
             if self._stays.get(pod.uid, _HERE_FROM_THE_START).lifetime is not None:
                 return self._ended_while_it_waited(pod, entry, base)
-            text = "deleted before it was bound"
-            return attrs.evolve(base, outcome=Outcome.FAILED, message=text, reasons=FrozenDict({text: 0}))
+            return _deleted(base, "deleted before it was bound")
         assumed = self._scheduler.cache.get_pod(pod)
         if assumed is None or self._interrupted:
             return None
         # The cluster records bindings without making them.
         return attrs.evolve(base, node=assumed.node_name)
+
+
+def _deleted(decision: Decision, text: str) -> Decision:
+    return attrs.evolve(decision, outcome=Outcome.DELETED, message=text, reasons=FrozenDict({text: 0}))
 
 
 def _refused(pod: Pod, entry: Entry, base: Decision) -> Decision | None:

@@ -16,8 +16,8 @@ from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.groups import GroupPlacement
-from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import ScheduleResult
@@ -33,7 +33,9 @@ class Entry:
     """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
     `error` is the error of the last attempt's scheduling cycle, if it found no node. `failure` is the last
-    error of any attempt, except that the pod fits nowhere. `last` is the pod as it was when it left without a place.
+    error of any attempt, except that the pod fits nowhere. `deleted` is true if neither the end of its stay nor a
+    preemption took it away, but a plugin's hook or a user of the cluster. `last` is the pod as it was when it left
+    without a place.
     """
 
     attempts: int = 0
@@ -45,6 +47,7 @@ class Entry:
     bound: float | None = None
     gone: bool = False
     preempted: bool = False
+    deleted: bool = False
     last: Pod | None = None
 
     @property
@@ -67,7 +70,14 @@ class Ledger:
     * `peak`: the most that was requested at a time on existing nodes, by resource.
     """
 
-    def __init__(self, cluster: Cluster, clock: VirtualClock, on_bound: Callable[[Pod], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: VirtualClock,
+        on_bound: Callable[[Pod], None],
+        has_ended: Callable[[Pod], bool],
+    ) -> None:
+        """Begin to record. `has_ended` says whether the deletion of a pod is the end of its stay."""
         self.entries: dict[str, Entry] = {}
         self.attempts = 0
         self.tried = 0
@@ -85,6 +95,7 @@ class Ledger:
         self._cluster = cluster
         self._clock = clock
         self._on_bound = on_bound
+        self._has_ended = has_ended
         self._started = False
         # This delivers the existing objects: pods that are bound by then take room, but aren't bound anew.
         self.close: Callable[[], None] = cluster.watch(self._take)
@@ -96,7 +107,9 @@ class Ledger:
     @property
     def departed(self) -> int:
         """The number of pods that have left at the end of their stay."""
-        ends = (entry for entry in self.entries.values() if entry.gone and not entry.preempted)
+        ends = (
+            each for each in self.entries.values() if each.gone and not each.preempted and not each.deleted
+        )
         return sum(entry.bound is not None for entry in ends)
 
     def begin_attempt(self, pod: Pod) -> Entry:
@@ -142,11 +155,11 @@ class Ledger:
         """
         held_before = old is not None and _holds(old)
         if event.type is EventType.DELETED:
-            self._leaves(pod)
+            self._leaves(pod, deleted=True)
         elif _holds(pod) and not held_before:
             self._comes(pod)
         elif held_before and old is not None and not _holds(pod):
-            self._leaves(old)
+            self._leaves(old, deleted=False)
         elif event.type is EventType.ADDED or (old is not None and _is_respecified(old, pod)):
             self._pods_changed()
         nominated = pod.status.nominated_node_name
@@ -173,14 +186,16 @@ class Ledger:
             self.last_change = self._clock.elapsed
             self._on_bound(pod)
 
-    def _leaves(self, pod: Pod) -> None:
-        """Handle the end of a pod; `pod` is its last state."""
+    def _leaves(self, pod: Pod, *, deleted: bool) -> None:
+        """Handle the end of a pod, by its deletion or because its containers have ended; `pod` is its last state."""
         self._pods_changed()
         entry = self.entry(pod.uid)
         entry.gone = True
         if _was_preempted(pod):
             entry.preempted = True
             self.victims += 1
+        elif deleted and not self._has_ended(pod):
+            entry.deleted = True
         if not _holds(pod):
             entry.last = pod
             return

@@ -133,7 +133,8 @@ class Report:
     """The result of a simulation.
 
     `pods` is the number of pods to schedule. It is the sum of `placed` (they stayed until the end of the simulation
-    or of their stay), `preempted` (placed, and evicted for another pod), `unschedulable`, `gated`, `failed` (a
+    or of their stay), `preempted` (placed, and evicted for another pod), `deleted` (by a plugin's hook, or by somebody
+    else who changes the cluster), `unschedulable`, `gated`, `failed` (a
     plugin failed, or binding was refused) and `left` (not tried before the interruption). `tried` is the number of
     pods with a scheduling cycle, and `attempts` the number of these cycles. `preemptions` is how often room was made
     for a pod, and `victims` the number of pods that were evicted for it, including pods that were bound from the
@@ -153,6 +154,7 @@ class Report:
     pods: int
     placed: int
     preempted: int
+    deleted: int
     unschedulable: int
     gated: int
     failed: int
@@ -197,6 +199,7 @@ class Report:
                 "total": self.pods,
                 "placed": self.placed,
                 "preempted": self.preempted,
+                "deleted": self.deleted,
                 "unschedulable": self.unschedulable,
                 "gated": self.gated,
                 "failed": self.failed,

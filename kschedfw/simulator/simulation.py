@@ -167,7 +167,7 @@ class Simulation:
             )
         chance = Random(seed)
         self._tally = PluginTally()
-        self.ledger = Ledger(cluster, self._time, self._comings.note_bound)
+        self.ledger = Ledger(cluster, self._time, self._comings.note_bound, self._comings.has_ended)
         self.scheduler = Scheduler(
             cluster,
             self.profiles,
@@ -392,6 +392,7 @@ class Simulation:
             pods=len(found.pending),
             placed=outcomes.count(Outcome.PLACED),
             preempted=outcomes.count(Outcome.PREEMPTED),
+            deleted=outcomes.count(Outcome.DELETED),
             unschedulable=outcomes.count(Outcome.UNSCHEDULABLE),
             gated=outcomes.count(Outcome.GATED),
             failed=outcomes.count(Outcome.FAILED),

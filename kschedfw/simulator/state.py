@@ -109,6 +109,7 @@ class ComingsAndGoings:
         self._clock = clock
         self._due: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
+        self._ended: set[str] = set()
         self.stays: Mapping[str, Stay] = {}
         """The stays of the pending pods, by uid; empty if all are there from the start, and for good."""
 
@@ -166,7 +167,12 @@ class ComingsAndGoings:
                 present = self._cluster.get(Pod, pod.key)
                 # A pod that was preempted before isn't there, or another one has its name.
                 if present is not None and present.uid == pod.uid:
+                    self._ended.add(pod.uid)
                     self._cluster.delete(present)
+
+    def has_ended(self, pod: Pod) -> bool:
+        """Tell whether the pod has left, or is leaving, at the end of its stay."""
+        return pod.uid in self._ended
 
     def _note_arrived(self, pod: Pod) -> None:
         """Plan the departure of a pod that has just arrived, if its lifetime has an end."""

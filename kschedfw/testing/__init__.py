@@ -16,12 +16,14 @@ from kschedfw.testing.decisions import assert_decision, decide
 from kschedfw.testing.golden import assert_golden, record_decisions
 from kschedfw.testing.harness import FrameworkHarness
 from kschedfw.testing.plugin_contract import PluginContract
+from kschedfw.testing.waking import Gap
 
 __all__ = [
     "Command",
     "CommandResult",
     "FakeClock",
     "FrameworkHarness",
+    "Gap",
     "PluginContract",
     "assert_decision",
     "assert_evicted",

@@ -107,6 +107,7 @@ class TestSimulate:
             "total": 2,
             "placed": 1,
             "preempted": 0,
+            "deleted": 0,
             "unschedulable": 1,
             "gated": 0,
             "failed": 0,

@@ -25,6 +25,7 @@ REPORT = Report(
     pods=8152,
     placed=7900,
     preempted=0,
+    deleted=0,
     unschedulable=252,
     gated=0,
     failed=0,

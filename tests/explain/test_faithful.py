@@ -18,8 +18,12 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Result, Verdict, explain_pod
 from kschedfw.explain.sections import overview, plugin_section
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.status import Status
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
@@ -174,6 +178,42 @@ class TestWhatItSays:
         assert (second.result, second.node, second.attempt) == (Result.PLACED, "node", 2)
         assert second.filter is not None
         assert second.filter.nominated
+
+    def test_a_plugin_that_makes_room_by_itself_is_believed(self) -> None:
+        class MakesRoom(Plugin):
+            """Evicts without a `PreemptionEvaluator`, on another node than the pod's."""
+
+            name = "MakesRoom"
+
+            @hookimpl
+            def filter(self, pod: Pod) -> Status | None:
+                others = [each for each in self.handle.cluster.list(Pod) if each.uid != pod.uid]
+                return Status.unschedulable("there can be only one") if others else None
+
+            @hookimpl
+            def post_filter(self, pod: Pod) -> tuple[PostFilterResult, None]:
+                victims = [each for each in self.handle.cluster.list(Pod) if each.node_name]
+                self.handle.evict(victims, preemptor=pod, node_name="node-001", plugin=self.name)
+                return PostFilterResult.nominate("node-001"), None
+
+        registry = Registry()
+        registry.register(MakesRoom)
+        found: list[Explanation] = []
+        low, high = make_pod("low").node("node-000").build(), make_pod("high").priority(10).build()
+        simulation = Simulation(
+            InMemoryCluster([*equal_nodes(2), low, high]),
+            profiles=[Profile(["PrioritySort", "MakesRoom", "DefaultBinder"])],
+            registry=registry,
+            explaining=Explaining(found.append),
+        )
+        report = simulation.run()
+        assert (report.placed, report.preemptions, report.victims) == (1, 1, 1)
+        first, second = found
+        assert (first.result, first.nominated) == (Result.NOMINATED, "node-001")
+        assert "room was made for node node-001, by a plugin that names no candidates" in [
+            line for section in overview(first) for line in section.lines
+        ]
+        assert second.result is Result.PLACED
 
     def test_a_single_feasible_node_is_scored_for_the_explanation_only(self) -> None:
         pod = make_pod("pod").requests(cpu="1").build()

@@ -247,7 +247,7 @@ class TestClusters:
             Framework(Registry(), default_profile(), cluster=self.Partial())  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
             "Framework needs a cluster; Partial lacks add, patch_pod_status, record_event (3 of 8 methods). "
-            "What they do: kschedfw.framework.handle.ClusterClient"
+            "What they do: kschedfw.framework.cluster_client.ClusterClient"
         )
 
     @pytest.mark.parametrize("wrong", [None, [], {"nodes": []}, "cluster.yaml"])

@@ -316,8 +316,22 @@ class TestPlugins:
                 return Status.unschedulable("deleted")
 
         report = run(cluster_of(node("n1"), pod("a")), Deleter)
-        assert report.failed == 1
+        assert (report.deleted, report.failed) == (1, 0)
         assert report.decisions[0].message == "deleted before it was bound"
+
+    def test_a_pod_that_a_hook_deletes_after_it_was_bound_is_not_placed(self) -> None:
+        class TakesBack(Plugin):
+            name = "TakesBack"
+
+            @hookimpl
+            def post_bind(self, pod: Pod) -> None:
+                self.handle.cluster.delete(pod)
+
+        report = run(cluster_of(node("n1"), pod("a")), TakesBack)
+        (decision,) = report.decisions
+        assert (report.placed, report.deleted) == (0, 1)
+        assert (decision.outcome, decision.node, decision.place) == (Outcome.DELETED, "n1", None)
+        assert decision.message == "deleted after it was bound"
 
     def test_nodes_may_come_and_go(self) -> None:
         class Autoscaler(Plugin):

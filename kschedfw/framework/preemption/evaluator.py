@@ -12,14 +12,12 @@ from kschedfw.api import KschedfwError, Pod, PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims
-from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.dry_run import DryRun, LowestPriorities, Outcomes, dry_run, no_candidates
-from kschedfw.framework.preemption.eviction import Preemptor, evict_later, prepare_candidate
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status
@@ -81,13 +79,17 @@ class PreemptionEvaluator:
         state.write(PREEMPTION_PLAN, plan)
         if plan.chosen is None:
             return plan.result, plan.status
-        if self._handle.feature_gates.enabled(GENERIC_WORKLOAD):
-            preemptor = Preemptor.pod(present, plan.chosen.node_name)
-            evict_later(self._handle, self._plugin_name, plan.chosen.victims.pods, preemptor, [present])
-            return plan.result, plan.status
-        status = prepare_candidate(self._handle, self._plugin_name, plan.chosen, present)
-        if not status.is_success:
-            return None, status
+        try:
+            self._handle.evict(
+                plan.chosen.victims.pods,
+                preemptor=present,
+                node_name=plan.chosen.node_name,
+                plugin=self._plugin_name,
+            )
+        except Exception as error:
+            # A cluster may raise anything; only this attempt should fail. The pod isn't nominated, and its next
+            # attempt sees the node as it is then.
+            return None, Status.from_error(error)
         return plan.result, plan.status
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:

@@ -9,13 +9,13 @@ import attrs
 
 from kschedfw.api import KschedfwError, Pod, PreemptionPolicy, wrapped
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.eviction import is_terminating_by_preemption
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle, PluginsRunner
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
-from kschedfw.framework.preemption.eviction import is_terminating_by_preemption
 from kschedfw.framework.preemption.go_sort import go_sorted
 from kschedfw.framework.status import Code, Status
 

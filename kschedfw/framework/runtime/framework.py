@@ -9,14 +9,16 @@ from typing import TypeVar
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.cluster_client import ClusterClient, check_cluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
-from kschedfw.framework.handle import ClusterClient, Handle, PendingEvictions, check_cluster
+from kschedfw.framework.handle import Handle
 from kschedfw.framework.learning.learned import LearnedHook
 from kschedfw.framework.learning.waking import learned_events
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling

@@ -25,7 +25,7 @@ from kschedfw.api import (
 )
 from kschedfw.api.field_errors import quoted
 from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
-from kschedfw.framework.handle import record_event
+from kschedfw.framework.cluster_client import record_event
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness, is_overdue
 from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests, generated_name

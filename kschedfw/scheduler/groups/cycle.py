@@ -13,11 +13,11 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cluster_client import retry_on_conflict
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
-from kschedfw.framework.handle import retry_on_conflict
 from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot

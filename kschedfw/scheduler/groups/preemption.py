@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from kschedfw.api import DisruptionMode, Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy, group_key
+from kschedfw.framework.eviction import Preemptor
 from kschedfw.framework.groups import QueuedGroup
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import start_time
-from kschedfw.framework.preemption.eviction import Preemptor, evict_later
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.groups.trial import GroupResult, SnapshotTrial
 
@@ -170,4 +170,4 @@ def start_eviction(handle: Handle, group: QueuedGroup, plan: GroupPreemption, sc
     assert group.object is not None
     victims = [pod for unit in plan.victims for pod in unit.pods]
     preemptor = Preemptor("podgroup", group.object, scheduler_name, _CLUSTER, group.object.priority)
-    evict_later(handle, PLUGIN, victims, preemptor, group.pods)
+    handle.evictor.evict_later(victims, preemptor, PLUGIN, group.pods)

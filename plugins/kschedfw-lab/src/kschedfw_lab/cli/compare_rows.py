@@ -69,6 +69,7 @@ def _pods(runs: Sequence[Run]) -> Section:
     counts: list[tuple[str, Callable[[Run], int]]] = [
         ("placed", lambda run: run.report.placed),
         ("preempted", lambda run: run.report.preempted),
+        ("deleted", lambda run: run.report.deleted),
         ("unschedulable", lambda run: run.report.unschedulable),
         ("gated", lambda run: run.report.gated),
         ("failed", lambda run: run.report.failed),

@@ -59,6 +59,7 @@ COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
     "placed": lambda run: run.report.placed,
     "unplaced": lambda run: run.report.pods - run.report.placed,
     "preempted": lambda run: run.report.preempted,
+    "deleted": lambda run: run.report.deleted,
     "unschedulable": lambda run: run.report.unschedulable,
     "gated": lambda run: run.report.gated,
     "failed": lambda run: run.report.failed,

@@ -54,6 +54,7 @@ _DOWN: Final = (
     "completion_seconds",
     "makespan_seconds",
     "preempted",
+    "deleted",
     "preemptions",
     "victims",
     "cost",

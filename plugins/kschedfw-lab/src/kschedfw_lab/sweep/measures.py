@@ -9,7 +9,7 @@ from typing import Final
 from kschedfw import Pod
 from kschedfw.api import PODS
 from kschedfw.api.reading import printable
-from kschedfw.simulator import Spread
+from kschedfw.simulator import Outcome, Spread
 from kschedfw_lab.compare import Comparison, NodeAllocation, Workload, fragmentation
 from kschedfw_lab.compare import Run as Trialled
 from kschedfw_lab.compare.metric_values import COUNTS, DIFFERENCES, WITHIN, value_of
@@ -53,7 +53,7 @@ def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tup
     left = [
         (each, usage.gone[each.pod])
         for each in report.decisions
-        if each.bound is not None and each.pod in usage.gone and not each.preempted
+        if each.bound is not None and each.pod in usage.gone and each.outcome is Outcome.PLACED
     ]
     if left:
         yield from _spread("completion_seconds", (gone - each.arrived for each, gone in left))

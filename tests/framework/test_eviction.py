@@ -13,8 +13,9 @@ import pytest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition, PodPhase
 from kschedfw.cluster import EventType, InMemoryCluster, NotFoundError, WatchEvent
+from kschedfw.framework.eviction import Preemptor
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.preemption.eviction import Preemptor, evict_later
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import PodInPreBind, WaitingPod
@@ -101,6 +102,49 @@ class TestVictims:
         made = two_victims()
         result, status = made.preempt(pod("p", 501, priority=10))
         assert (result, status.code) == (PostFilterResult.nominate(""), Code.UNSCHEDULABLE)
+        assert made.is_there("v1")
+
+
+class TestForPlugins:
+    """`Handle.evict`, by which a plugin makes room without a `PreemptionEvaluator`."""
+
+    def test_victims_on_any_node_go_as_in_a_preemption(self) -> None:
+        other = pod("v2", 250, on="m", priority=1)
+        made = scene([node("n"), node("m")], [V1, other])
+        made.cluster.add(PREEMPTOR)
+        seen = changes(made.cluster)
+        made.framework.handle.evict([V1, other], preemptor=PREEMPTOR, node_name="n", plugin="Licences")
+        assert [(event.type, event.object.name) for event in seen] == [
+            (EventType.MODIFIED, "v1"),
+            (EventType.DELETED, "v1"),
+            (EventType.MODIFIED, "v2"),
+            (EventType.DELETED, "v2"),
+        ]
+        assert [event.message for event in made.cluster.events] == ["Preempted by pod uid-p on node n"] * 2
+
+    def test_with_groups_they_go_after_the_cycle_and_the_preemptor_is_held_back(self) -> None:
+        made = scene([node("n")], [V1, V2], gates=FeatureGates.of("GenericWorkload"))
+        made.framework.handle.evict([V1, V2], preemptor=PREEMPTOR, node_name="n")
+        assert made.is_there("v1")
+        assert made.framework.handle.evictions.holds_back(PREEMPTOR.uid)
+        made.framework.handle.evictions.carry_out()
+        assert not made.is_there("v1")
+        assert not made.is_there("v2")
+
+    def test_a_victim_that_waits_for_permission_goes_back_to_the_queue(self) -> None:
+        made = scene([node("n")], [V1])
+        waiting = WaitingPod(V1, {"Gang": 60.0}, made.framework.handle.clock)
+        made.framework.handle.waiting_pods.add(waiting)
+        made.framework.handle.evict([V1], preemptor=PREEMPTOR, node_name="n", plugin="Licences")
+        status = waiting.poll()
+        assert status is not None
+        assert (status.message, status.plugin) == ("preempted", "Licences")
+        assert made.is_there("v1")
+
+    def test_a_pod_is_not_evicted_for_itself(self) -> None:
+        made = two_victims()
+        with pytest.raises(ValueError, match="pod default/v1 can't be evicted to make room for itself"):
+            made.framework.handle.evict([V1], preemptor=V1, node_name="n")
         assert made.is_there("v1")
 
 
@@ -280,7 +324,8 @@ class TestAfterTheCycle:
     def prepare(self, made: Scene, *victims: Pod) -> Activations:
         activations = Activations()
         made.framework.handle.attach(activations)
-        evict_later(made.framework.handle, "Preemptor", victims, Preemptor.pod(PREEMPTOR, "n"), [PREEMPTOR])
+        preemptor = Preemptor.pod(PREEMPTOR, "n")
+        made.framework.handle.evictor.evict_later(victims, preemptor, "Preemptor", [PREEMPTOR])
         return activations
 
     def test_it_is_let_through_before_the_last_victim_is_deleted_and_not_before(self) -> None:

@@ -1,0 +1,256 @@
+"""The evictions of a preemption, and the removal of nominations of lower priority to the same node.
+
+kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is
+done. Here it is done before post_filter returns, in the order of the victims, as with the gate
+SchedulerAsyncPreemption off: the result is known when the pod goes back to the queue, and nothing depends on
+threads. Where pods are scheduled in groups (GenericWorkload), it is done after the cycle (`evict_later`):
+evictions for one member must not make room for the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import attrs
+
+from kschedfw.api import Named, Pod, PodCondition
+from kschedfw.framework.cluster_client import ClusterClient, record_event
+from kschedfw.framework.errors import NotFoundError
+from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+
+logger = logging.getLogger(__name__)
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+def is_terminating_by_preemption(pod: Pod) -> bool:
+    """Return whether the pod is being deleted because a scheduler preempted it."""
+    target = next((each for each in pod.status.conditions if each.type == DISRUPTION_TARGET), None)
+    return (
+        pod.is_terminating
+        and target is not None
+        and target.status == "True"
+        and target.reason == PREEMPTION_BY_SCHEDULER
+    )
+
+
+@attrs.frozen
+class Preemptor:
+    """The pod or group that needs the room, in the words of events and conditions.
+
+    `where` is the node; "cluster" for a group, whose victims are on many. Nominations to the node below
+    `priority` are cleared.
+    """
+
+    kind: str
+    object: Named
+    scheduler_name: str
+    where: str
+    priority: int
+
+    @property
+    def uid(self) -> str:
+        return self.object.metadata.uid
+
+    @classmethod
+    def pod(cls, pod: Pod, node_name: str) -> Preemptor:
+        return cls("pod", pod, pod.spec.scheduler_name, node_name, pod.priority)
+
+
+class PendingPreemption(Protocol):
+    """The evictions for one preemptor."""
+
+    @property
+    def holds_back(self) -> bool:
+        """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
+        ...
+
+    def carry_out(self) -> None:
+        """Evict the victims. Never hold the preemptor back again."""
+        ...
+
+
+class PendingEvictions:
+    """The preemptions that are decided and not carried out. Thread-safe.
+
+    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
+    order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
+    """
+
+    def __init__(self) -> None:
+        # Replaced and never changed, since gates are asked on the threads of watches.
+        self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
+        self._lock = threading.Lock()
+
+    def start(self, preemptor: str, preemption: PendingPreemption) -> None:
+        """Queue a preemption for the end of the cycle. `preemptor` is the uid of a pod or of a group."""
+        with self._lock:
+            self._pending = (*self._pending, (preemptor, preemption))
+
+    def holds_back(self, preemptor: str) -> bool:
+        """Return whether the preemptor has to wait until its victims are evicted."""
+        return any(uid == preemptor and preemption.holds_back for uid, preemption in self._pending)
+
+    def carry_out(self) -> None:
+        """Carry out all preemptions, one after the other."""
+        while self._pending:
+            first = self._pending[0]
+            try:
+                # Outside of the lock: the events of deletions may ask `holds_back`, or start preemptions.
+                first[1].carry_out()
+            finally:
+                with self._lock:
+                    self._pending = tuple(each for each in self._pending if each is not first)
+
+
+@attrs.frozen(eq=False)
+class Evictor:
+    """The evictions of pods that are in the way of a preemptor, on one cluster."""
+
+    cluster: ClusterClient
+    _metrics: MetricsRecorder
+    _nominator: Nominator
+    _waiting_pods: WaitingPods
+    _pods_in_pre_bind: PodsInPreBind
+    _pending: PendingEvictions
+    activate: Callable[[Sequence[Pod]], None]
+
+    def evict(self, victims: Sequence[Pod], preemptor: Preemptor, plugin: str) -> None:
+        """Evict the victims, then clear nominations of lower priority to the preemptor's node.
+
+        Victims that are terminating already are skipped. Exceptions of the cluster are raised.
+        """
+        for victim in self._begin(victims):
+            self.evict_one(victim, preemptor, plugin)
+        self.clear_lower_nominations(preemptor)
+
+    def evict_later(
+        self, victims: Sequence[Pod], preemptor: Preemptor, plugin: str, members: Sequence[Pod]
+    ) -> None:
+        """Queue the evictions for the end of the cycle; until then the preemptor is held back.
+
+        Victims that are terminating already are skipped; if all are, nothing is queued. If an eviction fails, the
+        `members` that wait for it are tried again.
+        """
+        # Where nothing is left to do, the members mustn't be held back: no answer would let them pass again.
+        if left := self._begin(victims):
+            self._pending.start(preemptor.uid, LaterEvictions(self, left, preemptor, plugin, members))
+
+    def _begin(self, victims: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the victims that are to be evicted. Record the number of all, unless all are terminating."""
+        left = [victim for victim in victims if not victim.is_terminating]
+        if left:
+            self._metrics.preemption_victims(len(victims))
+        return left
+
+    def evict_one(self, victim: Pod, preemptor: Preemptor, plugin: str) -> None:
+        if not self._hold_back(victim, plugin) and not self._delete(victim, preemptor):
+            return
+        message = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.where}"
+        record_event(self.cluster, victim, "Normal", "Preempted", message, related=preemptor.object)
+
+    def _hold_back(self, victim: Pod, plugin: str) -> bool:
+        """Send a victim that waits at permit, or is in pre_bind, back to the queue; return False if it is too late."""
+        # A pod that isn't bound yet takes its room by reservation alone, so it is sent back and not deleted, as
+        # in kube-scheduler.
+        waiting = self._waiting_pods.get(victim.uid)
+        if waiting is not None and waiting.preempt(plugin, "preempted"):
+            return True
+        in_pre_bind = self._pods_in_pre_bind.get(victim.uid)
+        return in_pre_bind is not None and in_pre_bind.cancel(
+            f"preempted by {plugin}" if plugin else "preempted"
+        )
+
+    def _delete(self, victim: Pod, preemptor: Preemptor) -> bool:
+        """Set the victim's DisruptionTarget condition and delete it; return False if it is already gone."""
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
+        )
+        try:
+            # The condition first, as in kube-scheduler: after the deletion there may be no object left to patch.
+            self.cluster.patch_pod_status(victim, condition=condition)
+            self.cluster.delete(victim)
+        except NotFoundError:
+            # Not looked up: the cluster's `get` may still return the victim, whose deletion it is yet to hear of.
+            return False
+        except Exception:
+            # The error of a victim whose name another pod has by now differs between clusters, so it is looked up.
+            present = self.cluster.get(Pod, victim.key)
+            if present is None or present.uid != victim.uid:
+                return False
+            raise
+        return True
+
+    def clear_lower_nominations(self, preemptor: Preemptor) -> None:
+        """Clear nominations of lower priority to the preemptor's node: those pods may not fit there any more."""
+        for info in self._nominator.nominated_pods_for_node(preemptor.where):
+            if info.pod.priority >= preemptor.priority:
+                continue
+            try:
+                self.cluster.patch_pod_status(info.pod, nominated_node_name="")
+            except Exception:
+                # Not worth failing for: at worst the nominated pod waits longer than it needs to.
+                logger.warning(
+                    "can't take back the nomination of pod %s to node %s",
+                    info.pod.key,
+                    preemptor.where,
+                    exc_info=True,
+                )
+
+
+@attrs.define(eq=False)
+class LaterEvictions:
+    """The evictions for a preemptor, after its cycle (kube-scheduler `prepareCandidateAsync`).
+
+    The preemptor is held back until only the last victim is left: an earlier attempt would find victims that are
+    still there, and preempt them again. It is let through before the eviction of the last one, whose event brings it
+    back to the queue.
+    """
+
+    _evictor: Evictor
+    _victims: Sequence[Pod]
+    """At least one; none of them was terminating in the cycle."""
+    _preemptor: Preemptor
+    _plugin: str
+    _members: Sequence[Pod]
+    _is_open: bool = attrs.field(default=False, init=False)
+
+    @property
+    def holds_back(self) -> bool:
+        """True until only the last victim is left, and is about to be evicted or goes for another reason."""
+        return not self._is_open and (len(self._victims) > 1 or not self._is_last_leaving())
+
+    def carry_out(self) -> None:
+        """Evict the victims in their order. Log what a cluster raises, and have the members tried again."""
+        try:
+            # First, as in kube-scheduler: those pods needn't wait for the evictions to look for another place.
+            self._evictor.clear_lower_nominations(self._preemptor)
+            *others, last = self._victims
+            for victim in others:
+                self._evictor.evict_one(victim, self._preemptor, self._plugin)
+            self._is_open = True
+            # After the gate has opened: an event that comes from now on finds it so. An earlier one didn't bring
+            # the members back, and there may be no other.
+            was_missed = bool(others) and self._is_last_leaving()
+            self._evictor.evict_one(last, self._preemptor, self._plugin)
+            if was_missed:
+                self._evictor.activate(self._members)
+        except Exception:  # a cluster may raise anything; only this preemption should fail
+            logger.exception("the preemption for %s %s failed", self._preemptor.kind, self._preemptor.uid)
+            self._is_open = True
+            self._evictor.activate(self._members)
+
+    def _is_last_leaving(self) -> bool:
+        last = self._victims[-1]
+        present = self._evictor.cluster.get(Pod, last.key)
+        # A pod that has ended has no deletion ahead that anybody would be told of: its room is free already.
+        return present is None or present.uid != last.uid or present.is_terminating or present.is_terminal
