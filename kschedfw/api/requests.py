@@ -1,8 +1,8 @@
 """The requests of pods and the resources of nodes, as the integers that scheduling computes with.
 
-Semantics: component-helpers `resource.PodRequests` as kube-scheduler v1.36 calls it (in-place resize and pod-level
-resources are on; node-allocatable resources of claims are off), `PodInfo.CalculateResource`, `framework.Resource.Add`
-and `qos.ComputePodQOS`.
+Semantics: component-helpers `resource.PodRequests` as kube-scheduler v1.36 calls it, and v1.37 where that differs
+(in-place resize and pod-level resources are on; node-allocatable resources of claims are off),
+`PodInfo.CalculateResource`, `framework.Resource.Add` and `qos.ComputePodQOS`.
 """
 
 from __future__ import annotations
@@ -103,19 +103,21 @@ def node_allocatable(node: Node) -> Resource:
     return resource_amounts(node.status.allocatable)
 
 
-def pod_requests(pod: Pod) -> PodRequests:
+def pod_requests(pod: Pod, *, largest_sum: bool = False) -> PodRequests:
     """Return the requests of a pod, overhead included.
 
     Containers and sidecars run at the same time. Init containers run before them, one after the other, each
     together with the sidecars that come before it. The larger of the two amounts counts. Pod-level requests
     replace both. While an in-place resize is under way, the largest of the desired, the allocated and the
-    actual amount counts; the desired one doesn't if the resize is infeasible.
+    actual amount counts; the desired one doesn't if the resize is infeasible. Up to v1.36 that is the largest amount
+    of each container; with `largest_sum`, as since v1.37, the largest sum over the containers.
     """
+    total = summed_requests if largest_sum else total_requests
     asked, pod_level = spec_requests(pod), has_pod_level_requests(pod)
     requests, demand = asked, _amounts_of_pod(asked)
     amounts = demand
     if resized := pod.status.tells_of_resources:
-        requests = total_requests(pod)
+        requests = total(pod)
         amounts = _amounts_of_pod(requests)
     scored = demand
     if pod_level or not _names_everything(pod):
@@ -123,7 +125,7 @@ def pod_requests(pod: Pod) -> PodRequests:
     non_zero = scored
     if pod_level or resized:
         assumed = {name: _ASSUMED[name] for name in _ASSUMED if not pod_level or name not in requests}
-        non_zero = _amounts_of_pod(total_requests(pod, assumed)) if assumed else amounts
+        non_zero = _amounts_of_pod(total(pod, assumed)) if assumed else amounts
     own = PodRequests(amounts, demand, scored, Resource(non_zero.milli_cpu, non_zero.memory))
     return _shared(own, tuple(amounts.scalar_resources))
 
@@ -165,6 +167,55 @@ def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantit
         # Only resources that the spec names; one that is missing from all the others is 0.
         total |= {name: counted.get(name, _ZERO) for name in _pod_level(asked)}
     return _with_overhead(pod, total)
+
+
+def summed_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
+    """Return the exact requests of a pod by v1.37's rule for resizes; `assumed` as in `total_requests`.
+
+    Source: component-helpers `resource.PodRequests` @1e152663.
+    """
+    if not pod.status.tells_of_resources:
+        return spec_requests(pod, assumed)
+    asked, status = _of_containers(pod, assumed), pod.status
+    in_effect: ResourceList
+    if status.allocated_resources and status.resources is not None and status.resources.requests:
+        granted, in_effect = status.allocated_resources, status.resources.requests
+    else:
+        granted = aggregate(pod, _granted(pod, assumed))
+        in_effect = aggregate(pod, _granted(pod, assumed, in_effect=True))
+    total = _counted(pod, asked, in_effect, granted)
+    if has_pod_level_requests(pod) and pod.spec.resources is not None:
+        level: ResourceList = pod.spec.resources.requests
+        if status.resources is not None:
+            level = _counted(pod, level, status.resources.requests, status.allocated_resources)
+        total |= _pod_level(level)
+    return _with_overhead(pod, total)
+
+
+def _granted(
+    pod: Pod, assumed: ResourceList, *, in_effect: bool = False
+) -> Callable[[Container], ResourceList]:
+    """Return a function to the amounts that the kubelet has granted the pod's containers, or that are in effect.
+
+    What a container's status doesn't tell is what its spec asks for, unless the resize is infeasible.
+    """
+    statuses = {
+        each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    }
+    is_infeasible = _resize_is_infeasible(pod)
+
+    def amounts_of(container: Container) -> ResourceList:
+        status = statuses.get(container.name)
+        told: ResourceList = _NONE
+        if status is not None:
+            if in_effect and status.resources is not None:
+                told = status.resources.requests
+            told = told or status.allocated_resources
+        if not told and not is_infeasible:
+            told = container.resources.requests
+        return {**assumed, **told}
+
+    return amounts_of
 
 
 def spec_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
@@ -223,7 +274,9 @@ def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceL
     return requests_of
 
 
-def _counted(pod: Pod, asked: ResourceList, in_effect: ResourceList, granted: ResourceList) -> ResourceList:
+def _counted(
+    pod: Pod, asked: ResourceList, in_effect: ResourceList, granted: ResourceList
+) -> dict[str, Quantity]:
     """Return the largest of the three; without the desired amount (`asked`) if the resize is infeasible."""
     return _largest(in_effect, granted) if _resize_is_infeasible(pod) else _largest(asked, in_effect, granted)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from kschedfw import (
     MAX_NODE_SCORE,
+    Handle,
     ImageStateSummary,
     IntArray,
     NodeInfo,
@@ -20,12 +21,14 @@ from kschedfw import (
     Reads,
     hookimpl,
 )
+from kschedfw.framework.versions.v1_37 import IMAGE_VOLUMES
 
 _MIB = 1024 * 1024
 
-# Most images lie between these sizes. A smaller sum earns no score, a larger one (per container) no higher score.
+# Most images lie between these sizes. A smaller sum earns no score, a larger one (per container or volume) no higher
+# score.
 _LEAST_WORTH = 23 * _MIB
-_MOST_WORTH_PER_CONTAINER = 1000 * _MIB
+_MOST_WORTH_PER_SOURCE = 1000 * _MIB
 _ENOUGH = 1 << 50
 """A sum of image sizes that is large enough for the highest score of any pod."""
 
@@ -41,11 +44,15 @@ class ImageLocality(Plugin):
     name = "ImageLocality"
     reads = Reads.NODE
 
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._counts_volumes = handle.feature_gates.follows(IMAGE_VOLUMES)
+
     def sign(self, pod: Pod) -> Hashable | None:
         """Return the pod's images that any node has. Pods without any share one signature: every node scores 0."""
         known = self._index.names
         present = [name for name in _images(pod) if name in known] if known else []
-        return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
+        return (*sorted(present), self._sources(pod), len(self.handle.snapshot)) if present else ()
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         containers = (*pod.spec.init_containers, *pod.spec.containers)
@@ -61,7 +68,7 @@ class ImageLocality(Plugin):
             image = images.get(name)
             if image is not None:
                 present += _worth(image, len(self.handle.snapshot))
-        return _scaled(present, _container_count(pod)) if present else 0
+        return _scaled(present, self._sources(pod)) if present else 0
 
     @hookimpl
     def score_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
@@ -69,7 +76,15 @@ class ImageLocality(Plugin):
         for name in _images(pod):
             for image, where in self._index.rows_of(name).items():
                 present[list(where)] += _worth(image, len(nodes))
-        return _all_scaled(present[rows], _container_count(pod))
+        return _all_scaled(present[rows], self._sources(pod))
+
+    def _sources(self, pod: Pod) -> int:
+        """Return the number of containers and, since v1.37, image volumes: each raises the best size."""
+        spec = pod.spec
+        containers = len(spec.init_containers) + len(spec.containers)
+        if not self._counts_volumes or not spec.volumes:
+            return containers
+        return containers + sum(volume.image is not None for volume in spec.volumes)
 
     @cached_property
     def _index(self) -> ImageIndex:
@@ -91,20 +106,15 @@ def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
     return min(int(float(image.size) * (image.num_nodes / number_of_nodes)), _ENOUGH)
 
 
-def _container_count(pod: Pod) -> int:
-    # Volumes count towards what is present, but v1.36 doesn't raise the upper bound for them.
-    return len(pod.spec.init_containers) + len(pod.spec.containers)
-
-
-def _scaled(size: int, containers: int) -> int:
-    most = _MOST_WORTH_PER_CONTAINER * containers
+def _scaled(size: int, sources: int) -> int:
+    most = _MOST_WORTH_PER_SOURCE * sources
     if size <= _LEAST_WORTH:
         return 0
     return MAX_NODE_SCORE * (min(size, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
 
 
-def _all_scaled(sizes: IntArray, containers: int) -> IntArray:
-    most = _MOST_WORTH_PER_CONTAINER * containers
+def _all_scaled(sizes: IntArray, sources: int) -> IntArray:
+    most = _MOST_WORTH_PER_SOURCE * sources
     scaled = MAX_NODE_SCORE * (np.minimum(sizes, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
     return np.where(sizes <= _LEAST_WORTH, 0, scaled)
 

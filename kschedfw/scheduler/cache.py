@@ -75,13 +75,18 @@ class Cache:
         clock: Clock | None = None,
         assumed_pod_ttl: float = 0.0,
         groups: GroupStates | None = None,
+        largest_sum: bool = False,
     ) -> None:
-        """`groups` is kept up to date with the pods that are assumed or bound."""
+        """`groups` is kept up to date with the pods that are assumed or bound.
+
+        With `largest_sum` pods that are resized take what they do since v1.37 (see `pod_requests`).
+        """
         if assumed_pod_ttl and clock is None:
             raise CacheError("assumed_pod_ttl needs a clock")
         self._clock = clock
         self._ttl = assumed_pod_ttl
         self._groups = groups
+        self._largest_sum = largest_sum
         self._lock = threading.RLock()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, float | None] = {}
@@ -420,7 +425,7 @@ class Cache:
         uid, node_name = pod.metadata.uid, pod.spec.node_name
         if self._points:
             self._keep(node_name)
-        new = self._pods[uid] = PodInfo.of(pod)
+        new = self._pods[uid] = PodInfo.of(pod, largest_sum=self._largest_sum)
         info = self._infos.get(node_name) or self._homeless_on(node_name)
         info.add_pod(new)
         self._touch(info)
@@ -428,7 +433,7 @@ class Cache:
     def _replace(self, old: PodInfo, pod: Pod) -> None:
         """Replace the state of a pod that stays on its node."""
         self._keep(pod.node_name)
-        new = self._pods[pod.uid] = PodInfo.of(pod)
+        new = self._pods[pod.uid] = PodInfo.of(pod, largest_sum=self._largest_sum)
         info = self._infos.get(pod.node_name) or self._homeless_on(pod.node_name)
         info.replace_pod(old, new)
         self._touch(info)

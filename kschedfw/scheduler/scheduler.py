@@ -30,6 +30,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
+from kschedfw.framework.versions.v1_37 import RESIZED_PODS
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import Attempt, Moment
 from kschedfw.scheduler.attempts import Attempts
@@ -131,7 +132,10 @@ class Scheduler:
         grouping = feature_gates.enabled(GENERIC_WORKLOAD)
         groups, self._evictions = GroupStates(), PendingEvictions()
         self.cache = Cache(
-            clock=self._clock, assumed_pod_ttl=assumed_pod_ttl, groups=groups if grouping else None
+            clock=self._clock,
+            assumed_pod_ttl=assumed_pod_ttl,
+            groups=groups if grouping else None,
+            largest_sum=feature_gates.follows(RESIZED_PODS),
         )
         self.registry = registry = Registry() if registry is None else registry
         parallelizer = Parallelizer(1) if parallelizer is None else parallelizer

@@ -12,7 +12,7 @@ from kschedfw.api.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffin
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
-from kschedfw.api.requests import PodRequests
+from kschedfw.api.requests import PodRequests, pod_requests
 from kschedfw.api.selector_errors import joined, selector_error
 from kschedfw.api.selectors import EVERYTHING, NOTHING, Selector, as_selector
 from kschedfw.api.workloads import Namespace
@@ -236,9 +236,12 @@ class PodInfo:
     """
 
     @classmethod
-    def of(cls, pod: Pod) -> PodInfo:
-        terms = affinity_terms(pod)
-        return cls(pod, pod.requests) if terms is NO_TERMS else cls(pod, pod.requests, terms, bool(terms))
+    def of(cls, pod: Pod, *, largest_sum: bool = False) -> PodInfo:
+        """Return the pod's values; with `largest_sum` a resize counts as since v1.37 (see `pod_requests`)."""
+        terms, requests = affinity_terms(pod), pod.requests
+        if largest_sum and pod.status.tells_of_resources:
+            requests = pod_requests(pod, largest_sum=True)
+        return cls(pod, requests) if terms is NO_TERMS else cls(pod, requests, terms, bool(terms))
 
     @property
     def required_affinity_terms(self) -> tuple[AffinityTerm, ...]:

@@ -39,6 +39,7 @@ from kschedfw.api import EMPTY
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import NO_TERMS, AffinityTerm, AffinityTerms, affinity_terms
 from kschedfw.framework.nodes.topology import TermTally
+from kschedfw.framework.versions.v1_37 import ANTI_AFFINITY_HINTS
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
@@ -199,7 +200,11 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return AffinityHints(self._terms, self.args.complete_hints).events()
+        return AffinityHints(
+            self._terms,
+            self.args.complete_hints,
+            self.handle.feature_gates.follows(ANTI_AFFINITY_HINTS),
+        ).events()
 
     def _about(self, pod: Pod) -> tuple[FrozenDict[str, str], TermTally | None]:
         """Return the labels of the pod's namespace, and the terms of existing pods that select the pod, if any."""
@@ -215,11 +220,13 @@ class AffinityHints:
     kube-scheduler leaves some pods to its flush after five minutes although an event would help them: pods that
     an existing pod's anti-affinity refused, when nodes come, go or change labels; pods that may be the first of
     their group, when its last pod goes; pods with several anti-affinity terms, when a pod goes that matches some of
-    them; and those whose terms select namespaces by labels. `complete` wakes these, too.
+    them; and those whose terms select namespaces by labels. `complete` wakes these, too. `one_suffices` wakes those
+    with several anti-affinity terms alone, as v1.37 does.
     """
 
     reader: TermReader
     complete: bool = False
+    one_suffices: bool = False
 
     def events(self) -> tuple[ClusterEvent, ...]:
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
@@ -252,11 +259,17 @@ class AffinityHints:
             return queue_if(_match_all(wanted, after))
         if after is None:
             others = affinity_terms(before).required_anti_affinity
-            return queue_if(_match_all(avoided, before) or _match_all(others, pod))
+            return queue_if(self._repelled(avoided, before) or self._repelled(others, pod))
         return queue_if(
             (_match_all(wanted, after) and not _match_all(wanted, before))
-            or (_match_all(avoided, before) and not _match_all(avoided, after))
+            or (self._repelled(avoided, before) and not self._repelled(avoided, after))
         )
+
+    def _repelled(self, terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+        """Tell whether the pod counts as matched by anti-affinity terms."""
+        if self.one_suffices:
+            return any(term.matches(pod, EMPTY) for term in terms)
+        return _match_all(terms, pod)
 
     def _helps(self, pod: Pod, before: Pod | None, after: Pod | None) -> bool:
         """Tell whether another pod on a node that came, changed or went may let the pod in."""
@@ -299,8 +312,8 @@ class AffinityHints:
 def _match_all(terms: Sequence[AffinityTerm], pod: Pod | None) -> bool:
     """Tell whether the pod matches all of the terms, and there are any.
 
-    kube-scheduler asks this of anti-affinity, too, where one term suffices to refuse a pod; and it doesn't look up
-    the labels of namespaces.
+    Up to v1.36 kube-scheduler asks this of anti-affinity, too, where one term suffices to refuse a pod; and it doesn't
+    look up the labels of namespaces.
     """
     return bool(terms) and pod is not None and all(term.matches(pod, EMPTY) for term in terms)
 

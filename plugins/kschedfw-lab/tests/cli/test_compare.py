@@ -520,6 +520,8 @@ class TestUpgrade:
         assert found == {
             "storage": ["StorageCapacityScoring"],
             "driver": ["VolumeLimitScaling"],
+            "image": ["ImageVolumes"],
+            "resize": ["ResizedPods"],
         }
 
     def test_the_changes_are_told_with_their_source(self, run_compare: Command) -> None:
