@@ -177,6 +177,7 @@ def summed_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quanti
     if not pod.status.tells_of_resources:
         return spec_requests(pod, assumed)
     asked, status = _of_containers(pod, assumed), pod.status
+    granted: ResourceList
     in_effect: ResourceList
     if status.allocated_resources and status.resources is not None and status.resources.requests:
         granted, in_effect = status.allocated_resources, status.resources.requests

@@ -12,6 +12,7 @@ from kschedfw.api import Resource
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.requests import pod_requests
 from kschedfw.framework.events import EventResource
+from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.scheduler.cache import Cache
 from kschedfw.testing import FrameworkHarness
 
@@ -70,6 +71,15 @@ class TestImageVolumes:
         assert answers(are_alike) == (True, False)
 
 
+def affinity_hint(gates: FeatureGates, pod: Pod, old: Pod, new: Pod | None) -> str:
+    """Whether InterPodAffinity wakes the pod after another pod's change."""
+    plugin = FrameworkHarness("InterPodAffinity", feature_gates=gates).framework.plugins["InterPodAffinity"]
+    assert isinstance(plugin, InterPodAffinity)
+    (ask,) = [event.hint for event in plugin.events_to_register() if event.resource is EventResource.POD]
+    assert ask is not None
+    return ask(pod, old, new).value
+
+
 class TestAntiAffinityHints:
     """kubernetes/kubernetes#139161: of several anti-affinity terms, one that matched suffices for a hint."""
 
@@ -98,11 +108,7 @@ class TestAntiAffinityHints:
         pod = self.repelled_by_both("pod")
 
         def hint(gates: FeatureGates) -> str:
-            harness = FrameworkHarness("InterPodAffinity", feature_gates=gates)
-            events = harness.framework.plugins["InterPodAffinity"].events_to_register()
-            (ask,) = [event.hint for event in events if event.resource is EventResource.POD]
-            assert ask is not None
-            return ask(pod, old, new).value
+            return affinity_hint(gates, pod, old, new)
 
         assert answers(hint) == ("skip", "queue")
 
@@ -111,11 +117,7 @@ class TestAntiAffinityHints:
         pod = make_pod("pod").labels(app="hot").build()
 
         def hint(gates: FeatureGates) -> str:
-            harness = FrameworkHarness("InterPodAffinity", feature_gates=gates)
-            events = harness.framework.plugins["InterPodAffinity"].events_to_register()
-            (ask,) = [event.hint for event in events if event.resource is EventResource.POD]
-            assert ask is not None
-            return ask(pod, gone, None).value
+            return affinity_hint(gates, pod, gone, None)
 
         assert answers(hint) == ("skip", "queue")
 
